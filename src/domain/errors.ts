@@ -1,0 +1,166 @@
+/** What a failure means at each door. `exit` is the CLI's exit code, `mcp` the JSON-RPC error code. */
+export interface ErrorRule {
+  readonly http: number;
+  readonly exit: number;
+  readonly mcp: number;
+  readonly retryable: boolean;
+  readonly title: string;
+  readonly hint?: string;
+}
+
+/** CLI exit codes. Every other code is a bug. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  notFound: 3,
+  authorization: 4,
+  linkDown: 5,
+  notFinished: 6,
+  conflict: 7,
+  remoteFailed: 10,
+  interrupted: 130,
+} as const;
+
+const INVALID_PARAMS = -32602;
+const INTERNAL = -32603;
+
+const rule = (
+  http: number,
+  title: string,
+  options: { exit?: number; mcp?: number; retryable?: boolean; hint?: string } = {},
+): ErrorRule => ({
+  http,
+  title,
+  exit: options.exit ?? exitFor(http),
+  mcp: options.mcp ?? (http < 500 ? INVALID_PARAMS : INTERNAL),
+  retryable: options.retryable ?? false,
+  ...(options.hint === undefined ? {} : { hint: options.hint }),
+});
+
+function exitFor(http: number): number {
+  if (http === 401 || http === 403) return EXIT.authorization;
+  if (http === 404) return EXIT.notFound;
+  if (http === 409) return EXIT.conflict;
+  if (http === 400 || http === 422) return EXIT.usage;
+  return EXIT.failed;
+}
+
+/**
+ * Every reason that a failure of clio-relay can carry. Nothing else is decided from a failure than what this
+ * table says of its reason; message texts are for people only.
+ */
+export const ERRORS = {
+  // requests
+  request_validation_failed: rule(422, "The request does not fit its schema"),
+  http_request_malformed: rule(400, "The request is not well-formed"),
+  wait_parameters_invalid: rule(422, "The wait parameters are out of range"),
+  queue_query_refused: rule(422, "The queue query is out of range"),
+  log_stream_invalid: rule(400, "There is no such log stream"),
+  range_not_satisfiable: rule(416, "The range lies outside the content", { exit: EXIT.usage }),
+  payload_too_large: rule(413, "The body is larger than this route takes", { exit: EXIT.usage, mcp: -32055 }),
+  method_not_allowed: rule(405, "The route does not take this method"),
+  usage: rule(400, "The command line is not understood"),
+  configuration_error: rule(400, "The configuration is not usable"),
+  precondition_failed: rule(412, "The content is not the one that was asked for", { exit: EXIT.conflict }),
+
+  // authorization
+  authentication_required: rule(401, "A valid token is required"),
+  resource_ownership_refused: rule(403, "This is owned by somebody else"),
+  host_refused: rule(403, "The Host header names another server"),
+
+  // not found
+  not_found: rule(404, "There is no such thing"),
+  route_not_found: rule(404, "There is no such route"),
+  job_not_found: rule(404, "There is no such job"),
+  task_not_found: rule(404, "There is no such task"),
+  artifact_not_found: rule(404, "There is no such artifact"),
+  cluster_not_found: rule(404, "There is no such cluster", { hint: "clio-relay cluster list" }),
+  log_not_found: rule(404, "The job has no such log yet", { retryable: true }),
+
+  // conflicts
+  job_submission_conflict: rule(409, "The idempotency key belongs to another submission"),
+  job_cluster_mismatch: rule(409, "The worker serves another cluster"),
+  state_conflict: rule(409, "The record has changed meanwhile", { retryable: true }),
+  attempt_fenced: rule(409, "Another attempt has taken over"),
+  cluster_conflict: rule(409, "A cluster of that name is configured differently"),
+  queue_owned: rule(409, "Another worker owns this queue"),
+  already_running: rule(409, "It is running already"),
+
+  // refusals
+  engine_unavailable: rule(422, "This worker has no engine for that kind of job", { exit: EXIT.failed }),
+  job_submission_refused: rule(422, "The submission is refused"),
+  active_job_capacity_reached: rule(429, "The queue holds as many active jobs as it may", { retryable: true }),
+  storage_admission_refused: rule(507, "There is not enough room to take this on", { mcp: -32007, retryable: true }),
+  storage_safety_violation: rule(507, "A storage bound was crossed", { mcp: -32051 }),
+
+  // content
+  artifact_changed: rule(409, "The file is no longer the one that was recorded", { exit: EXIT.failed }),
+  artifact_unreadable: rule(410, "The recorded file cannot be read", { exit: EXIT.failed }),
+  path_escapes_root: rule(422, "The path leaves its root", { exit: EXIT.failed }),
+
+  // queue file
+  queue_foreign: rule(500, "The queue file was not made by clio-relay"),
+  queue_newer: rule(500, "The queue file was made by a newer clio-relay", { hint: "run the newer version, or restore the backup beside it" }),
+  queue_corrupt: rule(500, "The queue file is damaged", { hint: "clio-relay queue audit; clio-relay queue repair" }),
+  queue_unavailable: rule(503, "The queue file cannot be used", { retryable: true }),
+
+  // reachability
+  link_down: rule(503, "The cluster's link is down", { exit: EXIT.linkDown, retryable: true }),
+  worker_not_running: rule(503, "No worker is running for this cluster", {
+    exit: EXIT.linkDown,
+    retryable: true,
+    hint: "clio-relay worker start --cluster NAME",
+  }),
+  authorization_required: rule(503, "The link needs a person to authorize it", { exit: EXIT.authorization }),
+  desktop_unavailable: rule(503, "The desktop daemon does not answer", { exit: EXIT.linkDown, retryable: true, hint: "clio-relay desktop logs" }),
+  shutting_down: rule(503, "The process is shutting down", { exit: EXIT.linkDown, retryable: true }),
+  observation_timeout: rule(504, "The observation ran out of time; what it observed goes on", {
+    exit: EXIT.notFinished,
+    mcp: -32052,
+    retryable: true,
+  }),
+  version_mismatch: rule(409, "The two sides speak versions that do not fit", { exit: EXIT.failed }),
+
+  // ours
+  internal_error: rule(500, "Something went wrong inside clio-relay"),
+} as const satisfies Record<string, ErrorRule>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** The rule of a code received from elsewhere; unknown codes count as internal errors. */
+export function errorRule(code: string): ErrorRule {
+  return Object.hasOwn(ERRORS, code) ? (ERRORS as Record<string, ErrorRule>)[code]! : ERRORS.internal_error;
+}
+
+/** Whether a string is one of the table's codes. */
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code);
+
+/** Extension members of a failure: JSON data that a program may use, free of secrets. */
+export type ErrorData = Readonly<Record<string, unknown>>;
+
+/**
+ * The one failure type. `message` is written for the person who meets it and is safe to show; `code` is what
+ * programs decide on; `data` become extension members of the problem document.
+ */
+export class RelayError extends Error {
+  override readonly name = "RelayError";
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly data: ErrorData = {},
+    readonly hint: string | undefined = undefined,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+
+  get rule(): ErrorRule {
+    return ERRORS[this.code];
+  }
+}
+
+/** Narrow an unknown thrown value to a RelayError, optionally of one code. */
+export const isRelayError = (error: unknown, code?: ErrorCode): error is RelayError =>
+  error instanceof RelayError && (code === undefined || error.code === code);

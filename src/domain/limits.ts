@@ -1,0 +1,51 @@
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
+
+/**
+ * Default bounds, in bytes unless the name says otherwise. Those that an operator may raise are settings
+ * (config/settings.ts) whose defaults are these; the others bound one message or one record and are fixed.
+ */
+export const LIMITS = {
+  /** Kept bytes of one output stream of one job (setting log_stream_max_bytes). */
+  logStreamBytes: 64 * MiB,
+  /** Kept bytes of all output streams of one job (setting log_job_max_bytes). */
+  logJobBytes: 128 * MiB,
+  logReadDefaultBytes: 64 * KiB,
+  logReadMaxBytes: 1 * MiB,
+  pageDefault: 100,
+  pageMax: 500,
+  queueScanDefault: 1_000,
+  queueScanMax: 10_000,
+  /** Jobs in a state that is not terminal (setting active_jobs_max). */
+  activeJobs: 10_000,
+  jobRecordBytes: 1 * MiB,
+  eventRecordBytes: 256 * KiB,
+  /** One line of a job's own event file; the record made of it is an event record. */
+  emitLineBytes: 256 * KiB,
+  /** Files a job may open below CLIO_RELAY_EVENTS; one per process. */
+  emitFiles: 1_024,
+  requestBodyBytes: 2 * MiB,
+  /** Content returned inside a JSON document; raw and ranged reads have no such bound. */
+  artifactInlineBytes: 16 * MiB,
+  artifactsPerJob: 10_000,
+  outputPatterns: 256,
+  /** Outputs up to this size are copied into the spool; larger ones are referenced in place (setting artifact_store_max_bytes). */
+  artifactStoreBytes: 64 * MiB,
+  argvItems: 4_096,
+  argvBytes: 512 * KiB,
+  scriptBytes: 512 * KiB,
+  envEntries: 1_024,
+  idempotencyKeyLength: 512,
+  retriesMax: 100,
+  /** Free bytes that must remain on the spool and state file systems (setting min_free_bytes). */
+  minFreeBytes: 1 * GiB,
+  waitDefaultSeconds: 600,
+  waitMaxSeconds: 86_400,
+  leaseSeconds: 120,
+  workerFreshSeconds: 60,
+  staleSeconds: 7_200,
+  cancelGraceSeconds: 10,
+  problemBytes: 8 * KiB,
+  problemDetailLength: 2_000,
+} as const;

@@ -1,0 +1,31 @@
+import * as v from "valibot";
+import { LIMITS } from "./limits.ts";
+import { Count, Sequence } from "./primitives.ts";
+
+/** Position and size of a page; a cursor is the sequence number of the page's first entry. */
+export const PageQuery = v.strictObject({
+  cursor: v.optional(v.pipe(v.string(), v.toNumber(), Sequence), "1"),
+  limit: v.optional(v.pipe(v.string(), v.toNumber(), Sequence, v.maxValue(LIMITS.pageMax)), String(LIMITS.pageDefault)),
+});
+export type PageQuery = v.InferOutput<typeof PageQuery>;
+
+/** A page of `items` under the plural name of what it lists. next_cursor is null at the end of a closed list. */
+export const pageOf = <K extends string, S extends v.GenericSchema>(key: K, item: S) =>
+  v.strictObject({
+    ...({ [key]: v.array(item) } as Record<K, v.ArraySchema<S, undefined>>),
+    cursor: Sequence,
+    limit: Sequence,
+    /** Where to go on. Equal to one past the last entry, also when nothing follows yet. */
+    next_cursor: Sequence,
+    /** Entries in all. */
+    total: Count,
+  });
+
+/** What the store returns for a page, before it is named. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly cursor: number;
+  readonly limit: number;
+  readonly next_cursor: number;
+  readonly total: number;
+}

@@ -1,0 +1,124 @@
+import * as v from "valibot";
+import { LIMITS } from "./limits.ts";
+import { ByteCount, Count, Finite, Metadata, OsString, Sha256, text } from "./primitives.ts";
+
+const PATH_MAX = 4_096;
+const byteLength = (s: string): number => new TextEncoder().encode(s).length;
+
+/** POSIX environment name. Names that hold relay credentials cannot be handed to a job. */
+const EnvName = v.pipe(
+  v.string(),
+  v.regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/, "must be an environment variable name"),
+  v.check((name) => !/^CLIO_RELAY_(.*_)?(TOKEN|SECRET)$/.test(name), "names a relay credential"),
+);
+
+const Env = v.pipe(
+  v.record(EnvName, OsString(128 * 1024)),
+  v.check((env) => Object.keys(env).length <= LIMITS.envEntries, `at most ${LIMITS.envEntries} variables`),
+);
+
+const AbsolutePath = v.pipe(OsString(PATH_MAX), v.startsWith("/", "must be an absolute path on the cluster"));
+
+const TimeoutSeconds = v.pipe(Finite, v.gtValue(0), v.maxValue(366 * 86_400));
+
+/** Path pattern below the job's working directory: `*`, `?`, `[…]`, `{a,b}` and `**`; never absolute, no `..`. */
+const OutputPattern = v.pipe(
+  OsString(PATH_MAX),
+  v.minLength(1),
+  v.check((p) => !p.startsWith("/") && !p.split("/").includes(".."), "must stay below the working directory"),
+);
+
+/** A program with its arguments, or a script; runs under the shim on the worker's host. Immutable. */
+export const CommandSpec = v.pipe(
+  v.strictObject({
+    /** Program and arguments, passed to exec without a shell. Exactly one of argv and script. */
+    argv: v.optional(
+      v.pipe(
+        v.array(OsString(LIMITS.argvBytes)),
+        v.minLength(1),
+        v.maxLength(LIMITS.argvItems),
+        v.check((argv) => argv[0] !== "", "the program name is empty"),
+        v.check(
+          (argv) => argv.reduce((sum, arg) => sum + byteLength(arg) + 1, 0) <= LIMITS.argvBytes,
+          `all arguments together take at most ${LIMITS.argvBytes} bytes`,
+        ),
+      ),
+    ),
+    /** Script text. Its `#!` line names the interpreter; without one it is /bin/sh. */
+    script: v.optional(
+      v.pipe(
+        OsString(LIMITS.scriptBytes),
+        v.minLength(1),
+        v.check((s) => byteLength(s) <= LIMITS.scriptBytes, `at most ${LIMITS.scriptBytes} bytes`),
+      ),
+    ),
+    /** Working directory; null is the worker user's home. */
+    workdir: v.optional(v.nullable(AbsolutePath), null),
+    /** Added to the allow-listed environment. */
+    env: v.optional(Env, {}),
+    /** Run through the user's login shell, so that its profile (modules, PATH) applies. */
+    login: v.optional(v.boolean(), false),
+    /** Wall-clock seconds from the start of the attempt; null is unlimited. */
+    timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),
+    /** Files to keep as artifacts when the command ends. A pattern that matches nothing fails the job. */
+    outputs: v.optional(v.pipe(v.array(OutputPattern), v.maxLength(LIMITS.outputPatterns)), []),
+    /** How many further attempts a failed attempt may have. */
+    retries: v.optional(v.pipe(Count, v.maxValue(LIMITS.retriesMax)), 0),
+  }),
+  v.check((spec) => (spec.argv === undefined) !== (spec.script === undefined), "exactly one of argv and script is needed"),
+);
+export type CommandSpec = v.InferOutput<typeof CommandSpec>;
+
+/** A JARVIS-CD pipeline: its text, or the name or path of one that the cluster has. Immutable. */
+export const JarvisSpec = v.pipe(
+  v.strictObject({
+    pipeline_yaml: v.optional(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.scriptBytes))),
+    pipeline_path: v.optional(AbsolutePath),
+    pipeline_name: v.optional(text(256)),
+    workdir: v.optional(v.nullable(AbsolutePath), null),
+    env: v.optional(Env, {}),
+    timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),
+  }),
+  v.check(
+    (spec) => [spec.pipeline_yaml, spec.pipeline_path, spec.pipeline_name].filter((x) => x !== undefined).length === 1,
+    "exactly one of pipeline_yaml, pipeline_path and pipeline_name is needed",
+  ),
+);
+export type JarvisSpec = v.InferOutput<typeof JarvisSpec>;
+
+/** An agent run on the cluster from a prompt file that lies there. Immutable. */
+export const RemoteAgentSpec = v.strictObject({
+  prompt_path: AbsolutePath,
+  mcp_config_path: v.optional(v.nullable(AbsolutePath), null),
+  model: v.optional(v.nullable(text(256)), null),
+  workdir: v.optional(v.nullable(AbsolutePath), null),
+  timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),
+  context: v.optional(Metadata, {}),
+});
+export type RemoteAgentSpec = v.InferOutput<typeof RemoteAgentSpec>;
+
+/** One call of, or one tool listing from, an MCP server that runs on the cluster. Immutable. */
+export const McpCallSpec = v.pipe(
+  v.strictObject({
+    server: text(PATH_MAX),
+    server_args: v.optional(v.pipe(v.array(OsString(4_096)), v.maxLength(256)), []),
+    /** Child variable name -> name of the worker variable whose value it gets. Names only, never values. */
+    env_from: v.optional(v.record(EnvName, EnvName), {}),
+    expected_server_artifact_digest: v.optional(v.nullable(Sha256), null),
+    expected_registered_contract: v.optional(v.nullable(text(256)), null),
+    operation: v.picklist(["tools/call", "tools/list"]),
+    tool: v.optional(v.nullable(text(256)), null),
+    arguments: v.optional(Metadata, {}),
+    timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),
+  }),
+  v.check((spec) => (spec.operation === "tools/call") === (spec.tool !== null), "tool belongs to tools/call, and only there"),
+);
+export type McpCallSpec = v.InferOutput<typeof McpCallSpec>;
+
+/** A file that a client hands over as input of later jobs. Immutable. */
+export const InputIngestSpec = v.strictObject({
+  logical_name: v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/, "must be a portable file name")),
+  size_bytes: ByteCount,
+  sha256: Sha256,
+});
+export type InputIngestSpec = v.InferOutput<typeof InputIngestSpec>;

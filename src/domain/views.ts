@@ -1,0 +1,78 @@
+import * as v from "valibot";
+import { Attempt, ProcessIdentity } from "./attempt.ts";
+import { Capacity } from "./endpoint.ts";
+import { Job, JobKind, JobState, jobWith, Lane } from "./job.ts";
+import { LogStream, StreamCapture } from "./log.ts";
+import { Progress } from "./progress.ts";
+import { ByteCount, Count, Id, looseText, text, Timestamp } from "./primitives.ts";
+
+/** Where a job stands in the queue. */
+export const QueuePosition = v.strictObject({
+  state: JobState,
+  /** Queued jobs of the same lane that were submitted earlier; null when the job is not queued. */
+  jobs_ahead: v.nullable(Count),
+  /** jobs_ahead + 1; null when the job is not queued. */
+  position: v.nullable(Count),
+});
+
+/** A job with all that a person asks about it. */
+export const JobStatus = v.strictObject({
+  job: Job,
+  /** The current attempt; null before the first. */
+  attempt: v.nullable(Attempt),
+  relay_queue: QueuePosition,
+  /** Latest report per label. */
+  progress: v.array(Progress),
+  logs: v.array(v.strictObject({ stream: LogStream, size_bytes: ByteCount, capture: v.nullable(StreamCapture) })),
+  terminal: v.boolean(),
+});
+export type JobStatus = v.InferOutput<typeof JobStatus>;
+
+/** What a wait saw. Running out of time is an observation, never an outcome of the job. */
+export const Observation = v.strictObject({
+  outcome: v.picklist(["terminal", "observation_unknown"]),
+  timeout_seconds: v.number(),
+  scheduler_action: v.literal("none"),
+  relay_action: v.literal("none"),
+});
+export type Observation = v.InferOutput<typeof Observation>;
+
+/** A job with the observation that the wait made of it. */
+export const JobWaitResult = jobWith({ observation: Observation });
+export type JobWaitResult = v.InferOutput<typeof JobWaitResult>;
+
+/** A row of a job list. */
+export const JobSummary = v.strictObject({
+  job_id: Id,
+  sequence: Count,
+  cluster: Id,
+  kind: JobKind,
+  lane: Lane,
+  state: JobState,
+  attempts: Count,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  /** The command line or another short name of the work. */
+  title: looseText(512),
+  quarantine: v.nullable(looseText(2_000)),
+});
+export type JobSummary = v.InferOutput<typeof JobSummary>;
+
+/** A running or recent worker, as worker status shows it. */
+export const WorkerStatus = v.strictObject({
+  cluster: Id,
+  endpoint_id: Id,
+  process: ProcessIdentity,
+  version: text(128),
+  registered_at: Timestamp,
+  last_seen_at: Timestamp,
+  capacity: Capacity,
+  active_leases_by_kind: v.record(JobKind, Count),
+  active_leases_by_lane: v.record(Lane, Count),
+  queued_by_kind: v.record(JobKind, Count),
+  quarantined: Count,
+  lane_last_error: v.nullable(looseText(2_000)),
+  spool_dir: text(4_096),
+  core_dir: text(4_096),
+});
+export type WorkerStatus = v.InferOutput<typeof WorkerStatus>;

@@ -1,0 +1,88 @@
+import fs from "node:fs";
+import os from "node:os";
+import { isErrno } from "./atomic-file.ts";
+
+/** A process that a recycled pid is never taken for. `start_time` is in clock ticks since boot, 0 where /proc is missing. */
+export interface Identity {
+  readonly pid: number;
+  readonly start_time: number;
+  readonly boot_id: string;
+  readonly hostname: string;
+}
+
+/** What proc_pid_stat(5) says of a process. */
+export interface ProcessStat {
+  readonly pid: number;
+  /** One letter; Z is a zombie, X is dead. */
+  readonly state: string;
+  readonly ppid: number;
+  readonly pgrp: number;
+  readonly session: number;
+  readonly start_time: number;
+}
+
+let cachedBootId: string | undefined;
+
+/** Identifier of the current boot; empty where the system has none. */
+export function bootId(): string {
+  if (cachedBootId === undefined) {
+    try {
+      cachedBootId = fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    } catch {
+      cachedBootId = "";
+    }
+  }
+  return cachedBootId;
+}
+
+/** Read /proc/PID/stat; null when there is no such process. */
+export function processStat(pid: number): ProcessStat | null {
+  let line: string;
+  try {
+    line = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ESRCH")) return null;
+    throw error;
+  }
+  // The second field is the command in parentheses and may itself hold spaces and parentheses.
+  const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
+  return {
+    pid,
+    state: fields[0] ?? "?",
+    ppid: Number(fields[1]),
+    pgrp: Number(fields[2]),
+    session: Number(fields[3]),
+    start_time: Number(fields[19]),
+  };
+}
+
+/** The identity of a running process; null when there is none (a zombie counts as none). */
+export function identify(pid: number): Identity | null {
+  if (process.platform !== "linux") return pidExists(pid) ? { pid, start_time: 0, boot_id: "", hostname: os.hostname() } : null;
+  const stat = processStat(pid);
+  if (stat === null || stat.state === "Z" || stat.state === "X") return null;
+  return { pid, start_time: stat.start_time, boot_id: bootId(), hostname: os.hostname() };
+}
+
+/** The identity of this process. */
+export function self(): Identity {
+  const identity = identify(process.pid);
+  if (identity === null) throw new Error("this process cannot be found in /proc");
+  return identity;
+}
+
+/** Whether exactly this process still runs. Only meaningful on the host that the identity names. */
+export function isAlive(identity: Identity): boolean {
+  if (identity.boot_id !== bootId()) return false;
+  const current = identify(identity.pid);
+  return current !== null && current.start_time === identity.start_time;
+}
+
+function pidExists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return isErrno(error, "EPERM");
+  }
+}

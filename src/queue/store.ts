@@ -1,0 +1,187 @@
+import type { Artifact, NewArtifact } from "../domain/artifact.ts";
+import type { Attempt, ProcessIdentity } from "../domain/attempt.ts";
+import type { Capacity, Endpoint } from "../domain/endpoint.ts";
+import type { Event, NewEvent } from "../domain/event.ts";
+import type { Job, JobKind, JobState, JobSubmission, Lane, Outcome } from "../domain/job.ts";
+import type { Lease } from "../domain/lease.ts";
+import type { LogSegment, LogStream, StreamCapture } from "../domain/log.ts";
+import type { Page } from "../domain/page.ts";
+import type { NewProgress, Progress } from "../domain/progress.ts";
+import type { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
+import type { JobSummary } from "../domain/views.ts";
+
+/** Names the attempt that a write is about. A stale number is refused with attempt_fenced. */
+export interface Fence {
+  readonly job_id: string;
+  readonly attempt: number;
+}
+
+/** A claimed attempt, ready to be started. */
+export interface Claim {
+  readonly job: Job;
+  readonly attempt: Attempt;
+  readonly lease: Lease;
+}
+
+/** What one look at an attempt's files brought; all of it is committed at once, with the new positions. */
+export interface Ingest {
+  /** New bytes of a stream, in order. `text` where they are few and UTF-8. */
+  readonly deltas: readonly { readonly stream: LogStream; readonly bytes: number; readonly text: string | null }[];
+  readonly truncations: readonly { readonly stream: LogStream; readonly capture: StreamCapture }[];
+  readonly emits: readonly {
+    readonly file: string;
+    /** Where this batch was read from; a mismatch with the stored position is refused with state_conflict. */
+    readonly offset: number;
+    readonly next_offset: number;
+    readonly lines: readonly EmitLine[];
+  }[];
+}
+
+/** One line of a job's event file, already validated. */
+export type EmitLine =
+  | { readonly type: "progress"; readonly progress: NewProgress }
+  | { readonly type: "task-event"; readonly event: NewTaskEvent }
+  | { readonly type: "refused"; readonly reason: string };
+
+/** Everything that the end of an attempt brings. */
+export interface Settlement {
+  readonly outcome: Outcome;
+  readonly ended_at: string;
+  readonly captures: Readonly<Record<LogStream, StreamCapture>>;
+  readonly artifacts: readonly NewArtifact[];
+  /** Events besides those that the transition itself writes, for example execution.timeout. */
+  readonly events: readonly NewEvent[];
+}
+
+export interface PageRequest {
+  readonly cursor: number;
+  readonly limit: number;
+}
+
+export interface JobFilter {
+  readonly states?: readonly JobState[];
+  readonly kind?: JobKind;
+  readonly cluster?: string;
+}
+
+/** Queue listing: filters apply inside a window over the submission order. */
+export interface QueueWindow {
+  readonly jobs: readonly JobSummary[];
+  /** Where the next window starts; null at the end. */
+  readonly next_cursor: number | null;
+  /** Jobs in the queue in all, whatever the filters. */
+  readonly total: number;
+  /** True when the window ended because scan_limit jobs had been looked at. */
+  readonly scan_truncated: boolean;
+}
+
+export interface QueueStats {
+  readonly queued_by_kind: Readonly<Partial<Record<JobKind, number>>>;
+  readonly leases_by_kind: Readonly<Partial<Record<JobKind, number>>>;
+  readonly leases_by_lane: Readonly<Partial<Record<Lane, number>>>;
+  readonly active: number;
+  readonly quarantined: number;
+}
+
+/** One thing that audit found wrong. */
+export interface Finding {
+  readonly check: string;
+  readonly subject: string;
+  readonly detail: string;
+  /** Whether repair can put it right. */
+  readonly repairable: boolean;
+}
+
+export interface AuditReport {
+  readonly ok: boolean;
+  readonly checked: Readonly<Record<string, number>>;
+  readonly findings: readonly Finding[];
+  /** True when there were more findings than are listed. */
+  readonly truncated: boolean;
+}
+
+export interface RepairReport {
+  readonly repaired: readonly Finding[];
+  readonly remaining: readonly Finding[];
+  readonly truncated: boolean;
+}
+
+/** `job:<id>`: something about the job was committed. `queue`: something may have become claimable or cancelable. */
+export type Topic = `job:${string}` | "queue";
+
+/**
+ * The durable queue of one cluster. Every promise settles after the commit that holds its result. Failures are
+ * RelayErrors: *_not_found for unknown ids, attempt_fenced for stale fences, state_conflict for a change that the
+ * transition table does not have, storage_admission_refused when the disk is full.
+ */
+export interface QueueStore {
+  /**
+   * Admit a job, or return the one that the key already brought about. Refuses another body under the same key
+   * (job_submission_conflict) and more than the active-job bound (active_job_capacity_reached).
+   */
+  submit(submission: JobSubmission, lane: Lane): Promise<{ readonly job: Job; readonly existing: boolean }>;
+
+  job(jobId: string): Promise<Job>;
+  /** Newest first; cursor is the sequence below which to go on, null for the newest. */
+  recentJobs(filter: JobFilter, before: number | null, limit: number): Promise<{ jobs: readonly JobSummary[]; next_before: number | null }>;
+  queueWindow(filter: JobFilter, page: PageRequest, scanLimit: number): Promise<QueueWindow>;
+  /** Queued jobs of the same lane that come before it; null when it is not queued. */
+  jobsAhead(jobId: string): Promise<number | null>;
+  stats(): Promise<QueueStats>;
+
+  /** The next eligible job as a claimed attempt, or null when nothing is eligible. */
+  claim(endpointId: string, capacity: Capacity): Promise<Claim | null>;
+  /** Milliseconds until the next delayed retry becomes eligible; null when none is delayed. */
+  nextDelay(): Promise<number | null>;
+  /** claimed -> running. Repeating it with the same identities changes nothing. */
+  startAttempt(fence: Fence, started: { shim: ProcessIdentity; process: ProcessIdentity; started_at: string }): Promise<Job>;
+  /** claimed -> void; the job is queued again, or canceled where that was asked for. */
+  voidAttempt(fence: Fence, reason: string): Promise<Job>;
+  /** The attempt ends; the job follows by domain/retry.ts. Repeating it after the commit is refused (attempt_fenced). */
+  settle(fence: Fence, settlement: Settlement): Promise<Job>;
+  ingest(fence: Fence, batch: Ingest): Promise<void>;
+  /** Positions up to which the attempt's event files were ingested. */
+  emitOffsets(fence: Fence): Promise<ReadonlyMap<string, number>>;
+  segments(jobId: string): Promise<readonly LogSegment[]>;
+  attempt(jobId: string, attempt?: number): Promise<Attempt | null>;
+  attempts(jobId: string): Promise<readonly Attempt[]>;
+  /** Attempts that are claimed or running, with their jobs: what a starting worker has to recover. */
+  openAttempts(): Promise<readonly { readonly job: Job; readonly attempt: Attempt }[]>;
+  /** Give the lease of an open attempt to another endpoint. */
+  takeOverLease(fence: Fence, endpointId: string): Promise<Lease>;
+
+  /** Queued: canceled at once. Leased or running: a request. Ended: unchanged. */
+  requestCancel(jobId: string, options: { readonly cancel_scheduler: boolean }): Promise<Job>;
+  /** Keep a record out of the lanes. */
+  quarantine(jobId: string, reason: string): Promise<void>;
+  /** Jobs that wait for a cancel acknowledgement. */
+  cancelRequests(): Promise<readonly Fence[]>;
+
+  appendEvents(jobId: string, events: readonly NewEvent[]): Promise<void>;
+  events(jobId: string, page: PageRequest): Promise<Page<Event>>;
+  tasks(jobId: string, page: PageRequest): Promise<Page<Task>>;
+  task(taskId: string): Promise<Task>;
+  recordTaskEvent(taskId: string, event: NewTaskEvent): Promise<TaskEvent>;
+  taskEvents(taskId: string, page: PageRequest): Promise<Page<TaskEvent>>;
+  recordProgress(jobId: string, progress: NewProgress): Promise<Progress>;
+  progress(jobId: string, page: PageRequest): Promise<Page<Progress>>;
+  /** The newest report of each label, at most 100 labels. */
+  latestProgress(jobId: string): Promise<readonly Progress[]>;
+  artifacts(jobId: string, page: PageRequest): Promise<Page<Artifact>>;
+  artifact(artifactId: string): Promise<Artifact>;
+
+  registerEndpoint(endpoint: Endpoint): Promise<void>;
+  /** Marks the endpoint as alive, renews its leases, and returns those it still holds. */
+  heartbeat(endpointId: string, laneLastError: string | null): Promise<readonly Lease[]>;
+  stopEndpoint(endpointId: string): Promise<void>;
+  endpoints(page: PageRequest): Promise<Page<Endpoint>>;
+
+  /** Call `listener` after each commit that touched the topic. Returns the way to stop that. */
+  subscribe(topic: Topic, listener: () => void): () => void;
+
+  audit(): Promise<AuditReport>;
+  repair(): Promise<RepairReport>;
+
+  /** Commits what is queued and closes the file. Calling it twice is harmless; afterwards every call is refused. */
+  close(): Promise<void>;
+}

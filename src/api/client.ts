@@ -90,6 +90,8 @@ export class HttpPeer {
         ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
         ...(options.signal === undefined ? {} : { signal: options.signal }),
         ...(this.address.kind === "unix" ? { unix: this.address.path } : {}),
+        // Waits and streams are quiet for as long as they like; the caller's signal ends them.
+        timeout: false,
       } as RequestInit);
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason;

@@ -46,9 +46,18 @@ export interface JsonObject {
   [key: string]: Json;
 }
 
-const JsonValue: v.GenericSchema<Json> = v.lazy(() =>
-  v.union([v.null(), v.boolean(), Finite, v.string(), v.array(JsonValue), v.record(v.string(), JsonValue)]),
-);
+/** Any JSON value. */
+export const JsonValue: v.GenericSchema<Json> = v.union([
+  v.null(),
+  v.boolean(),
+  Finite,
+  v.string(),
+  v.array(v.lazy((): v.GenericSchema<Json> => JsonValue)),
+  v.record(
+    v.string(),
+    v.lazy((): v.GenericSchema<Json> => JsonValue),
+  ),
+]);
 
 /** Free-form JSON object that callers may attach to a record. */
 export const Metadata: v.GenericSchema<JsonObject> = v.record(

@@ -1,0 +1,137 @@
+import { toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
+import type * as v from "valibot";
+import { Artifact } from "../domain/artifact.ts";
+import { Attempt } from "../domain/attempt.ts";
+import { type ErrorCode, ERRORS } from "../domain/errors.ts";
+import { Event } from "../domain/event.ts";
+import { Job, JobReceipt, JobSubmission } from "../domain/job.ts";
+import { LogChunk } from "../domain/log.ts";
+import { JsonValue, Metadata } from "../domain/primitives.ts";
+import { NewProgress, Progress } from "../domain/progress.ts";
+import { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
+import { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
+import type { Answer, Operation } from "./operation.ts";
+
+type JsonSchema = Record<string, unknown>;
+
+interface Info {
+  readonly title: string;
+  readonly version: string;
+}
+
+/** Schemas that the document names; wherever one is used, it is a reference. */
+const SHARED = { JsonValue, Metadata };
+const OUTPUT = { ...SHARED, Artifact, Attempt, Event, Job, JobReceipt, JobStatus, JobSummary, JobWaitResult, LogChunk, Progress, Task, TaskEvent, WorkerStatus };
+const INPUT = { ...SHARED, JobSubmission, NewProgress, NewTaskEvent };
+
+const SETTINGS = {
+  errorMode: "ignore",
+  overrideRef: ({ referenceId }: { referenceId: string }) => `#/components/schemas/${referenceId}`,
+} as const;
+
+/** Reasons that any operation can answer with. */
+const COMMON: readonly ErrorCode[] = ["internal_error"];
+const WITH_INPUT: readonly ErrorCode[] = ["request_validation_failed"];
+const WITH_BODY: readonly ErrorCode[] = ["http_request_malformed", "payload_too_large"];
+
+/** The OpenAPI 3.1 document of a set of operations. */
+export function openApiDocument(operations: readonly Operation[], info: Info): JsonSchema {
+  const paths: Record<string, JsonSchema> = {};
+  for (const op of operations) {
+    const path = op.path.replace(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [op.method]: describe(op) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: { ...info, description: "Problems are application/problem+json (RFC 9457); `reason` is the code to decide on." },
+    paths,
+    components: {
+      schemas: {
+        Problem: PROBLEM,
+        ...toJsonSchemaDefs(OUTPUT, { ...SETTINGS, typeMode: "output" }),
+        ...toJsonSchemaDefs(INPUT, { ...SETTINGS, typeMode: "input" }),
+      },
+    },
+  };
+}
+
+function describe(op: Operation): JsonSchema {
+  return {
+    operationId: op.id,
+    summary: op.summary,
+    parameters: [...pathParameters(op.path), ...queryParameters(op.query), ...headerParameters(op.headers)],
+    ...(op.body === undefined
+      ? {}
+      : { requestBody: { required: !op.bodyOptional, content: { "application/json": { schema: schemaOf(op.body, "input") } } } }),
+    responses: { ...successes(op.answer), ...problems(op) },
+  };
+}
+
+const pathParameters = (path: string): JsonSchema[] =>
+  [...path.matchAll(/:(\w+)/g)].map((match) => ({ name: match[1], in: "path", required: true, schema: { type: "string" } }));
+
+function queryParameters(query: v.GenericSchema | undefined): JsonSchema[] {
+  if (query === undefined) return [];
+  const { properties = {}, required = [] } = schemaOf(query, "input") as { properties?: Record<string, JsonSchema>; required?: string[] };
+  return Object.entries(properties).map(([name, schema]) => ({ name, in: "query", required: required.includes(name), schema }));
+}
+
+const headerParameters = (headers: Operation["headers"] = {}): JsonSchema[] =>
+  Object.entries(headers).map(([name, description]) => ({ name, in: "header", required: false, description, schema: { type: "string" } }));
+
+function successes(answer: Answer): JsonSchema {
+  if (answer.kind === "json") {
+    const content = { "application/json": { schema: schemaOf(answer.schema, "output") } };
+    return Object.fromEntries((answer.status ?? [200]).map((status) => [status, { description: "as asked", content }]));
+  }
+  if (answer.kind === "events") {
+    return { 200: { description: "server-sent events; `data` is of this schema", content: { "text/event-stream": { schema: schemaOf(answer.schema, "output") } } } };
+  }
+  const content = { "application/octet-stream": { schema: { type: "string", contentMediaType: "application/octet-stream" } } };
+  return Object.fromEntries(
+    (answer.status ?? [200]).map((status) => [status, status === 304 ? { description: "not modified" } : { description: "bytes", content }]),
+  );
+}
+
+function problems(op: Operation): JsonSchema {
+  const codes = [
+    ...COMMON,
+    ...(op.query !== undefined || op.body !== undefined ? WITH_INPUT : []),
+    ...(op.body === undefined ? [] : WITH_BODY),
+    ...(op.errors ?? []),
+  ];
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].http);
+  return Object.fromEntries(
+    [...byStatus].map(([status, reasons]) => [
+      status,
+      {
+        description: reasons.join(", "),
+        content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
+      },
+    ]),
+  );
+}
+
+/** JSON Schema of a valibot schema. Checks that JSON Schema cannot say (relations between members) are left out. */
+function schemaOf(schema: v.GenericSchema, typeMode: "input" | "output"): JsonSchema {
+  const definitions = typeMode === "input" ? INPUT : OUTPUT;
+  const name = Object.entries(definitions).find(([, known]) => known === schema)?.[0];
+  if (name !== undefined) return { $ref: SETTINGS.overrideRef({ referenceId: name }) };
+  const { $schema: _dialect, $defs: _named, ...rest } = toJsonSchema(schema, { ...SETTINGS, typeMode, definitions }) as JsonSchema;
+  return rest;
+}
+
+const PROBLEM: JsonSchema = {
+  type: "object",
+  required: ["type", "title", "status", "detail", "schema_version", "reason", "retryable"],
+  properties: {
+    type: { type: "string" },
+    title: { type: "string" },
+    status: { type: "integer" },
+    detail: { type: "string" },
+    schema_version: { const: "clio-relay.error.v1" },
+    reason: { type: "string", enum: Object.keys(ERRORS) },
+    retryable: { type: "boolean" },
+    hint: { type: "string" },
+  },
+};

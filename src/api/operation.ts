@@ -1,0 +1,63 @@
+import type { Context, Hono } from "hono";
+import type * as v from "valibot";
+import { type ErrorCode, RelayError } from "../domain/errors.ts";
+import { parse, queryObject, readJsonBody } from "./request.ts";
+
+/** What an operation answers with besides problems: JSON of a schema, an event stream, or bytes. */
+export type Answer =
+  | { readonly kind: "json"; readonly schema: v.GenericSchema; readonly status?: readonly number[] }
+  | { readonly kind: "events"; readonly schema: v.GenericSchema }
+  | { readonly kind: "bytes"; readonly status?: readonly number[] };
+
+/** One route with everything that the OpenAPI document and the handler need to know of it. */
+export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extends v.GenericSchema = v.GenericSchema> {
+  readonly method: "get" | "post" | "delete";
+  /** Hono path, for example /jobs/:id. */
+  readonly path: string;
+  readonly id: string;
+  readonly summary: string;
+  readonly query?: Q;
+  readonly body?: B;
+  /** Whether a request without a body is taken as one with `{}`. */
+  readonly bodyOptional?: boolean;
+  readonly answer: Answer;
+  /** Reasons that a caller has to expect, besides those of validation. */
+  readonly errors?: readonly ErrorCode[];
+  /** Request headers that mean something here. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly handler: (input: {
+    c: Context;
+    query: v.InferOutput<Q>;
+    body: v.InferOutput<B>;
+    param: (name: string) => string;
+  }) => Promise<Response> | Response;
+}
+
+/** Fix the type parameters of an operation from its schemas. */
+export const operation = <Q extends v.GenericSchema, B extends v.GenericSchema>(op: Operation<Q, B>): Operation =>
+  op as unknown as Operation;
+
+/** Mount operations: query and body are validated before the handler runs. */
+export function mount(app: Hono, operations: readonly Operation[]): void {
+  for (const op of operations) {
+    app.on(op.method.toUpperCase(), op.path, async (c) => {
+      const query = op.query === undefined ? {} : parse(op.query, queryObject(c.req.url), "query");
+      let body: unknown;
+      if (op.body !== undefined) {
+        const raw = await readJsonBody(c.req.raw);
+        body = parse(op.body, raw === undefined && op.bodyOptional ? {} : raw, "body");
+      }
+      return op.handler({ c, query, body, param: (name) => c.req.param(name) ?? "" });
+    });
+  }
+  for (const path of new Set(operations.map((op) => op.path))) {
+    const methods = operations.filter((op) => op.path === path).map((op) => op.method.toUpperCase());
+    app.all(path, (c) => {
+      throw new RelayError("method_not_allowed", `${c.req.path.slice(0, 200)} takes ${methods.join(" and ")}`, { allowed: methods });
+    });
+  }
+}
+
+/** A JSON answer. */
+export const json = (value: unknown, status = 200, headers: Record<string, string> = {}): Response =>
+  new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json", ...headers } });

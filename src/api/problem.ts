@@ -1,0 +1,59 @@
+import { type ErrorCode, errorRule, RelayError } from "../domain/errors.ts";
+import { LIMITS } from "../domain/limits.ts";
+
+/** Problem document of RFC 9457 with the members that every failure of clio-relay carries. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly schema_version: "clio-relay.error.v1";
+  readonly reason: ErrorCode;
+  readonly retryable: boolean;
+  readonly hint?: string;
+  readonly [extension: string]: unknown;
+}
+
+const RESERVED = new Set(["type", "title", "status", "detail", "instance", "schema_version", "reason", "retryable", "hint", "truncated_members"]);
+
+/**
+ * The problem document of a failure, at most LIMITS.problemBytes as JSON: members of the failure that do not fit are
+ * left out and named in `truncated_members`. An error that is not a RelayError shows nothing of itself.
+ */
+export function problemOf(error: unknown): Problem {
+  const failure = error instanceof RelayError ? error : new RelayError("internal_error", "an unexpected failure; the log of the process has it");
+  const rule = errorRule(failure.code);
+  const hint = failure.hint ?? rule.hint;
+  const base: Problem = {
+    type: `urn:clio-relay:error:${failure.code}`,
+    title: rule.title,
+    status: rule.http,
+    detail: failure.message.slice(0, LIMITS.problemDetailLength),
+    schema_version: "clio-relay.error.v1",
+    reason: failure.code,
+    retryable: rule.retryable,
+    ...(hint === undefined ? {} : { hint: hint.slice(0, 512) }),
+  };
+  const extensions: Record<string, unknown> = {};
+  const left: string[] = [];
+  let size = Buffer.byteLength(JSON.stringify(base)) + 128;
+  for (const [key, value] of Object.entries(failure.data)) {
+    if (RESERVED.has(key)) continue;
+    const cost = Buffer.byteLength(JSON.stringify({ [key]: value }) ?? "");
+    if (size + cost > LIMITS.problemBytes) left.push(key);
+    else {
+      extensions[key] = value;
+      size += cost;
+    }
+  }
+  return { ...base, ...extensions, ...(left.length > 0 ? { truncated_members: left.slice(0, 16) } : {}) };
+}
+
+/** The same as an HTTP answer. */
+export function problemResponse(error: unknown, headers: Record<string, string> = {}): Response {
+  const problem = problemOf(error);
+  return new Response(JSON.stringify(problem), {
+    status: problem.status,
+    headers: { ...headers, "content-type": "application/problem+json" },
+  });
+}

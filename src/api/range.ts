@@ -1,0 +1,40 @@
+import { RelayError } from "../domain/errors.ts";
+
+/** A part of some content: bytes [start, end). */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Read a Range header (RFC 9110, section 14.2) against content of `size` bytes. Null: no range, or one that this server
+ * may ignore (another unit, several ranges, bad syntax). A range outside the content is refused.
+ */
+export function parseRange(header: string | undefined, size: number): ByteRange | null {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");
+  if (match === null || (match[1] === "" && match[2] === "")) return null;
+  const first = match[1] === "" ? Math.max(0, size - Number(match[2])) : Number(match[1]);
+  const last = match[1] === "" || match[2] === "" ? size - 1 : Math.min(Number(match[2]), size - 1);
+  if (match[1] !== "" && match[2] !== "" && Number(match[2]) < Number(match[1])) return null;
+  if (first >= size || (match[1] === "" && Number(match[2]) === 0)) {
+    throw new RelayError("range_not_satisfiable", `the content has ${size} bytes`, { size_bytes: size });
+  }
+  return { start: first, end: last + 1 };
+}
+
+/** Whether If-None-Match (RFC 9110, section 13.1.2) names the entity tag. */
+export function matchesEtag(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  return header.trim() === "*" || header.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+}
+
+/** Headers of an answer that carries bytes [start, end) of `size`. */
+export function contentHeaders(size: number, range: ByteRange | null, etag: string | null): Record<string, string> {
+  const part = range ?? { start: 0, end: size };
+  return {
+    "accept-ranges": "bytes",
+    "content-length": String(part.end - part.start),
+    ...(range === null ? {} : { "content-range": `bytes ${part.start}-${part.end - 1}/${size}` }),
+    ...(etag === null ? {} : { etag }),
+  };
+}

@@ -1,0 +1,79 @@
+import * as v from "valibot";
+import { RelayError } from "../domain/errors.ts";
+import { LIMITS } from "../domain/limits.ts";
+
+const MAX_DEPTH = 64;
+const MAX_ISSUES = 20;
+
+/** Read a JSON body of at most `maxBytes`; the bound is checked before, and while, anything is kept. */
+export async function readJsonBody(request: Request, maxBytes: number = LIMITS.requestBodyBytes): Promise<unknown> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
+  const text = declared === null ? await readBounded(request.body, maxBytes) : await request.text();
+  if (text === "") return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new RelayError("http_request_malformed", "the body is not JSON");
+  }
+  if (deeperThan(value, MAX_DEPTH)) throw new RelayError("http_request_malformed", `the body is nested more than ${MAX_DEPTH} deep`);
+  return value;
+}
+
+const tooLarge = (maxBytes: number) =>
+  new RelayError("payload_too_large", `the body may hold at most ${maxBytes} bytes`, { max_bytes: maxBytes });
+
+async function readBounded(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<string> {
+  if (body === null) return "";
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Whether JSON data nests deeper than `limit`. Walks level by level, so that the data cannot exhaust the stack. */
+function deeperThan(value: unknown, limit: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > limit) return true;
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (item === null || typeof item !== "object") continue;
+      for (const member of Array.isArray(item) ? item : Object.values(item)) {
+        if (member !== null && typeof member === "object") next.push(member);
+      }
+    }
+    level = next;
+  }
+  return false;
+}
+
+/** Check data against a schema; refused with request_validation_failed and `issues: [{path, message}]`. */
+export function parse<S extends v.GenericSchema>(schema: S, value: unknown, where: string): v.InferOutput<S> {
+  const result = v.safeParse(schema, value);
+  if (result.success) return result.output;
+  const issues = result.issues.slice(0, MAX_ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: issue.message }));
+  const first = issues[0]!;
+  throw new RelayError(
+    "request_validation_failed",
+    `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`,
+    { issues, issue_count: result.issues.length },
+  );
+}
+
+/** Query parameters as an object: a parameter given several times becomes an array. */
+export function queryObject(url: string): Record<string, string | string[]> {
+  const start = url.indexOf("?");
+  const query: Record<string, string | string[]> = {};
+  if (start < 0) return query;
+  for (const [key, value] of new URLSearchParams(url.slice(start))) {
+    const present = query[key];
+    query[key] = present === undefined ? value : Array.isArray(present) ? [...present, value] : [present, value];
+  }
+  return query;
+}

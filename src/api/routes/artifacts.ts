@@ -1,0 +1,57 @@
+import { Artifact } from "../../domain/artifact.ts";
+import { pageOf, PageQuery } from "../../domain/page.ts";
+import { json, type Operation, operation } from "../operation.ts";
+import { contentHeaders, matchesEtag, parseRange } from "../range.ts";
+import type { WorkerServices } from "../worker-services.ts";
+
+/** Artifacts and their content. */
+export const artifactRoutes = (services: WorkerServices): Operation[] => {
+  const { store } = services;
+  return [
+    operation({
+      method: "get",
+      path: "/jobs/:id/artifacts",
+      id: "listArtifacts",
+      summary: "What the job left behind",
+      query: PageQuery,
+      answer: { kind: "json", schema: pageOf("artifacts", Artifact) },
+      errors: ["job_not_found"],
+      handler: async ({ param, query }) => {
+        await store.job(param("id"));
+        const { items, ...page } = await store.artifacts(param("id"), query);
+        return json({ artifacts: items, ...page });
+      },
+    }),
+    operation({
+      method: "get",
+      path: "/artifacts/:id",
+      id: "getArtifact",
+      summary: "The artifact record",
+      answer: { kind: "json", schema: Artifact },
+      errors: ["artifact_not_found"],
+      handler: async ({ param }) => json(await store.artifact(param("id"))),
+    }),
+    operation({
+      method: "get",
+      path: "/artifacts/:id/content",
+      id: "readArtifact",
+      summary: "The artifact's bytes, verified on the way",
+      headers: { Range: "one byte range", "If-None-Match": "entity tag, the quoted SHA-256" },
+      answer: { kind: "bytes", status: [200, 206, 304] },
+      errors: ["artifact_not_found", "artifact_changed", "artifact_unreadable", "range_not_satisfiable"],
+      handler: async ({ c, param }) => {
+        const artifact = await store.artifact(param("id"));
+        const etag = `"${artifact.sha256}"`;
+        if (matchesEtag(c.req.header("if-none-match"), etag)) return new Response(null, { status: 304, headers: { etag } });
+        const ifRange = c.req.header("if-range");
+        const wanted = ifRange === undefined || ifRange.trim() === etag ? c.req.header("range") : undefined;
+        const range = parseRange(wanted, artifact.size_bytes);
+        const body = await services.artifacts.open(artifact, range ?? { start: 0, end: artifact.size_bytes });
+        return new Response(body, {
+          status: range === null ? 200 : 206,
+          headers: { ...contentHeaders(artifact.size_bytes, range, etag), "content-type": "application/octet-stream" },
+        });
+      },
+    }),
+  ];
+};

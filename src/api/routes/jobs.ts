@@ -1,0 +1,182 @@
+import * as v from "valibot";
+import { RelayError } from "../../domain/errors.ts";
+import { Job, JOB_KINDS, JOB_STATES } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { LOG_STREAMS } from "../../domain/log.ts";
+import { pageOf, PageQuery } from "../../domain/page.ts";
+import { Attempt } from "../../domain/attempt.ts";
+import { isTerminal } from "../../domain/transitions.ts";
+import { JobStatus, JobSummary, JobWaitResult } from "../../domain/views.ts";
+import { json, type Operation, operation } from "../operation.ts";
+import { waker } from "../sse.ts";
+import type { WorkerServices } from "../worker-services.ts";
+
+const listOf = <S extends v.GenericSchema>(item: S) =>
+  v.optional(v.pipe(v.union([v.array(item), v.pipe(item, v.transform((one) => [one]))]), v.maxLength(16)));
+
+/** Query filter `state`, repeatable. */
+export const StateFilter = listOf(v.picklist(JOB_STATES));
+
+const RecentQuery = v.strictObject({
+  state: StateFilter,
+  kind: v.optional(v.picklist(JOB_KINDS)),
+  before: v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1))),
+  limit: v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(LIMITS.pageMax)), "20"),
+});
+
+const WaitQuery = v.strictObject({
+  timeout_seconds: v.optional(v.string(), String(LIMITS.waitDefaultSeconds)),
+  /** Accepted for callers that polled once; waiting is by notification. */
+  poll_seconds: v.optional(v.string()),
+});
+
+const CancelBody = v.strictObject({
+  cluster: v.optional(v.string()),
+  cancel_scheduler_job: v.optional(v.boolean(), false),
+});
+
+/** Jobs: read, wait, cancel. */
+export const jobRoutes = (services: WorkerServices): Operation[] => {
+  const { store } = services;
+  return [
+    operation({
+      method: "get",
+      path: "/jobs",
+      id: "listRecentJobs",
+      summary: "Recent jobs, newest first",
+      query: RecentQuery,
+      answer: {
+        kind: "json",
+        schema: v.strictObject({ jobs: v.array(JobSummary), next_before: v.nullable(v.number()) }),
+      },
+      handler: async ({ query }) =>
+        json(
+          await store.recentJobs(
+            {
+              ...(query.state === undefined ? {} : { states: query.state }),
+              ...(query.kind === undefined ? {} : { kind: query.kind }),
+            },
+            query.before ?? null,
+            query.limit,
+          ),
+        ),
+    }),
+    operation({
+      method: "get",
+      path: "/jobs/:id",
+      id: "getJob",
+      summary: "The job record",
+      answer: { kind: "json", schema: Job },
+      errors: ["job_not_found"],
+      handler: async ({ param }) => json(await store.job(param("id"))),
+    }),
+    operation({
+      method: "get",
+      path: "/jobs/:id/status",
+      id: "getJobStatus",
+      summary: "The job with its attempt, queue position, progress and log sizes",
+      answer: { kind: "json", schema: JobStatus },
+      errors: ["job_not_found"],
+      handler: async ({ param }) => json(await jobStatus(services, param("id"))),
+    }),
+    operation({
+      method: "get",
+      path: "/jobs/:id/attempts",
+      id: "listAttempts",
+      summary: "Every attempt of the job",
+      query: PageQuery,
+      answer: { kind: "json", schema: pageOf("attempts", Attempt) },
+      errors: ["job_not_found"],
+      handler: async ({ param, query }) => {
+        await store.job(param("id"));
+        const all = await store.attempts(param("id"));
+        const items = all.filter((a) => a.attempt >= query.cursor).slice(0, query.limit);
+        const last = items.at(-1);
+        return json({ attempts: items, ...query, next_cursor: last === undefined ? query.cursor : last.attempt + 1, total: all.length });
+      },
+    }),
+    operation({
+      method: "post",
+      path: "/jobs/:id/wait",
+      id: "waitForJob",
+      summary: "Wait until the job has ended or the time is over; running out of time changes nothing",
+      query: WaitQuery,
+      answer: { kind: "json", schema: JobWaitResult },
+      errors: ["job_not_found", "wait_parameters_invalid"],
+      handler: async ({ c, param, query }) => {
+        const seconds = waitSeconds(query.timeout_seconds);
+        const job = await untilTerminal(services, param("id"), seconds * 1_000, c.req.raw.signal);
+        return json({
+          ...job,
+          observation: {
+            outcome: isTerminal(job.state) ? "terminal" : "observation_unknown",
+            timeout_seconds: seconds,
+            scheduler_action: "none",
+            relay_action: "none",
+          },
+        });
+      },
+    }),
+    operation({
+      method: "post",
+      path: "/jobs/:id/cancel",
+      id: "cancelJob",
+      summary: "Ask for the job's end; the answer is the job with the request on record",
+      body: CancelBody,
+      bodyOptional: true,
+      answer: { kind: "json", schema: Job },
+      errors: ["job_not_found", "job_cluster_mismatch"],
+      handler: async ({ param, body }) => {
+        if (body.cluster !== undefined && body.cluster !== services.cluster) {
+          throw new RelayError("job_cluster_mismatch", `this worker serves ${services.cluster}`);
+        }
+        return json(await store.requestCancel(param("id"), { cancel_scheduler: body.cancel_scheduler_job }));
+      },
+    }),
+  ];
+};
+
+function waitSeconds(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() === "" || !Number.isFinite(seconds) || seconds < 0 || seconds > LIMITS.waitMaxSeconds) {
+    throw new RelayError("wait_parameters_invalid", `timeout_seconds must lie between 0 and ${LIMITS.waitMaxSeconds}`);
+  }
+  return seconds;
+}
+
+async function untilTerminal(services: WorkerServices, jobId: string, timeoutMs: number, client: AbortSignal): Promise<Job> {
+  const { store, clock, draining } = services;
+  const deadline = clock.monotonic() + timeoutMs;
+  const signal = AbortSignal.any([client, draining]);
+  const change = waker((listener) => store.subscribe(`job:${jobId}`, listener), signal);
+  try {
+    for (;;) {
+      const job = await store.job(jobId);
+      const left = deadline - clock.monotonic();
+      if (isTerminal(job.state) || left <= 0 || signal.aborted) return job;
+      await change.wait(left);
+    }
+  } finally {
+    change.close();
+  }
+}
+
+/** Assemble the status document of a job. */
+export async function jobStatus(services: WorkerServices, jobId: string): Promise<JobStatus> {
+  const { store, logs } = services;
+  const job = await store.job(jobId);
+  const [attempt, ahead, progress, states] = await Promise.all([
+    job.attempts === 0 ? null : store.attempt(jobId),
+    store.jobsAhead(jobId),
+    store.latestProgress(jobId),
+    Promise.all(LOG_STREAMS.map(async (stream) => ({ stream, ...(await logs.state(jobId, stream)) }))),
+  ]);
+  return {
+    job,
+    attempt,
+    relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
+    progress: [...progress],
+    logs: states.map(({ stream, size_bytes, capture }) => ({ stream, size_bytes, capture })),
+    terminal: isTerminal(job.state),
+  };
+}

@@ -1,0 +1,109 @@
+import * as v from "valibot";
+import { JOB_KINDS } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { Sequence } from "../../domain/primitives.ts";
+import { JobSummary, WorkerStatus } from "../../domain/views.ts";
+import { json, type Operation, operation } from "../operation.ts";
+import type { WorkerServices } from "../worker-services.ts";
+import { StateFilter } from "./jobs.ts";
+
+const flag = (byDefault: "true" | "false") =>
+  v.optional(v.pipe(v.picklist(["true", "false", "1", "0"]), v.transform((s) => s === "true" || s === "1")), byDefault);
+const bounded = (max: number, byDefault: number) =>
+  v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(max)), String(byDefault));
+
+const QueueQuery = v.strictObject({
+  cluster: v.optional(v.string()),
+  state: StateFilter,
+  kind: v.optional(v.picklist(JOB_KINDS)),
+  include_terminal: flag("false"),
+  cursor: v.optional(v.pipe(v.string(), v.toNumber(), Sequence), "1"),
+  limit: bounded(LIMITS.pageMax, LIMITS.pageDefault),
+  scan_limit: bounded(LIMITS.queueScanMax, LIMITS.queueScanDefault),
+});
+
+const QueueListing = v.strictObject({
+  jobs: v.array(JobSummary),
+  count: v.number(),
+  source_cursor: Sequence,
+  source_limit: Sequence,
+  source_next_cursor: v.nullable(Sequence),
+  source_total: v.number(),
+  source_total_semantics: v.literal("all_jobs"),
+  filters_apply_within_source_window: v.literal(true),
+  result_truncated: v.boolean(),
+  scan_limit: Sequence,
+  scan_truncated: v.boolean(),
+  active_job_capacity: v.number(),
+});
+
+const Finding = v.strictObject({ check: v.string(), subject: v.string(), detail: v.string(), repairable: v.boolean() });
+const Audit = v.strictObject({
+  ok: v.boolean(),
+  checked: v.record(v.string(), v.number()),
+  findings: v.array(Finding),
+  truncated: v.boolean(),
+});
+const Repair = v.strictObject({ repaired: v.array(Finding), remaining: v.array(Finding), truncated: v.boolean() });
+
+/** The queue as a whole, and the workers on it. */
+export const queueRoutes = (services: WorkerServices): Operation[] => [
+  operation({
+    method: "get",
+    path: "/queue",
+    id: "listQueue",
+    summary: "Jobs in the order of submission; filters apply inside the window",
+    query: QueueQuery,
+    answer: { kind: "json", schema: QueueListing },
+    handler: async ({ query }) => {
+      const states = query.state ?? (query.include_terminal ? undefined : (["queued", "leased", "running"] as const));
+      const window = await services.store.queueWindow(
+        {
+          ...(states === undefined ? {} : { states }),
+          ...(query.kind === undefined ? {} : { kind: query.kind }),
+          ...(query.cluster === undefined ? {} : { cluster: query.cluster }),
+        },
+        { cursor: query.cursor, limit: query.limit },
+        query.scan_limit,
+      );
+      return json({
+        jobs: window.jobs,
+        count: window.jobs.length,
+        source_cursor: query.cursor,
+        source_limit: query.limit,
+        source_next_cursor: window.next_cursor,
+        source_total: window.total,
+        source_total_semantics: "all_jobs",
+        filters_apply_within_source_window: true,
+        result_truncated: window.next_cursor !== null,
+        scan_limit: query.scan_limit,
+        scan_truncated: window.scan_truncated,
+        active_job_capacity: services.activeJobsMax,
+      });
+    },
+  }),
+  operation({
+    method: "get",
+    path: "/workers",
+    id: "listWorkers",
+    summary: "The worker that serves this cluster",
+    answer: { kind: "json", schema: v.strictObject({ workers: v.array(WorkerStatus), worker_count: v.number() }) },
+    handler: async () => json({ workers: [await services.status()], worker_count: 1 }),
+  }),
+  operation({
+    method: "post",
+    path: "/queue/audit",
+    id: "auditQueue",
+    summary: "Check the whole queue; changes nothing",
+    answer: { kind: "json", schema: Audit },
+    handler: async () => json(await services.audit()),
+  }),
+  operation({
+    method: "post",
+    path: "/queue/repair",
+    id: "repairQueue",
+    summary: "Put right what an audit can prove",
+    answer: { kind: "json", schema: Repair },
+    handler: async () => json(await services.repair()),
+  }),
+];

@@ -1,0 +1,92 @@
+import { timestamp } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
+
+const KEEP_ALIVE_MS = 15_000;
+
+/** One message to send. `data` must be JSON-serializable. */
+export interface OutgoingMessage {
+  readonly event: string;
+  readonly id: string | number;
+  readonly data: unknown;
+}
+
+export interface SseOptions {
+  /** Yields messages; ends the stream when it returns. Pulled only while the client takes them. */
+  readonly messages: (signal: AbortSignal) => AsyncGenerator<OutgoingMessage>;
+  /** Aborted when the client goes away or the server drains. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+/** An event stream answer (HTML standard, section 9.2): back-pressure by pull, a comment line when nothing was sent for 15 s. */
+export function sseResponse({ messages, signal, clock }: SseOptions): Response {
+  const stop = new AbortController();
+  const ended = AbortSignal.any([signal, stop.signal]);
+  const source = messages(ended);
+  const encoder = new TextEncoder();
+  let pending: Promise<IteratorResult<OutgoingMessage>> | null = null;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      pending ??= source.next();
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const quiet = new Promise<"quiet">((resolve) => {
+        timer = setTimeout(() => resolve("quiet"), KEEP_ALIVE_MS);
+      });
+      try {
+        const next = await Promise.race([pending, quiet]);
+        if (next === "quiet") {
+          controller.enqueue(encoder.encode(`: ${timestamp(clock)}\n\n`));
+          return;
+        }
+        pending = null;
+        if (next.done) controller.close();
+        else controller.enqueue(encoder.encode(format(next.value)));
+      } catch (error) {
+        if (ended.aborted) controller.close();
+        else controller.error(error);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async cancel() {
+      stop.abort();
+      await source.return(undefined).catch(() => undefined);
+    },
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" } });
+}
+
+const format = ({ event, id, data }: OutgoingMessage): string => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+
+/**
+ * Resolves when the topic is notified, the signal is aborted, or `timeoutMs` have passed. `arm` subscribes before the
+ * caller looks at the state, so that nothing is missed between looking and waiting.
+ */
+export function waker(subscribe: (listener: () => void) => () => void, signal: AbortSignal) {
+  let woken = false;
+  let wake: (() => void) | null = null;
+  const ring = () => {
+    woken = true;
+    wake?.();
+  };
+  const unsubscribe = subscribe(ring);
+  signal.addEventListener("abort", ring, { once: true });
+  return {
+    async wait(timeoutMs?: number): Promise<void> {
+      if (!woken) {
+        let timer: ReturnType<typeof setTimeout> | undefined;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          if (timeoutMs !== undefined) timer = setTimeout(resolve, timeoutMs);
+        });
+        clearTimeout(timer);
+        wake = null;
+      }
+      woken = false;
+    },
+    close(): void {
+      unsubscribe();
+      signal.removeEventListener("abort", ring);
+    },
+  };
+}

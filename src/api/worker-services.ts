@@ -1,0 +1,50 @@
+import type { Artifact } from "../domain/artifact.ts";
+import type { JobKind } from "../domain/job.ts";
+import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
+import type { WorkerStatus } from "../domain/views.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";
+
+/** How a log stands: its bytes so far, and whether there may be more. */
+export interface LogState {
+  readonly size_bytes: number;
+  /** True when the job has ended and every byte is in size_bytes. */
+  readonly complete: boolean;
+  /** Accounting of the latest ended attempt; null before. */
+  readonly capture: StreamCapture | null;
+}
+
+/** The logs of this worker's jobs as byte sequences. */
+export interface Logs {
+  state(jobId: string, stream: LogStream): Promise<LogState>;
+  /** Text from a byte offset; `tail` counts bytes from the end instead. Cuts only between UTF-8 sequences. */
+  chunk(jobId: string, stream: LogStream, at: { offset: number } | { tail: number }, limit: number): Promise<LogChunk>;
+  /** Bytes [offset, end); without `end` they go on until the job has ended. Ends early when the signal is aborted. */
+  bytes(jobId: string, stream: LogStream, range: { offset: number; end: number | null }, signal: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
+/** The content of artifacts, verified on the way. */
+export interface ArtifactContent {
+  /** Bytes [start, end) of the artifact; refused with artifact_changed or artifact_unreadable before the first byte where that is known. */
+  open(artifact: Artifact, range: { start: number; end: number }): Promise<ReadableStream<Uint8Array>>;
+}
+
+/** What the worker's app needs of the process around it. */
+export interface WorkerServices {
+  readonly cluster: string;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly store: QueueStore;
+  readonly activeJobsMax: number;
+  /** Kinds that this worker can run. */
+  readonly engines: ReadonlySet<JobKind>;
+  readonly logs: Logs;
+  readonly artifacts: ArtifactContent;
+  /** Aborted when the worker drains: waits answer, streams end. */
+  readonly draining: AbortSignal;
+  /** Refuses with storage_admission_refused when there is no room for another job. */
+  admit(): Promise<void>;
+  status(): Promise<WorkerStatus>;
+  audit(): Promise<AuditReport>;
+  repair(): Promise<RepairReport>;
+}

@@ -1,0 +1,111 @@
+/**
+ * Builds the executable: `bun build.ts [--outdir DIR] [--target bun-linux-arm64 …] [--if-stale] [--digest]`.
+ * Two builds of one source give the same bytes, wherever they are made; only the file's name is part of them.
+ */
+import fs from "node:fs";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import manifest from "./package.json";
+
+const root = import.meta.dir;
+
+const { values: options } = parseArgs({
+  options: {
+    /** Directory that the executable is put into. */
+    outdir: { type: "string", default: path.join(root, "dist") },
+    /** A Bun compile target; this platform when left out. */
+    target: { type: "string" },
+    /** Do nothing when the executable there was made from these very sources. */
+    "if-stale": { type: "boolean", default: false },
+    /** Print size and SHA-256. */
+    digest: { type: "boolean", default: false },
+  },
+  strict: true,
+});
+
+function git(...args: string[]): string | null {
+  try {
+    const result = Bun.spawnSync(["git", ...args], { cwd: root, stderr: "ignore" });
+    return result.success ? result.stdout.toString().trim() : null;
+  } catch {
+    return null; // no git on this machine
+  }
+}
+
+function commit(): string {
+  const head = git("rev-parse", "HEAD");
+  if (head === null) return "unknown";
+  const changes = git("status", "--porcelain", "--untracked-files=no", "--", "src", "package.json", "package-lock.json", "build.ts");
+  return changes === "" ? head : `${head}+changes`;
+}
+
+/** Digest of everything that the executable is made from, Bun included. */
+function sourcesDigest(builtCommit: string): string {
+  const hash = new Bun.CryptoHasher("sha256");
+  const files = [...new Bun.Glob("src/**/*").scanSync({ cwd: root, onlyFiles: true })].sort();
+  for (const file of [...files, "package.json", "package-lock.json", "build.ts", "tsconfig.json"]) {
+    const bytes = fs.readFileSync(path.join(root, file));
+    hash.update(`${file}\0${bytes.length}\0`).update(bytes);
+  }
+  return hash.update(`\0${builtCommit}\0${Bun.version}\0${options.target ?? ""}`).digest("hex");
+}
+
+async function build(outfile: string, builtCommit: string): Promise<void> {
+  // Built beside its place and renamed: a running executable keeps its file, and nobody ever starts half of one.
+  const temporary = fs.mkdtempSync(path.join(path.dirname(outfile), ".build-"));
+  try {
+    const built = path.join(temporary, path.basename(outfile));
+    const result = await Bun.build({
+      entrypoints: [path.join(root, "src/main.ts")],
+      root,
+      target: "bun",
+      format: "esm",
+      minify: true,
+      bytecode: true,
+      // Lazily imported modules become chunks of their own, so that a shim loads nothing but itself.
+      splitting: true,
+      metafile: true,
+      define: { CLIO_RELAY_COMMIT: JSON.stringify(builtCommit) },
+      compile: {
+        outfile: built,
+        ...(options.target === undefined ? {} : { target: options.target as Bun.Build.CompileTarget }),
+        // What lies in the user's working directory must not change what the program does.
+        autoloadDotenv: false,
+        autoloadBunfig: false,
+        autoloadTsconfig: false,
+        autoloadPackageJson: false,
+      },
+    });
+    const inputs = Object.keys(result.metafile?.inputs ?? {});
+    if (inputs.length === 0) throw new Error("Bun named no inputs, so nothing is known about embedded files");
+    const addons = inputs.filter((file) => file.endsWith(".node"));
+    if (addons.length > 0) throw new Error(`native addons would be embedded: ${addons.join(", ")}`);
+    fs.renameSync(built, outfile);
+  } finally {
+    fs.rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+const outdir = path.resolve(options.outdir);
+const forWindows = (options.target ?? `bun-${process.platform}`).startsWith("bun-win");
+const name = `clio-relay${options.target === undefined ? "" : options.target.replace(/^bun/, "")}${forWindows ? ".exe" : ""}`;
+const outfile = path.join(outdir, name);
+const stamp = path.join(outdir, `.${name}.sources`);
+
+const builtCommit = commit();
+const sources = sourcesDigest(builtCommit);
+const current = options["if-stale"] && fs.existsSync(outfile) && fs.existsSync(stamp) && fs.readFileSync(stamp, "utf8") === sources;
+if (!current) {
+  fs.mkdirSync(outdir, { recursive: true });
+  fs.rmSync(stamp, { force: true });
+  await build(outfile, builtCommit);
+  fs.writeFileSync(stamp, sources);
+}
+
+const shown = path.relative(process.cwd(), outfile);
+if (options.digest) {
+  const bytes = fs.readFileSync(outfile);
+  console.log(`${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}  ${shown}  ${bytes.length} bytes`);
+} else if (!current) {
+  console.log(`built ${shown}, version ${manifest.version}, from ${builtCommit}`);
+}

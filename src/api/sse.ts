@@ -59,8 +59,8 @@ export function sseResponse({ messages, signal, clock }: SseOptions): Response {
 const format = ({ event, id, data }: OutgoingMessage): string => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 
 /**
- * Resolves when the topic is notified, the signal is aborted, or `timeoutMs` have passed. `arm` subscribes before the
- * caller looks at the state, so that nothing is missed between looking and waiting.
+ * Waits for changes without missing one: it listens from the moment it is made, so a change between looking at the state
+ * and `wait` ends that wait at once. The signal's abort counts as a change, every time.
  */
 export function waker(subscribe: (listener: () => void) => () => void, signal: AbortSignal) {
   let woken = false;
@@ -73,7 +73,7 @@ export function waker(subscribe: (listener: () => void) => () => void, signal: A
   signal.addEventListener("abort", ring, { once: true });
   return {
     async wait(timeoutMs?: number): Promise<void> {
-      if (!woken) {
+      if (!woken && !signal.aborted) {
         let timer: ReturnType<typeof setTimeout> | undefined;
         await new Promise<void>((resolve) => {
           wake = resolve;

@@ -1,0 +1,40 @@
+import { describe, expect, test } from "bun:test";
+import { problemOf, problemResponse } from "../../src/api/problem.ts";
+import { ERRORS, type ErrorCode, RelayError } from "../../src/domain/errors.ts";
+import { LIMITS } from "../../src/domain/limits.ts";
+
+describe("problem documents", () => {
+  test.each(Object.keys(ERRORS) as ErrorCode[])("%s carries its rule", (code) => {
+    const problem = problemOf(new RelayError(code, "what happened"));
+    expect(problem).toMatchObject({
+      type: `urn:clio-relay:error:${code}`,
+      status: ERRORS[code].http,
+      reason: code,
+      retryable: ERRORS[code].retryable,
+      detail: "what happened",
+    });
+  });
+
+  test("an error of another kind shows nothing of itself", () => {
+    const problem = problemOf(new Error("secret-path-/etc/shadow"));
+    expect(problem.reason).toBe("internal_error");
+    expect(JSON.stringify(problem)).not.toContain("shadow");
+  });
+
+  test("members of the failure never shadow the document's own", () => {
+    const problem = problemOf(new RelayError("not_found", "gone", { status: 200, reason: "ok", extra: 1 }));
+    expect(problem).toMatchObject({ status: 404, reason: "not_found", extra: 1 });
+  });
+
+  test("the document stays within its bound, and says what was left out", () => {
+    const problem = problemOf(new RelayError("not_found", "x".repeat(100_000), { big: "y".repeat(100_000), small: "z" }));
+    expect(Buffer.byteLength(JSON.stringify(problem))).toBeLessThanOrEqual(LIMITS.problemBytes);
+    expect(problem).toMatchObject({ small: "z", truncated_members: ["big"] });
+  });
+
+  test("the answer has the status and the media type", () => {
+    const response = problemResponse(new RelayError("payload_too_large", "no"));
+    expect(response.status).toBe(413);
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from "bun:test";
+import * as v from "valibot";
+import { parse, queryObject, readJsonBody } from "../../src/api/request.ts";
+import { RelayError } from "../../src/domain/errors.ts";
+
+const post = (body: BodyInit, headers: Record<string, string> = {}) => new Request("http://relay/", { method: "POST", body, headers });
+
+async function reasonOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof RelayError) return error.code;
+    throw error;
+  }
+  return "accepted";
+}
+
+describe("readJsonBody", () => {
+  test("reads JSON", async () => {
+    expect(await readJsonBody(post('{"a":[1,"ü"]}'))).toEqual({ a: [1, "ü"] });
+  });
+
+  test("no body is undefined, not an error", async () => {
+    expect(await readJsonBody(post(""))).toBeUndefined();
+  });
+
+  test("refuses what is not JSON", async () => {
+    expect(await reasonOf(readJsonBody(post("{")))).toBe("http_request_malformed");
+  });
+
+  test("refuses a declared length over the bound without reading", async () => {
+    let pulled = 0;
+    const body = new ReadableStream({
+      pull(controller) {
+        pulled++;
+        controller.enqueue(new Uint8Array(10));
+      },
+    });
+    const request = new Request("http://relay/", { method: "POST", body, headers: { "content-length": "11" } });
+    const before = pulled;
+    expect(await reasonOf(readJsonBody(request, 10))).toBe("payload_too_large");
+    expect(pulled - before).toBeLessThanOrEqual(1);
+  });
+
+  test("refuses an undeclared length as soon as it is over the bound", async () => {
+    let sent = 0;
+    const body = new ReadableStream({
+      pull(controller) {
+        sent += 1024;
+        controller.enqueue(new Uint8Array(1024));
+      },
+    });
+    const request = new Request("http://relay/", { method: "POST", body });
+    request.headers.delete("content-length");
+    expect(await reasonOf(readJsonBody(request, 4096))).toBe("payload_too_large");
+    expect(sent).toBeLessThan(64 * 1024);
+  });
+
+  test("refuses nesting that would exhaust a recursive reader", async () => {
+    const depth = 5_000;
+    expect(await reasonOf(readJsonBody(post("[".repeat(depth) + "]".repeat(depth))))).toBe("http_request_malformed");
+  });
+});
+
+describe("parse", () => {
+  const Shape = v.strictObject({ a: v.number() });
+
+  test("names path and message of each issue", () => {
+    try {
+      parse(Shape, { a: "x", b: 1 }, "body");
+      throw new Error("accepted");
+    } catch (error) {
+      expect(error).toBeInstanceOf(RelayError);
+      const { code, data } = error as RelayError;
+      expect(code).toBe("request_validation_failed");
+      expect((data.issues as { path: string }[]).map((issue) => issue.path).sort()).toEqual(["a", "b"]);
+    }
+  });
+
+  test("lists at most twenty issues and counts all", () => {
+    const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`k${i}`, "x"]));
+    try {
+      parse(v.record(v.string(), v.number()), many, "body");
+      throw new Error("accepted");
+    } catch (error) {
+      const { data } = error as RelayError;
+      expect((data.issues as unknown[]).length).toBe(20);
+      expect(data.issue_count).toBe(50);
+    }
+  });
+});
+
+test("a query parameter that comes twice is an array", () => {
+  expect(queryObject("http://x/y?a=1&b=2&a=3&c=%20")).toEqual({ a: ["1", "3"], b: "2", c: " " });
+  expect(queryObject("http://x/y")).toEqual({});
+});

@@ -1,0 +1,106 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { type OutgoingMessage, sseResponse, waker } from "../../src/api/sse.ts";
+import { readSse, type SseMessage } from "../../src/api/sse-reader.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { Notifier } from "../../src/lib/notifier.ts";
+
+const collect = async (stream: ReadableStream<Uint8Array>): Promise<SseMessage[]> => Array.fromAsync(readSse(stream));
+
+function chunked(text: string, sizes: number[]): ReadableStream<Uint8Array> {
+  const bytes = new TextEncoder().encode(text);
+  let at = 0;
+  let turn = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      const size = Math.max(1, sizes[turn++ % sizes.length]!);
+      controller.enqueue(bytes.slice(at, at + size));
+      at += size;
+    },
+  });
+}
+
+describe("readSse", () => {
+  test("joins data lines, keeps id, skips comments", async () => {
+    expect(await collect(chunked(": hello\n\nid: 7\nevent: e\ndata: a\ndata: b\n\n", [1]))).toEqual([{ event: "e", data: "a\nb", id: "7" }]);
+  });
+
+  test("drops a message that the end cuts off", async () => {
+    expect(await collect(chunked("data: a\n\ndata: b\n", [3]))).toEqual([{ event: "message", data: "a", id: null }]);
+  });
+
+  test("what the writer sends arrives, however it is cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.jsonValue(), { maxLength: 8 }), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }), async (values, sizes) => {
+        async function* messages(): AsyncGenerator<OutgoingMessage> {
+          for (const [i, data] of values.entries()) yield { event: "e", id: i + 1, data };
+        }
+        const response = sseResponse({ messages, signal: new AbortController().signal, clock: systemClock });
+        const received = await collect(chunked(await response.text(), sizes));
+        expect(received.map((m) => m.data)).toEqual(values.map((value) => JSON.stringify(value)));
+        expect(received.map((m) => m.id)).toEqual(values.map((_, i) => String(i + 1)));
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe("sseResponse", () => {
+  test("a reader that goes away ends the source", async () => {
+    let ended = false;
+    async function* messages(): AsyncGenerator<OutgoingMessage> {
+      try {
+        for (let i = 1; ; i++) yield { event: "e", id: i, data: i };
+      } finally {
+        ended = true;
+      }
+    }
+    const response = sseResponse({ messages, signal: new AbortController().signal, clock: systemClock });
+    const reader = response.body!.getReader();
+    await reader.read();
+    await reader.cancel();
+    expect(ended).toBe(true);
+  });
+
+  test("a slow reader holds the source back", async () => {
+    let made = 0;
+    async function* messages(): AsyncGenerator<OutgoingMessage> {
+      for (;;) yield { event: "e", id: ++made, data: "x".repeat(1000) };
+    }
+    const response = sseResponse({ messages, signal: new AbortController().signal, clock: systemClock });
+    const reader = response.body!.getReader();
+    await reader.read();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(made).toBeLessThan(5);
+    await reader.cancel();
+  });
+});
+
+describe("waker", () => {
+  test("a notification between looking and waiting is not lost", async () => {
+    const notifier = new Notifier<"t">();
+    const change = waker((listener) => notifier.subscribe("t", listener), new AbortController().signal);
+    notifier.notify("t");
+    await change.wait();
+    let woken = false;
+    const second = change.wait().then(() => {
+      woken = true;
+    });
+    await Promise.resolve();
+    expect(woken).toBe(false);
+    notifier.notify("t");
+    await second;
+    change.close();
+    expect(notifier.size).toBe(0);
+  });
+
+  test("an aborted signal wakes, also when it was aborted before", async () => {
+    const controller = new AbortController();
+    controller.abort();
+    const change = waker(() => () => undefined, controller.signal);
+    await change.wait();
+    change.close();
+    expect(controller.signal.aborted).toBe(true);
+  });
+});

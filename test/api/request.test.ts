@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { parse, queryObject, readJsonBody } from "../../src/api/request.ts";
 import { RelayError } from "../../src/domain/errors.ts";
 
-const post = (body: BodyInit, headers: Record<string, string> = {}) => new Request("http://relay/", { method: "POST", body, headers });
+const post = (body: string, headers: Record<string, string> = {}) => new Request("http://relay/", { method: "POST", body, headers });
 
 async function reasonOf(promise: Promise<unknown>): Promise<string> {
   try {

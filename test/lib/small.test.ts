@@ -1,0 +1,104 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { Backoff } from "../../src/lib/backoff.ts";
+import { tryLock } from "../../src/lib/file-lock.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { Notifier } from "../../src/lib/notifier.ts";
+import { service } from "../../src/lib/service.ts";
+
+test("identifiers are unlike each other and fit the grammar", () => {
+  const ids = new Set(Array.from({ length: 1000 }, () => newId("job")));
+  expect(ids.size).toBe(1000);
+  for (const id of ids) expect(id).toMatch(/^job_[0-9a-f]{32}$/);
+});
+
+test("delays double to the cap, and a reset starts over", () => {
+  const backoff = new Backoff(100, 1000, () => 0);
+  expect([1, 2, 3, 4, 5, 6].map(() => backoff.next())).toEqual([100, 200, 400, 800, 1000, 1000]);
+  backoff.reset();
+  expect(backoff.next()).toBe(100);
+  expect(new Backoff(100, 1000, () => 1).next()).toBe(80);
+});
+
+describe("service", () => {
+  test("starts once and stops once, however often it is asked", async () => {
+    const calls: string[] = [];
+    const thing = service({ start: () => void calls.push("start"), stop: () => void calls.push("stop") });
+    await Promise.all([thing.start(), thing.start()]);
+    await Promise.all([thing.stop(), thing.stop()]);
+    expect(calls).toEqual(["start", "stop"]);
+  });
+
+  test("what never started need not be stopped", async () => {
+    const calls: string[] = [];
+    await service({ start: () => void calls.push("start"), stop: () => void calls.push("stop") }).stop();
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("Notifier", () => {
+  test("wakes listeners of the topic only, until they leave", () => {
+    const notifier = new Notifier<"a" | "b">();
+    let count = 0;
+    const leave = notifier.subscribe("a", () => count++);
+    notifier.notify("b");
+    notifier.notify("a");
+    leave();
+    leave();
+    notifier.notify("a");
+    expect(count).toBe(1);
+    expect(notifier.size).toBe(0);
+  });
+
+  test("a listener that leaves while it is called does not disturb the others", () => {
+    const notifier = new Notifier<"a">();
+    const called: number[] = [];
+    const leave = notifier.subscribe("a", () => {
+      called.push(1);
+      leave();
+    });
+    notifier.subscribe("a", () => called.push(2));
+    notifier.notify("a");
+    notifier.notify("a");
+    expect(called).toEqual([1, 2, 2]);
+  });
+});
+
+describe("tryLock", () => {
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-lock-")), "lock");
+
+  test("a second holder is refused until the first lets go", () => {
+    const first = tryLock(file);
+    expect(first).not.toBeNull();
+    expect(tryLock(file)).toBeNull();
+    first!.release();
+    first!.release();
+    const second = tryLock(file);
+    expect(second).not.toBeNull();
+    second!.release();
+  });
+
+  test("the kernel lets go when the holder is killed, and its children do not hold it", async () => {
+    const script = path.join(path.dirname(file), "holder.ts");
+    fs.writeFileSync(
+      script,
+      `import { tryLock } from ${JSON.stringify(path.resolve("src/lib/file-lock.ts"))};
+       globalThis.lock = tryLock(process.argv[2]);
+       const child = Bun.spawn(["sleep", "60"], { detached: true });
+       console.log(child.pid);
+       setInterval(() => {}, 1000);`,
+    );
+    const holder = Bun.spawn([process.execPath, script, file], { stdout: "pipe", env: { BUN_BE_BUN: "1" } });
+    const { value } = await holder.stdout.getReader().read();
+    const grandchild = Number(new TextDecoder().decode(value));
+    expect(tryLock(file)).toBeNull();
+    holder.kill("SIGKILL");
+    await holder.exited;
+    const lock = tryLock(file);
+    process.kill(grandchild, "SIGKILL");
+    expect(lock).not.toBeNull();
+    lock!.release();
+  });
+});

@@ -1,0 +1,173 @@
+import fs from "node:fs";
+import path from "node:path";
+import * as v from "valibot";
+import { RelayError } from "../domain/errors.ts";
+import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
+import { createFileExclusive, fsyncDirectory, isErrno, makePrivateDirectory, readSmallFile } from "../lib/atomic-file.ts";
+import {
+  ATTEMPT_MARK,
+  type AttemptSpec,
+  attemptMark,
+  type CancelRecord,
+  type ExitRecord,
+  FILES,
+  logFile,
+  type ProcessRecord,
+  RECORD_MAX_BYTES,
+  RECORD_VERSION,
+  type StartRecord,
+  type TruncationRecord,
+  truncatedFile,
+} from "./spool-records.ts";
+import { ExitSchema, ProcessSchema, SpecSchema, StartSchema, TruncationSchema } from "./spool-schemas.ts";
+
+/** A job's directory below the cluster's spool. `jobId` must be a valid Id, so it can name a directory. */
+export const jobDirectory = (clusterSpool: string, jobId: string): string => path.join(clusterSpool, jobId);
+
+export const attemptDirectory = (jobDir: string, attempt: number): string => path.join(jobDir, `attempt-${attempt}`);
+
+export const artifactsDirectory = (jobDir: string): string => path.join(jobDir, "artifacts");
+
+/** What prepareAttempt is given; it adds the version and the mark. */
+export type AttemptPlan = Omit<AttemptSpec, "record_version"> & {
+  /** Text of a script job, already part of argv by `scriptPath`. */
+  readonly script?: string;
+};
+
+/** Where a script job's text will lie, for its argv. */
+export const scriptPath = (attemptDir: string): string => path.join(attemptDir, FILES.script);
+
+/** The directory that CLIO_RELAY_EVENTS names. */
+export const eventsDirectory = (attemptDir: string): string => path.join(attemptDir, FILES.events);
+
+/**
+ * Make an attempt's directory ready for a shim: directories, script, and spec.json last, each whole. Repeating it
+ * before the shim was told replaces what an interrupted try left.
+ *
+ * @throws RelayError storage_admission_refused when there is no room
+ */
+export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSpec {
+  const { script, ...rest } = plan;
+  const spec: AttemptSpec = {
+    record_version: RECORD_VERSION,
+    ...rest,
+    env: { ...rest.env, [ATTEMPT_MARK]: attemptMark(rest.job_id, rest.attempt) },
+  };
+  const text = JSON.stringify(spec);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > RECORD_MAX_BYTES) {
+    throw new RelayError("job_submission_refused", `the command takes ${bytes} bytes to write down, more than ${RECORD_MAX_BYTES}`);
+  }
+  storing(attemptDir, () => {
+    fs.mkdirSync(eventsDirectory(attemptDir), { recursive: true, mode: 0o700 });
+    if (script !== undefined) writeWhole(scriptPath(attemptDir), script);
+    writeWhole(path.join(attemptDir, FILES.spec), text);
+    // A claim that is on the disk must be found there: its directory has to be, too.
+    fsyncDirectory(path.dirname(attemptDir));
+    fsyncDirectory(path.dirname(path.dirname(attemptDir)));
+  });
+  return spec;
+}
+
+/** Whole or absent for every reader. Not flushed: after a power failure without start.json nobody reads it again. */
+function writeWhole(target: string, text: string): void {
+  const temporary = `${target}.tmp`;
+  try {
+    fs.writeFileSync(temporary, text, { mode: 0o600 });
+    fs.renameSync(temporary, target);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw error;
+  }
+}
+
+export const readSpec = (attemptDir: string): AttemptSpec | null => intact(readRecord(attemptDir, FILES.spec, SpecSchema));
+
+/** What start.json says. `torn`: it exists and cannot be read, which counts as claimed by a shim that died. */
+export function readStart(attemptDir: string): StartRecord | "torn" | null {
+  return readRecord(attemptDir, FILES.start, StartSchema);
+}
+
+/** process.json, or null while the job has not started. An unreadable one counts as none: the mark finds the processes. */
+export const readProcess = (attemptDir: string): ProcessRecord | null => intact(readRecord(attemptDir, FILES.process, ProcessSchema));
+
+/** exit.json, or null while the attempt has not ended. `torn`: it exists and cannot be read. */
+export function readExit(attemptDir: string): ExitRecord | "torn" | null {
+  return readRecord(attemptDir, FILES.exit, ExitSchema);
+}
+
+export const readTruncation = (attemptDir: string, stream: LogStream): TruncationRecord | null =>
+  intact(readRecord(attemptDir, truncatedFile(stream), TruncationSchema));
+
+/**
+ * Void an attempt that no shim has claimed. True: it never started and never will (also when it had been voided before).
+ * False: a shim has claimed it.
+ */
+export function voidAttempt(attemptDir: string, reason: string): boolean {
+  return storing(attemptDir, () => {
+    makePrivateDirectory(attemptDir);
+    const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "worker", reason };
+    if (createFileExclusive(path.join(attemptDir, FILES.start), JSON.stringify(record))) return true;
+    const found = readStart(attemptDir);
+    return found !== null && found !== "torn" && found.claimed_by === "worker";
+  });
+}
+
+/** Write cancel.json. Once it is there, TERM to the shim is a cancel. Writing it again changes nothing. */
+export function writeCancel(attemptDir: string, requestedAt: string): void {
+  const record: CancelRecord = { record_version: RECORD_VERSION, requested_at: requestedAt };
+  storing(attemptDir, () => createFileExclusive(path.join(attemptDir, FILES.cancel), JSON.stringify(record)));
+}
+
+/** Write exit.json in place of a shim that was killed. False when there is one already, which then holds. */
+export function writeExit(attemptDir: string, record: ExitRecord): boolean {
+  return storing(attemptDir, () => createFileExclusive(path.join(attemptDir, FILES.exit), JSON.stringify(record)));
+}
+
+/** Sizes of the attempt's log files in bytes, 0 where there is none. */
+export function logSizes(attemptDir: string): Record<LogStream, number> {
+  const size = (stream: LogStream): number => {
+    try {
+      return fs.statSync(path.join(attemptDir, logFile(stream))).size;
+    } catch (error) {
+      if (isErrno(error, "ENOENT", "ENOTDIR")) return 0;
+      throw error;
+    }
+  };
+  return Object.fromEntries(LOG_STREAMS.map((stream) => [stream, size(stream)])) as Record<LogStream, number>;
+}
+
+function readRecord<T>(attemptDir: string, name: string, schema: v.GenericSchema<unknown, T>): T | "torn" | null {
+  let text: string | null;
+  try {
+    text = readSmallFile(path.join(attemptDir, name), RECORD_MAX_BYTES);
+  } catch (error) {
+    if (error instanceof RangeError) return "torn";
+    if (isErrno(error, "ENOTDIR")) return null;
+    throw error;
+  }
+  if (text === null) return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return "torn";
+  }
+  const parsed = v.safeParse(schema, value);
+  return parsed.success ? parsed.output : "torn";
+}
+
+const intact = <T>(record: T | "torn" | null): T | null => (record === "torn" ? null : record);
+
+function storing<T>(subject: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (isErrno(error, "ENOSPC", "EDQUOT")) {
+      throw new RelayError("storage_admission_refused", `no room left to write in ${subject}`, { path: subject }, undefined, {
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}

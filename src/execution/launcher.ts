@@ -1,0 +1,34 @@
+/** A shim that was told its attempt directory. */
+export interface LaunchedShim {
+  readonly pid: number;
+  /** Resolves when the process has ended, however it did. What became of the attempt, only its directory says. */
+  readonly exited: Promise<void>;
+}
+
+/** Starts shims. They outlive the launcher and the worker. */
+export interface ShimLauncher {
+  /**
+   * Start a shim for the attempt. Resolves when it was told the directory; that it started the job, start.json and process.json say.
+   *
+   * @throws when no process could be started
+   */
+  launch(attemptDir: string): Promise<LaunchedShim>;
+  /** End what waits for work. Shims with an attempt go on. */
+  close(): Promise<void>;
+}
+
+/** A shim process before it belongs to an attempt. */
+export interface ShimProcess extends LaunchedShim {
+  /** Write a line to its standard input and close it. False when the process is gone. */
+  tell(line: string): Promise<boolean>;
+  /** Close its standard input: a shim that waits then ends. */
+  dismiss(): void;
+}
+
+/**
+ * Starts shim processes. `args` follow the relay's command prefix: `__shim <attempt-dir>` or `__shim --spare`.
+ * `logFile`: where standard output and error go; null is /dev/null.
+ */
+export interface ShimSpawner {
+  spawn(args: readonly string[], logFile: string | null): Promise<ShimProcess>;
+}

@@ -1,0 +1,116 @@
+import type { Outcome } from "../domain/job.ts";
+import type { LogStream, StreamCapture } from "../domain/log.ts";
+import type { Identity } from "../lib/process-identity.ts";
+
+/** Version of every record in an attempt's directory. A shim writes what it knows; a newer worker still reads it. */
+export const RECORD_VERSION = 1;
+
+/** No record of the spool is larger. */
+export const RECORD_MAX_BYTES = 1024 * 1024;
+
+/** Names of what lies in an attempt's directory; docs/spool.md has their meaning. */
+export const FILES = {
+  spec: "spec.json",
+  script: "script",
+  envSetup: "env-setup",
+  start: "start.json",
+  process: "process.json",
+  events: "events",
+  cancel: "cancel.json",
+  exit: "exit.json",
+  shimLog: "shim.log",
+} as const;
+
+export const logFile = (stream: LogStream): string => `${stream}.log`;
+export const truncatedFile = (stream: LogStream): string => `truncated-${stream}.json`;
+
+/** The variable that every process of a job carries, and the value that names the attempt. */
+export const ATTEMPT_MARK = "CLIO_RELAY_ATTEMPT";
+export const attemptMark = (jobId: string, attempt: number): string => `${jobId}/${attempt}`;
+
+/** How much of a job's output may be kept, in bytes, and what earlier attempts have kept of it. */
+export interface OutputQuota {
+  readonly stream_bytes: number;
+  readonly job_bytes: number;
+  readonly used: Readonly<Record<LogStream, number>>;
+}
+
+/** spec.json: what the shim runs. */
+export interface AttemptSpec {
+  readonly record_version: number;
+  readonly job_id: string;
+  readonly attempt: number;
+  readonly cluster: string;
+  /** Program and arguments; not empty. */
+  readonly argv: readonly string[];
+  readonly workdir: string;
+  /** The complete environment, the mark included. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Run through the login shell that env.SHELL names. */
+  readonly login: boolean;
+  /** Shell text that is sourced before the program. */
+  readonly env_setup: string | null;
+  readonly timeout_seconds: number | null;
+  readonly quota: OutputQuota;
+  readonly cancel_grace_seconds: number;
+}
+
+/** start.json: who got to decide whether the attempt starts. */
+export type StartRecord =
+  | {
+      readonly record_version: number;
+      readonly claimed_by: "shim";
+      readonly shim: Identity;
+      /** Path of a cgroup v2 directory that holds nothing but the shim and the job; null where there is none. */
+      readonly cgroup: string | null;
+      readonly version: string;
+    }
+  | { readonly record_version: number; readonly claimed_by: "worker"; readonly reason: string };
+
+/** process.json: the job's first process. It leads a session of its own, so its pid is also the session's id. */
+export interface ProcessRecord {
+  readonly record_version: number;
+  readonly process: Identity;
+  readonly started_at: string;
+}
+
+/** Accounting of one stream, with the digest of what the log file holds. */
+export interface ExitStream extends StreamCapture {
+  /** Of the kept bytes; null when nobody could compute it (the shim was killed). */
+  readonly sha256: string | null;
+}
+
+export interface Usage {
+  readonly user_seconds: number;
+  readonly system_seconds: number;
+  /** Largest resident set of any one process. Never below that of the shim at the moment it started the job (getrusage(2)). */
+  readonly max_rss_bytes: number;
+}
+
+/** exit.json: the attempt has ended and nothing of it runs any more, `outcome.residual` excepted. */
+export interface ExitRecord {
+  readonly record_version: number;
+  readonly outcome: Outcome;
+  /** When the job's first process started; null when it never did, or nobody knows. */
+  readonly started_at: string | null;
+  readonly ended_at: string;
+  readonly streams: Readonly<Record<LogStream, ExitStream>>;
+  /** Of the first process and the children that it waited for; null when it never started, or the shim was killed. */
+  readonly usage: Usage | null;
+  /** How many processes had to be ended after the first one. */
+  readonly leftover: number;
+}
+
+/** truncated-<stream>.json: the accounting at the moment when the first byte was dropped. */
+export interface TruncationRecord {
+  readonly record_version: number;
+  readonly stream: LogStream;
+  readonly capture: StreamCapture;
+  readonly at: string;
+}
+
+/** cancel.json: TERM to the shim means cancel. */
+export interface CancelRecord {
+  readonly record_version: number;
+  readonly requested_at: string;
+}

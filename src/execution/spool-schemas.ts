@@ -1,0 +1,76 @@
+import * as v from "valibot";
+import { ProcessIdentity } from "../domain/attempt.ts";
+import { Outcome } from "../domain/job.ts";
+import { LogStream, StreamCapture } from "../domain/log.ts";
+import { ByteCount, Count, Finite, Id, looseText, Sequence, Sha256, Timestamp } from "../domain/primitives.ts";
+import type { AttemptSpec, CancelRecord, ExitRecord, ProcessRecord, StartRecord, TruncationRecord } from "./spool-records.ts";
+
+/**
+ * The worker's reading of the spool. Objects are open: members that a newer shim adds are passed over, while the members that
+ * are known must fit.
+ */
+const record_version = Sequence;
+const Path = v.pipe(v.string(), v.startsWith("/"), v.maxLength(4_096));
+
+export const SpecSchema: v.GenericSchema<unknown, AttemptSpec> = v.object({
+  record_version,
+  job_id: Id,
+  attempt: Sequence,
+  cluster: Id,
+  argv: v.pipe(v.array(v.string()), v.minLength(1)),
+  workdir: Path,
+  env: v.record(v.string(), v.string()),
+  login: v.boolean(),
+  env_setup: v.nullable(v.string()),
+  timeout_seconds: v.nullable(v.pipe(Finite, v.gtValue(0))),
+  quota: v.object({
+    stream_bytes: ByteCount,
+    job_bytes: ByteCount,
+    used: v.object({ stdout: ByteCount, stderr: ByteCount }),
+  }),
+  cancel_grace_seconds: v.pipe(Finite, v.minValue(0)),
+});
+
+export const StartSchema: v.GenericSchema<unknown, StartRecord> = v.variant("claimed_by", [
+  v.object({
+    record_version,
+    claimed_by: v.literal("shim"),
+    shim: ProcessIdentity,
+    cgroup: v.nullable(Path),
+    version: looseText(128),
+  }),
+  v.object({ record_version, claimed_by: v.literal("worker"), reason: looseText(2_000) }),
+]);
+
+export const ProcessSchema: v.GenericSchema<unknown, ProcessRecord> = v.object({
+  record_version,
+  process: ProcessIdentity,
+  started_at: Timestamp,
+});
+
+const ExitStreamSchema = v.object({ ...StreamCapture.entries, sha256: v.nullable(Sha256) });
+
+export const ExitSchema: v.GenericSchema<unknown, ExitRecord> = v.object({
+  record_version,
+  outcome: v.object(Outcome.entries),
+  started_at: v.nullable(Timestamp),
+  ended_at: Timestamp,
+  streams: v.object({ stdout: ExitStreamSchema, stderr: ExitStreamSchema }),
+  usage: v.nullable(
+    v.object({
+      user_seconds: v.pipe(Finite, v.minValue(0)),
+      system_seconds: v.pipe(Finite, v.minValue(0)),
+      max_rss_bytes: ByteCount,
+    }),
+  ),
+  leftover: Count,
+});
+
+export const TruncationSchema: v.GenericSchema<unknown, TruncationRecord> = v.object({
+  record_version,
+  stream: LogStream,
+  capture: v.object(StreamCapture.entries),
+  at: Timestamp,
+});
+
+export const CancelSchema: v.GenericSchema<unknown, CancelRecord> = v.object({ record_version, requested_at: Timestamp });

@@ -1,0 +1,142 @@
+import { describe, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import type { SkipRecord } from "./verdict.ts";
+
+/** Something that a machine may lack and a test may need. */
+export interface Component {
+  /** Why it is not there, in a few words; null when it is. */
+  readonly probe: () => string | null;
+  /** Debian packages that bring it. The runner installs them where it may. */
+  readonly packages?: readonly string[];
+}
+
+const program =
+  (name: string, ...args: string[]) =>
+  (): string | null => {
+    const result = spawnSync(name, args, { stdio: "ignore", timeout: 10_000 });
+    if (result.error !== undefined) return `${name} is not installed`;
+    return result.status === 0 ? null : `${name} does not work here`;
+  };
+
+const isRoot = (): string | null => (process.getuid?.() === 0 ? null : "needs root");
+
+function tmpfs(): string | null {
+  if (process.platform !== "linux") return "needs Linux";
+  const needsRoot = isRoot();
+  if (needsRoot !== null) return needsRoot;
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-probe-"));
+  try {
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", directory], { stdio: "ignore" }).status === 0;
+    return mounted && spawnSync("umount", [directory], { stdio: "ignore" }).status === 0 ? null : "mounting is not allowed here";
+  } finally {
+    fs.rmdirSync(directory);
+  }
+}
+
+function systemd(): string | null {
+  if (!fs.existsSync("/run/systemd/system")) return "this machine was not started by systemd";
+  return program("systemd-run", "--quiet", "--scope", "true")();
+}
+
+/** To add one: an entry here, and its name in .ci/run where a bare Debian machine can have it. */
+export const COMPONENTS = {
+  linux: { probe: () => (process.platform === "linux" ? null : "needs Linux") },
+  root: { probe: isRoot },
+  apt: { probe: program("apt-get", "--version") },
+  tmpfs: { probe: tmpfs },
+  systemd: { probe: systemd },
+  faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
+} as const satisfies Record<string, Component>;
+
+export type ComponentName = keyof typeof COMPONENTS;
+
+export type Availability = { readonly available: true } | { readonly available: false; readonly reason: string };
+
+export const isComponent = (name: string): name is ComponentName => Object.hasOwn(COMPONENTS, name);
+
+/** The components whose absence is a failure: CLIO_RELAY_TEST_REQUIRE, a comma list. A name that is none is an error. */
+export function requiredComponents(list: string | undefined = process.env["CLIO_RELAY_TEST_REQUIRE"]): ComponentName[] {
+  const names = (list ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  return names.map((name) => {
+    if (!isComponent(name)) throw new Error(`CLIO_RELAY_TEST_REQUIRE names "${name}"; there are ${Object.keys(COMPONENTS).join(", ")}`);
+    return name;
+  });
+}
+
+const probed = new Map<ComponentName, Availability>();
+
+/** Whether a component is there. Probed once per process. */
+export function component(name: ComponentName): Availability {
+  let availability = probed.get(name);
+  if (availability === undefined) {
+    const reason = (COMPONENTS[name] as Component).probe();
+    availability = reason === null ? { available: true } : { available: false, reason };
+    probed.set(name, availability);
+  }
+  return availability;
+}
+
+/** What is to become of tests that need some components. */
+export type Decision =
+  | { readonly run: true }
+  | { readonly run: false; readonly component: string; readonly reason: string; readonly required: boolean };
+
+/** Run the tests, skip them for the first component that is missing, or fail them where that one is required. */
+export function decide(
+  names: readonly ComponentName[],
+  look: (name: ComponentName) => Availability = component,
+  required: readonly ComponentName[] = requiredComponents(),
+): Decision {
+  for (const name of names) {
+    const availability = look(name);
+    if (!availability.available) return { run: false, component: name, reason: availability.reason, required: required.includes(name) };
+  }
+  return { run: true };
+}
+
+/** The test file that is asking, from the stack; the runner wants to know who skipped. */
+function callingFile(): string {
+  const frame = /[( ]((?:\/|[A-Za-z]:\\)[^():]*\.test\.ts):\d+/.exec(new Error().stack ?? "");
+  return path.relative(process.cwd(), frame?.[1] ?? "unknown").replaceAll(path.sep, "/");
+}
+
+function reportSkip(skip: SkipRecord): void {
+  console.error(`skipped: ${skip.component}: ${skip.reason}`);
+  const file = process.env["CLIO_RELAY_TEST_SKIPS"];
+  if (file !== undefined) fs.appendFileSync(file, `${JSON.stringify(skip)}\n`);
+}
+
+/**
+ * Whether a component is there, for `test.skipIf(!requireComponent("tmpfs"))`. Where it is not, says so and why; throws where
+ * CLIO_RELAY_TEST_REQUIRE names it. Call it while the file is loaded.
+ */
+export function requireComponent(name: ComponentName): boolean {
+  const decision = decide([name]);
+  if (decision.run) return true;
+  if (decision.required) throw new Error(`${decision.component} is required and missing: ${decision.reason}`);
+  reportSkip({ component: decision.component, reason: decision.reason, file: callingFile() });
+  return false;
+}
+
+/** `describe` for tests that need components: skipped with a printed reason, or failed where they are required. */
+export function describeWith(names: ComponentName | readonly ComponentName[], title: string, body: () => void): void {
+  const decision = decide(typeof names === "string" ? [names] : names);
+  if (decision.run) {
+    describe(title, body);
+  } else if (decision.required) {
+    describe(title, () => {
+      test(`needs ${decision.component}`, () => {
+        throw new Error(`${decision.component} is required and missing: ${decision.reason}`);
+      });
+    });
+  } else {
+    reportSkip({ component: decision.component, reason: decision.reason, file: callingFile() });
+    describe.skip(title, body);
+  }
+}

@@ -1,0 +1,111 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { identify } from "../../src/lib/process-identity.ts";
+import { filesOf, SUITES } from "./suites.ts";
+import { temporaryDirectories } from "./temporary.ts";
+import { eventually } from "./wait.ts";
+
+const directories = temporaryDirectories();
+
+/** Run the runner in a project of its own that holds these tests. */
+function run(tests: Record<string, string>, args: string[], env: Record<string, string> = {}) {
+  const project = directories();
+  fs.mkdirSync(path.join(project, "test/project"), { recursive: true });
+  fs.cpSync(import.meta.dir, path.join(project, "test/runner"), { recursive: true, filter: (file) => !file.endsWith(".test.ts") });
+  for (const [file, text] of Object.entries(tests)) fs.writeFileSync(path.join(project, file), text);
+  const { CLIO_RELAY_TEST_REQUIRE: _, CLIO_RELAY_TEST_SKIPS: __, ...inherited } = process.env;
+  const result = Bun.spawnSync([process.execPath, "test/runner/run.ts", ...args], {
+    cwd: project,
+    env: { ...inherited, ...env },
+    stderr: "pipe",
+  });
+  const lines = result.stdout.toString().trimEnd().split("\n");
+  return { code: result.exitCode, last: lines.at(-1), stdout: lines.join("\n"), stderr: result.stderr.toString() };
+}
+
+const HEAD = 'import { expect, test } from "bun:test";\n';
+const PASSES = `${HEAD}test("a", () => { expect(1).toBe(1); });\n`;
+
+describe("the runner", () => {
+  test("counts what passed, and ends with the summary", () => {
+    expect(run({ "test/project/a.test.ts": PASSES }, ["project"])).toMatchObject({ code: 0, last: "1 passed, 0 failed, 0 skipped" });
+  });
+
+  test("a failed test fails the run", () => {
+    const failing = `${PASSES}test("b", () => { expect(1).toBe(2); });\n`;
+    expect(run({ "test/project/a.test.ts": failing }, ["project"])).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+  });
+
+  test("a suite without a test fails the run", () => {
+    expect(run({}, ["project"])).toMatchObject({ code: 1, last: "0 passed, 1 failed, 0 skipped" });
+  });
+
+  test("a file that cannot be loaded fails the run", () => {
+    const broken = { "test/project/a.test.ts": PASSES, "test/project/b.test.ts": "throw new Error('broken');\n" };
+    const result = run(broken, ["project"]);
+    expect(result).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+    expect(result.stdout).toContain("test/project/b.test.ts: no test in it ran");
+  });
+
+  test("a test without an assertion fails the run", () => {
+    const result = run({ "test/project/a.test.ts": `${PASSES}test("hollow", () => {});\n` }, ["project"]);
+    expect(result).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+    expect(result.stdout).toContain('"hollow" asserted nothing');
+  });
+
+  const needsSystemd = `${HEAD}import { COMPONENTS, describeWith } from "../runner/components.ts";
+    COMPONENTS.systemd.probe = () => "nobody started it";
+    describeWith("systemd", "units", () => { test("b", () => { expect(1).toBe(1); }); });\n`;
+
+  test("a missing component is a skip that says why", () => {
+    const result = run({ "test/project/a.test.ts": PASSES, "test/project/b.test.ts": needsSystemd }, ["project"]);
+    expect(result).toMatchObject({ code: 0, last: "1 passed, 0 failed, 1 skipped" });
+    expect(result.stderr).toContain("skipped: systemd: nobody started it");
+  });
+
+  test("a missing component that is required is a failure", () => {
+    const result = run({ "test/project/b.test.ts": needsSystemd }, ["project"], { CLIO_RELAY_TEST_REQUIRE: "systemd" });
+    expect(result).toMatchObject({ code: 1, last: "0 passed, 1 failed, 0 skipped" });
+    expect(result.stderr).toContain("systemd is required and missing: nobody started it");
+  });
+
+  test("an unknown required component is refused before anything runs", () => {
+    const result = run({ "test/project/a.test.ts": PASSES }, ["project"], { CLIO_RELAY_TEST_REQUIRE: "systmed" });
+    expect(result.code).not.toBe(0);
+    expect(result.stderr).toContain('names "systmed"');
+    expect(result.stdout).not.toContain("passed");
+  });
+
+  test("a process left behind is ended and fails the run", async () => {
+    const leaving = `${HEAD}test("a", () => {
+      const child = Bun.spawn(["sleep", "1000"], { stdio: ["ignore", "ignore", "ignore"] });
+      child.unref();
+      console.log("child", child.pid);
+      expect(child.pid).toBeGreaterThan(0);
+    });\n`;
+    const result = run({ "test/project/a.test.ts": leaving }, ["project"]);
+    const pid = Number(/child (\d+)/.exec(result.stdout)?.[1]);
+    expect(pid).toBeGreaterThan(0);
+    expect(result).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+    expect(result.stdout).toContain(`left running: ${pid} sleep 1000`);
+    expect(await eventually(() => identify(pid) === null)).toBe(true);
+  });
+
+  test("what it does not understand is a usage error", () => {
+    expect(run({}, [])).toMatchObject({ code: 2 });
+    expect(run({}, ["test/nothing.test.ts"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("no test at test/nothing.test.ts"),
+    });
+  });
+});
+
+test("every test file belongs to exactly one of fast, rig and soak", () => {
+  const files = ["test/a.test.ts", "test/a.rig.test.ts", "test/project/b.test.ts", "test/project/b.rig.test.ts", "test/c.soak.test.ts"];
+  const of = (name: string): string[] => filesOf(SUITES.find((suite) => suite.name === name)!, files);
+  expect(of("fast")).toEqual(["test/a.test.ts", "test/project/b.test.ts"]);
+  expect(of("rig")).toEqual(["test/a.rig.test.ts", "test/project/b.rig.test.ts"]);
+  expect(of("soak")).toEqual(["test/c.soak.test.ts"]);
+  expect(of("project")).toEqual(["test/project/b.test.ts"]);
+});

@@ -1,0 +1,113 @@
+/**
+ * Runs suites: `run.ts [fast|rig|soak|project …] [--reduced] [test files …]`. The last line is
+ * `N passed, N failed, N skipped`; the exit code is 1 where something failed, 2 where the call is wrong.
+ */
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { requiredComponents } from "./components.ts";
+import { installComponents } from "./install.ts";
+import { parseJunit } from "./junit.ts";
+import { endLeftovers, RUN_MARK } from "./leftovers.ts";
+import { filesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
+import { judge, type SkipRecord, summary, type Verdict } from "./verdict.ts";
+
+const root = path.dirname(path.dirname(import.meta.dir));
+
+interface Plan {
+  readonly suite: Suite;
+  readonly files: readonly string[];
+}
+
+function plan(args: readonly string[]): Plan[] | string {
+  const all = testFiles(root);
+  const names = args.filter((arg) => SUITES.some((suite) => suite.name === arg));
+  const chosen = args.filter((arg) => !names.includes(arg)).map((arg) => path.relative(root, path.resolve(arg)));
+  for (const file of chosen) if (!all.some((known) => known === file || known.startsWith(`${file}/`))) return `there is no test at ${file}`;
+  const wanted = chosen.length === 0 ? [] : all.filter((file) => chosen.some((one) => file === one || file.startsWith(`${one}/`)));
+  const suites = SUITES.filter((suite) => names.includes(suite.name));
+  if (chosen.length === 0) return suites.map((suite) => ({ suite, files: filesOf(suite, all) }));
+  const used = SUITES.filter(
+    (suite) => (suites.length === 0 || suites.includes(suite)) && wanted.some((file) => suiteOf(file) === suite.name),
+  );
+  return used.map((suite) => ({ suite, files: wanted.filter((file) => suiteOf(file) === suite.name) }));
+}
+
+/** Seed and size of the random parts; printed, so that a failure can be had again. */
+function soakSettings(reduced: boolean): Record<string, string> {
+  const seed = process.env["CLIO_RELAY_SOAK_SEED"] ?? String(crypto.getRandomValues(new Uint32Array(1))[0]);
+  const scale = process.env["CLIO_RELAY_SOAK_SCALE"] ?? (reduced ? "0.1" : "1");
+  console.log(`soak: seed ${seed}, scale ${scale}; again with CLIO_RELAY_SOAK_SEED=${seed} CLIO_RELAY_SOAK_SCALE=${scale}`);
+  return { CLIO_RELAY_SOAK_SEED: seed, CLIO_RELAY_SOAK_SCALE: scale };
+}
+
+async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdict> {
+  console.log(`\n== ${suite.name}: ${suite.about} (${files.length} files)`);
+  if (files.length === 0) return judge({ suite: suite.name, files, cases: [], skips: [], exitCode: 0, leftRunning: [] });
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-tests-"));
+  try {
+    const report = path.join(scratch, "junit.xml");
+    const skips = path.join(scratch, "skips");
+    const run = crypto.randomUUID();
+    const child = Bun.spawn(
+      [
+        process.execPath,
+        "test",
+        ...files.map((file) => `./${file}`),
+        `--timeout=${suite.testTimeoutMs}`,
+        "--reporter=junit",
+        `--reporter-outfile=${report}`,
+        "--only-failures",
+      ],
+      {
+        cwd: root,
+        stdin: "ignore",
+        stdout: "inherit",
+        stderr: "inherit",
+        env: { ...process.env, ...(suite.name === "soak" ? soakSettings(reduced) : {}), CLIO_RELAY_TEST_SKIPS: skips, [RUN_MARK]: run },
+        timeout: suite.suiteTimeoutMs,
+        killSignal: "SIGKILL",
+      },
+    );
+    await child.exited;
+    return judge({
+      suite: suite.name,
+      files,
+      cases: fs.existsSync(report) ? parseJunit(fs.readFileSync(report, "utf8")) : [],
+      skips: fs.existsSync(skips) ? skipRecords(fs.readFileSync(skips, "utf8")) : [],
+      exitCode: child.signalCode === "SIGKILL" ? null : (child.exitCode ?? 1),
+      leftRunning: await endLeftovers(run),
+    });
+  } finally {
+    fs.rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+const skipRecords = (text: string): SkipRecord[] =>
+  text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as SkipRecord);
+
+async function main(args: readonly string[]): Promise<number> {
+  const reduced = args.includes("--reduced");
+  const plans = plan(args.filter((arg) => arg !== "--reduced"));
+  if (typeof plans === "string" || plans.length === 0) {
+    console.error(typeof plans === "string" ? plans : `name suites (${SUITES.map((suite) => suite.name).join(", ")}) or test files`);
+    return 2;
+  }
+  requiredComponents();
+  if (plans.some(({ suite }) => suite.name !== "project")) await installComponents();
+  const verdicts: Verdict[] = [];
+  for (const one of plans) {
+    const verdict = await runSuite(one, reduced);
+    for (const complaint of verdict.complaints) console.log(`failed: ${complaint}`);
+    verdicts.push(verdict);
+  }
+  const total = (key: "passed" | "failed" | "skipped"): number => verdicts.reduce((sum, verdict) => sum + verdict[key], 0);
+  const counts = { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
+  console.log(`\n${summary(counts)}`);
+  return counts.failed === 0 && counts.passed > 0 ? 0 : 1;
+}
+
+process.exitCode = await main(process.argv.slice(2));

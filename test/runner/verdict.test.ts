@@ -1,0 +1,50 @@
+import { describe, expect, test } from "bun:test";
+import type { TestCase } from "./junit.ts";
+import { judge, type RunFacts, summary } from "./verdict.ts";
+
+const good: TestCase = { file: "test/a.test.ts", name: "a", outcome: "passed", assertions: 1 };
+const run = (over: Partial<RunFacts>): RunFacts => ({
+  suite: "fast",
+  files: ["test/a.test.ts"],
+  cases: [good],
+  skips: [],
+  exitCode: 0,
+  leftRunning: [],
+  ...over,
+});
+
+describe("judge", () => {
+  test("a good run has no complaints", () => {
+    expect(judge(run({}))).toEqual({ passed: 1, failed: 0, skipped: 0, complaints: [] });
+  });
+
+  test("a failed test is counted once", () => {
+    const failed: TestCase = { ...good, name: "b", outcome: "failed" };
+    expect(judge(run({ cases: [good, failed], exitCode: 1 }))).toMatchObject({ passed: 1, failed: 1, complaints: [] });
+  });
+
+  test.each([
+    ["a suite without tests", { cases: [] }, "ran no tests"],
+    ["a suite without files", { cases: [], files: [] }, "ran no tests"],
+    ["a file without tests", { files: ["test/a.test.ts", "test/b.test.ts"] }, "test/b.test.ts: no test in it ran"],
+    ["a test without assertions", { cases: [good, { ...good, name: "hollow", assertions: 0 }] }, '"hollow" asserted nothing'],
+    ["a test that is only announced", { cases: [good, { ...good, name: "later", outcome: "todo" }] }, "not written"],
+    ["a skip without a reason", { cases: [good, { ...good, outcome: "skipped" }] }, "skips tests without a reason"],
+    ["a process left behind", { leftRunning: ["12 sleep 1000"] }, "left running: 12 sleep 1000"],
+    ["a suite that took too long", { exitCode: null }, "took too long"],
+    ["a test process that died", { exitCode: 132 }, "ended with 132"],
+  ] satisfies [string, Partial<RunFacts>, string][])("%s fails the run", (_what, over, complaint) => {
+    const verdict = judge(run(over));
+    expect(verdict.failed).toBe(1);
+    expect(verdict.complaints).toEqual([expect.stringContaining(complaint)]);
+  });
+
+  test("a skip with a reason is counted as skipped", () => {
+    const skips = [{ component: "tmpfs", reason: "needs root", file: "test/a.test.ts" }];
+    expect(judge(run({ cases: [good, { ...good, outcome: "skipped" }], skips }))).toMatchObject({ passed: 1, failed: 0, skipped: 1 });
+  });
+});
+
+test("summary is the one closing line", () => {
+  expect(summary({ passed: 3, failed: 0, skipped: 2 })).toBe("3 passed, 0 failed, 2 skipped");
+});

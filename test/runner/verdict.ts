@@ -1,0 +1,65 @@
+import type { TestCase } from "./junit.ts";
+
+/** A component that was missing, and the test file that did without it. */
+export interface SkipRecord {
+  readonly component: string;
+  readonly reason: string;
+  readonly file: string;
+}
+
+export interface RunFacts {
+  readonly suite: string;
+  /** The files that were to run. */
+  readonly files: readonly string[];
+  readonly cases: readonly TestCase[];
+  readonly skips: readonly SkipRecord[];
+  /** Exit code of the test process; null when it was ended for taking too long. */
+  readonly exitCode: number | null;
+  /** Processes that the tests had started and not ended, as lines for people. */
+  readonly leftRunning: readonly string[];
+}
+
+export interface Verdict {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** What counts as failed besides the failed tests themselves. */
+  readonly complaints: readonly string[];
+}
+
+/**
+ * Judge a run. More counts as a failure than a failed test: a suite or a file without a test, a test without an
+ * assertion, a skip that gave no reason, a test process that died, a process that a test left behind.
+ */
+export function judge(run: RunFacts): Verdict {
+  const complaints: string[] = [];
+  const of = (outcome: TestCase["outcome"]): TestCase[] => run.cases.filter((test) => test.outcome === outcome);
+  const failed = of("failed");
+  const hollow = of("passed").filter((test) => test.assertions === 0);
+
+  if (run.cases.length === 0) complaints.push(`suite ${run.suite} ran no tests`);
+  const seen = new Set(run.cases.map((test) => test.file));
+  for (const file of run.files) if (run.cases.length > 0 && !seen.has(file)) complaints.push(`${file}: no test in it ran`);
+  for (const test of hollow) complaints.push(`${test.file}: "${test.name}" asserted nothing`);
+  for (const test of of("todo")) complaints.push(`${test.file}: "${test.name}" is not written`);
+  const explained = new Set(run.skips.map((skip) => skip.file));
+  for (const file of new Set(of("skipped").map((test) => test.file))) {
+    if (!explained.has(file))
+      complaints.push(`${file}: skips tests without a reason (describeWith of test/runner/components.ts gives one)`);
+  }
+  for (const line of run.leftRunning) complaints.push(`left running: ${line}`);
+  if (run.exitCode === null) complaints.push(`suite ${run.suite} took too long and was ended`);
+  else if (run.exitCode !== 0 && failed.length === 0 && complaints.length === 0) {
+    complaints.push(`the test process ended with ${run.exitCode}, though no test failed`);
+  }
+  return {
+    passed: of("passed").length - hollow.length,
+    failed: failed.length + complaints.length,
+    skipped: of("skipped").length,
+    complaints,
+  };
+}
+
+/** The closing line. */
+export const summary = ({ passed, failed, skipped }: Pick<Verdict, "passed" | "failed" | "skipped">): string =>
+  `${passed} passed, ${failed} failed, ${skipped} skipped`;

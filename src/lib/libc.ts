@@ -6,6 +6,7 @@ const SYMBOLS = {
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   pipe2: { args: ["ptr", "i32"], returns: "i32" },
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
+  madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
 } as const;
 
 const NAMES: Partial<Record<NodeJS.Platform, readonly string[]>> = {
@@ -46,3 +47,9 @@ export function pipe(): readonly [read: number, write: number] {
 
 /** waitpid(2), WNOHANG, for one child: true when it was a zombie and is gone now. Never call it for a child that Bun started. */
 export const reap = (pid: number): boolean => libc().waitpid(pid, null, 1) === pid;
+
+/**
+ * madvise(2), MADV_DONTNEED: take the pages of [start, end) out of this process's resident set. Only for mappings of a file without
+ * pages of their own: those come back from the page cache when they are touched, anything else would be lost.
+ */
+export const dropPages = (start: bigint, end: bigint): boolean => libc().madvise(start, end - start, 4) === 0;

@@ -18,6 +18,7 @@ export interface ProcessStat {
   readonly ppid: number;
   readonly pgrp: number;
   readonly session: number;
+  readonly threads: number;
   readonly start_time: number;
 }
 
@@ -52,15 +53,20 @@ export function processStat(pid: number): ProcessStat | null {
     ppid: Number(fields[1]),
     pgrp: Number(fields[2]),
     session: Number(fields[3]),
+    threads: Number(fields[17]),
     start_time: Number(fields[19]),
   };
 }
+
+/** Whether a process has ended and only its entry is left. A main thread that ended before the others looks like a zombie and is none. */
+export const isOver = (stat: Pick<ProcessStat, "state" | "threads">): boolean =>
+  stat.state === "X" || (stat.state === "Z" && stat.threads <= 1);
 
 /** The identity of a running process; null when there is none (a zombie counts as none). */
 export function identify(pid: number): Identity | null {
   if (process.platform !== "linux") return pidExists(pid) ? { pid, start_time: 0, boot_id: "", hostname: os.hostname() } : null;
   const stat = processStat(pid);
-  if (stat === null || stat.state === "Z" || stat.state === "X") return null;
+  if (stat === null || isOver(stat)) return null;
   return { pid, start_time: stat.start_time, boot_id: bootId(), hostname: os.hostname() };
 }
 

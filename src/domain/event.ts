@@ -20,6 +20,7 @@ export const EVENT_TYPES = [
   "stdout.truncated",
   "stderr.truncated",
   "artifact.created",
+  "artifact.refused",
   "progress.updated",
   "emit.refused",
   "execution.started",

@@ -20,6 +20,8 @@ export const LIMITS = {
   /** Jobs in a state that is not terminal (setting active_jobs_max). */
   activeJobs: 10_000,
   jobRecordBytes: 1 * MiB,
+  /** A job's spec as JSON; what is left of the record's bound is for the relay's own members. */
+  specBytes: 768 * KiB,
   eventRecordBytes: 256 * KiB,
   /** One line of a job's own event file; the record made of it is an event record. */
   emitLineBytes: 256 * KiB,

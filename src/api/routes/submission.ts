@@ -1,5 +1,6 @@
 import { RelayError } from "../../domain/errors.ts";
 import { IdempotencyKey, JobReceipt, JobSubmission } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse } from "../request.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -18,6 +19,7 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       "job_submission_conflict",
       "job_cluster_mismatch",
       "engine_unavailable",
+      "payload_too_large",
       "active_job_capacity_reached",
       "storage_admission_refused",
       "shutting_down",
@@ -35,6 +37,10 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
           kind: submission.kind,
           available: [...services.engines],
         });
+      }
+      const specBytes = Buffer.byteLength(JSON.stringify(submission.spec));
+      if (specBytes > LIMITS.specBytes) {
+        throw new RelayError("payload_too_large", `the spec takes ${specBytes} bytes, more than ${LIMITS.specBytes}`, { max_bytes: LIMITS.specBytes });
       }
       if (services.draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new jobs");
       await services.admit();

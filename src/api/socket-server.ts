@@ -1,0 +1,37 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { Hono } from "hono";
+import { makePrivateDirectory } from "../lib/atomic-file.ts";
+
+/** A running HTTP server on a private Unix socket. */
+export interface SocketServer {
+  /** Stop accepting, let answers in flight finish for at most `graceMs`, then cut what is left; removes the socket. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Serve an app on a Unix socket of mode 0600 in a 0700 directory. A left-over socket file is removed first: only the
+ * holder of the owner's lock may call this.
+ */
+export function serveOnSocket(app: Hono, socketPath: string): SocketServer {
+  makePrivateDirectory(path.dirname(socketPath));
+  fs.rmSync(socketPath, { force: true });
+  const options = {
+    unix: socketPath,
+    fetch: (request: Request) => app.fetch(request),
+    // Waits and streams are quiet for as long as they like. The type forbids it for Unix sockets, the default of 10 s applies to them all the same.
+    idleTimeout: 0,
+    // Bodies are bounded where they are read, with a typed answer.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+  };
+  const server = Bun.serve(options as unknown as Bun.Serve.Options<undefined>);
+  fs.chmodSync(socketPath, 0o600);
+  return {
+    async stop(graceMs) {
+      const graceful = server.stop(false);
+      await Promise.race([graceful, Bun.sleep(graceMs)]);
+      await server.stop(true);
+      fs.rmSync(socketPath, { force: true });
+    },
+  };
+}

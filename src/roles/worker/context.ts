@@ -1,0 +1,43 @@
+import type { Capacity } from "../../domain/endpoint.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { ShimLauncher } from "../../execution/launcher.ts";
+import type { QueueStore } from "../../queue/store.ts";
+
+/** Where a worker writes about itself. `data` must be free of secrets. */
+export interface Log {
+  info(message: string, data?: unknown): void;
+  warn(message: string, data?: unknown): void;
+  error(message: string, data?: unknown): void;
+}
+
+/** Bounds that the operator sets; docs in config/settings.ts. */
+export interface WorkerLimits {
+  readonly logStreamBytes: number;
+  readonly logJobBytes: number;
+  readonly artifactStoreBytes: number;
+  readonly minFreeBytes: number;
+  readonly activeJobsMax: number;
+  readonly cancelGraceSeconds: number;
+}
+
+/** What the parts of a worker share. */
+export interface WorkerContext {
+  readonly cluster: string;
+  readonly endpointId: string;
+  readonly version: string;
+  readonly capacity: Capacity;
+  readonly limits: WorkerLimits;
+  readonly coreDir: string;
+  readonly spoolDir: string;
+  /** The environment that jobs' allow-list is taken from. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly homeDir: string;
+  /** Shell text that the cluster's configuration puts before every job; null for none. */
+  readonly envSetup: string | null;
+  readonly store: QueueStore;
+  readonly launcher: ShimLauncher;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Remember a failure that a lane survived, for worker status. */
+  laneFailed(where: string, error: unknown): void;
+}

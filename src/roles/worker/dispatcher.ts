@@ -1,0 +1,119 @@
+import { Backoff } from "../../lib/backoff.ts";
+import { isRelayError } from "../../domain/errors.ts";
+import { AttemptRun } from "./attempt-run.ts";
+import type { WorkerContext } from "./context.ts";
+
+/** A delayed retry is looked for at least this often, so that a clock that stepped cannot hide it for long. */
+const DELAY_CAP_MS = 60_000;
+
+/** Claims jobs while there is room, and looks after every attempt of this worker. */
+export class Dispatcher {
+  readonly #runs = new Map<string, AttemptRun>();
+  readonly #backoff = new Backoff(250, 30_000);
+  #stopped = true;
+  #claiming: Promise<void> | null = null;
+  #again = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #pausedUntil = 0;
+  #unsubscribe: () => void = () => undefined;
+
+  constructor(private readonly context: WorkerContext) {}
+
+  get active(): number {
+    return this.#runs.size;
+  }
+
+  /** Adopt or settle what earlier workers left open. Resolves when each attempt's fate is known. */
+  async recover(): Promise<void> {
+    const { store, endpointId, log } = this.context;
+    const open = await store.openAttempts();
+    await Promise.all(
+      open.map(async ({ job, attempt }) => {
+        await store.takeOverLease({ job_id: job.job_id, attempt: attempt.attempt }, endpointId);
+        log.info(`taking over ${job.job_id}, attempt ${attempt.attempt}`);
+        const run = this.#track(new AttemptRun(this.context, job, attempt, "recovered"));
+        await run.classified;
+      }),
+    );
+  }
+
+  /** Begin to claim. */
+  start(): void {
+    this.#stopped = false;
+    this.#unsubscribe = this.context.store.subscribe("queue", () => this.#kick());
+    this.#kick();
+  }
+
+  /** No further claims; attempts are detached and go on by themselves. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#unsubscribe();
+    clearTimeout(this.#timer);
+    await this.#claiming;
+    await Promise.all([...this.#runs.values()].map((run) => run.detach()));
+  }
+
+  /** Stop looking after attempts whose lease another endpoint holds. */
+  async keepOnly(held: ReadonlySet<string>): Promise<void> {
+    await Promise.all([...this.#runs].filter(([jobId]) => !held.has(jobId)).map(([, run]) => run.detach()));
+  }
+
+  #kick(): void {
+    if (this.#stopped) return;
+    this.#again = true;
+    this.#claiming ??= this.#claimAll().finally(() => {
+      this.#claiming = null;
+      if (this.#again) this.#kick();
+    });
+  }
+
+  async #claimAll(): Promise<void> {
+    const { store, endpointId, capacity } = this.context;
+    while (this.#again && !this.#stopped) {
+      this.#again = false;
+      try {
+        await this.#passOnCancels();
+        while (!this.#stopped && this.#pause() === 0) {
+          const claim = await store.claim(endpointId, capacity);
+          if (claim === null) break;
+          this.#track(new AttemptRun(this.context, claim.job, claim.attempt, "new"));
+        }
+        const delay = this.#pause() || (await store.nextDelay());
+        if (delay !== null) this.#later(Math.min(delay, DELAY_CAP_MS));
+      } catch (error) {
+        this.context.laneFailed("claim", error);
+        this.#pausedUntil = this.context.clock.monotonic() + this.#backoff.next();
+        this.#later(this.#pause());
+      }
+    }
+  }
+
+  async #passOnCancels(): Promise<void> {
+    for (const { job_id } of await this.context.store.cancelRequests()) this.#runs.get(job_id)?.cancel();
+  }
+
+  /** Milliseconds for which nothing is claimed, because claiming or launching failed; 0 when nothing is wrong. */
+  #pause(): number {
+    return Math.max(0, this.#pausedUntil - this.context.clock.monotonic());
+  }
+
+  #later(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#kick(), ms);
+  }
+
+  #track(run: AttemptRun): AttemptRun {
+    this.#runs.set(run.fence.job_id, run);
+    run.finished
+      .catch((error: unknown) => {
+        if (!isRelayError(error, "attempt_fenced")) this.context.laneFailed("run", error);
+      })
+      .finally(() => {
+        if (this.#runs.get(run.fence.job_id) === run) this.#runs.delete(run.fence.job_id);
+        if (run.launchFailed) this.#pausedUntil = this.context.clock.monotonic() + this.#backoff.next();
+        else this.#backoff.reset();
+        this.#kick();
+      });
+    return run;
+  }
+}

@@ -1,0 +1,31 @@
+import { LIMITS } from "../../domain/limits.ts";
+import { type Service, service } from "../../lib/service.ts";
+import type { WorkerContext } from "./context.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+
+const INTERVAL_MS = (LIMITS.leaseSeconds * 1_000) / 4;
+
+/** Shows that the worker lives, renews its leases, and lets go of attempts whose lease it lost. */
+export function heartbeat(context: WorkerContext, dispatcher: Dispatcher, lastError: () => string | null): Service {
+  let timer: ReturnType<typeof setInterval> | undefined;
+  let beat: Promise<void> = Promise.resolve();
+  const once = async () => {
+    try {
+      const held = await context.store.heartbeat(context.endpointId, lastError());
+      await dispatcher.keepOnly(new Set(held.map((lease) => lease.job_id)));
+    } catch (error) {
+      context.laneFailed("heartbeat", error);
+    }
+  };
+  return service({
+    start() {
+      timer = setInterval(() => {
+        beat = beat.then(once);
+      }, INTERVAL_MS);
+    },
+    async stop() {
+      clearInterval(timer);
+      await beat;
+    },
+  });
+}

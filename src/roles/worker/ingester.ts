@@ -1,0 +1,110 @@
+import fs from "node:fs";
+import path from "node:path";
+import { LOG_STREAMS, type LogStream } from "../../domain/log.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
+import { completeUtf8Length } from "../../lib/utf8.ts";
+import { readTruncation } from "../../execution/attempt-dir.ts";
+import { readEmitFiles } from "../../execution/emit-files.ts";
+import { logFile } from "../../execution/spool-records.ts";
+import type { Fence, Ingest, QueueStore } from "../../queue/store.ts";
+
+/** Deltas up to this size carry their bytes as text. */
+const TEXT_MAX_BYTES = 4_096;
+
+/**
+ * Turns what an attempt's files have gained into events, progress and task events. Positions are committed together
+ * with the records made of the bytes, so that nothing is missed or doubled whenever the worker dies.
+ */
+export class Ingester {
+  readonly #lengths: Record<LogStream, number> = { stdout: 0, stderr: 0 };
+  readonly #truncated = new Set<LogStream>();
+  #emitOffsets: Map<string, number> = new Map();
+  #loaded = false;
+
+  constructor(
+    private readonly store: QueueStore,
+    private readonly fence: Fence,
+    private readonly directory: string,
+  ) {}
+
+  /**
+   * Ingest what is there now.
+   *
+   * @param final the attempt has ended: bytes of an incomplete UTF-8 sequence are no longer waited for
+   */
+  async ingest(final: boolean): Promise<void> {
+    await this.#load();
+    for (;;) {
+      const emitted = readEmitFiles(path.join(this.directory, "events"), this.#emitOffsets);
+      const deltas = LOG_STREAMS.flatMap((stream) => this.#delta(stream, final));
+      const truncations = LOG_STREAMS.filter((stream) => !this.#truncated.has(stream)).flatMap((stream) => {
+        const record = readTruncation(this.directory, stream);
+        return record === null ? [] : [{ stream, capture: record.capture }];
+      });
+      const batch: Ingest = { deltas, truncations, emits: emitted.batches };
+      if (deltas.length + truncations.length + batch.emits.length === 0) return;
+      await this.store.ingest(this.fence, batch);
+      for (const { stream, bytes } of deltas) this.#lengths[stream] += bytes;
+      for (const { stream } of truncations) this.#truncated.add(stream);
+      for (const { file, next_offset } of batch.emits) this.#emitOffsets.set(file, next_offset);
+      if (!emitted.more) return;
+    }
+  }
+
+  /** Positions come from the store once, and again after a failed commit. */
+  async #load(): Promise<void> {
+    if (this.#loaded) return;
+    for (const segment of await this.store.segments(this.fence.job_id)) {
+      if (segment.attempt !== this.fence.attempt) continue;
+      this.#lengths[segment.stream] = segment.length;
+    }
+    this.#emitOffsets = new Map(await this.store.emitOffsets(this.fence));
+    // A truncation is an event of its own; whether it was written is known from the events alone.
+    for (const stream of LOG_STREAMS) if (await this.#truncationWritten(stream)) this.#truncated.add(stream);
+    this.#loaded = true;
+  }
+
+  async #truncationWritten(stream: LogStream): Promise<boolean> {
+    if (readTruncation(this.directory, stream) === null) return false;
+    let cursor = 1;
+    for (;;) {
+      const page = await this.store.events(this.fence.job_id, { cursor, limit: 500 });
+      if (page.items.some((e) => e.event_type === `${stream}.truncated` && e.payload.attempt === this.fence.attempt)) return true;
+      if (page.items.length === 0) return false;
+      cursor = page.next_cursor;
+    }
+  }
+
+  #delta(stream: LogStream, final: boolean): Ingest["deltas"] {
+    const offset = this.#lengths[stream];
+    let fd: number;
+    try {
+      fd = fs.openSync(path.join(this.directory, logFile(stream)), "r");
+    } catch (error) {
+      if (isErrno(error, "ENOENT")) return [];
+      throw error;
+    }
+    try {
+      const gained = fs.fstatSync(fd).size - offset;
+      if (gained <= 0) return [];
+      const tail = Buffer.alloc(Math.min(gained, TEXT_MAX_BYTES));
+      const read = fs.readSync(fd, tail, 0, tail.length, offset + gained - tail.length);
+      const whole = final ? read : completeUtf8Length(tail.subarray(0, read));
+      const bytes = gained - tail.length + whole;
+      if (bytes <= 0) return [];
+      return [{ stream, bytes, text: gained <= TEXT_MAX_BYTES ? decode(tail.subarray(0, whole)) : null }];
+    } finally {
+      fs.closeSync(fd);
+    }
+  }
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function decode(bytes: Uint8Array): string | null {
+  try {
+    return strict.decode(bytes);
+  } catch {
+    return null;
+  }
+}

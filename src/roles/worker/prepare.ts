@@ -1,0 +1,53 @@
+import type { CommandSpec } from "../../domain/specs.ts";
+import { RelayError } from "../../domain/errors.ts";
+import type { Job } from "../../domain/job.ts";
+import { LOG_STREAMS } from "../../domain/log.ts";
+import type { LogSegment, LogStream } from "../../domain/log.ts";
+import { eventsDirectory, prepareAttempt, scriptPath } from "../../execution/attempt-dir.ts";
+import { interpreterOf, jobEnvironment } from "../../execution/environment.ts";
+import type { Fence } from "../../queue/store.ts";
+import type { WorkerContext } from "./context.ts";
+
+/** The command of a job. Only jobs of kind command reach a worker's lanes while it has no other engine. */
+export function commandOf(job: Job): CommandSpec {
+  if (job.kind !== "command") throw new RelayError("engine_unavailable", `no engine for kind ${job.kind}`);
+  return job.spec;
+}
+
+/** Write down everything that the shim needs to run the attempt. */
+export function prepare(context: WorkerContext, job: Job, fence: Fence, directory: string, segments: readonly LogSegment[]): void {
+  const command = commandOf(job);
+  const script = command.script;
+  prepareAttempt(directory, {
+    job_id: fence.job_id,
+    attempt: fence.attempt,
+    cluster: context.cluster,
+    argv: script === undefined ? command.argv! : [...interpreterOf(script), scriptPath(directory)],
+    workdir: command.workdir ?? context.homeDir,
+    env: jobEnvironment({
+      worker: context.environment,
+      spec: command.env,
+      jobId: fence.job_id,
+      attempt: fence.attempt,
+      cluster: context.cluster,
+      eventsDir: eventsDirectory(directory),
+    }),
+    login: command.login,
+    env_setup: context.envSetup,
+    timeout_seconds: command.timeout_seconds,
+    quota: {
+      stream_bytes: context.limits.logStreamBytes,
+      job_bytes: context.limits.logJobBytes,
+      used: keptBefore(segments, fence.attempt),
+    },
+    cancel_grace_seconds: context.limits.cancelGraceSeconds,
+    ...(script === undefined ? {} : { script }),
+  });
+}
+
+/** Bytes that earlier attempts have kept, which count against the job's quota. */
+function keptBefore(segments: readonly LogSegment[], attempt: number): Record<LogStream, number> {
+  const kept = (stream: LogStream) =>
+    segments.filter((s) => s.stream === stream && s.attempt < attempt).reduce((sum, s) => sum + s.length, 0);
+  return Object.fromEntries(LOG_STREAMS.map((stream) => [stream, kept(stream)])) as Record<LogStream, number>;
+}

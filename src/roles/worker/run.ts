@@ -1,0 +1,172 @@
+import { createConsola } from "consola/basic";
+import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { serveOnSocket } from "../../api/socket-server.ts";
+import { workerApp } from "../../api/worker-app.ts";
+import type { WorkerServices } from "../../api/worker-services.ts";
+import { jobDirectory } from "../../execution/attempt-dir.ts";
+import { openArtifact } from "../../execution/artifact-content.ts";
+import type { ShimLauncher } from "../../execution/launcher.ts";
+import { makePrivateDirectory } from "../../lib/atomic-file.ts";
+import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
+import { newId } from "../../lib/ids.ts";
+import { self } from "../../lib/process-identity.ts";
+import { acquireOwnership } from "../../queue/ownership.ts";
+import { openQueue } from "../../queue/sqlite/open.ts";
+import { admitByFreeSpace } from "./admission.ts";
+import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { heartbeat } from "./heartbeat.ts";
+import { spoolLogs } from "./logs.ts";
+import { workerStatus } from "./status.ts";
+
+/** How long answers in flight may take when the worker drains. */
+const DRAIN_GRACE_MS = 5_000;
+
+export interface WorkerOptions {
+  readonly cluster: string;
+  readonly version: string;
+  readonly capacity: Capacity;
+  readonly limits: WorkerLimits;
+  readonly coreDir: string;
+  readonly spoolDir: string;
+  readonly socketPath: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly homeDir: string;
+  readonly envSetup: string | null;
+  /** Take over a queue whose owner's record is of another host. */
+  readonly takeOver: boolean;
+  readonly confirmHostDead: boolean;
+  readonly launcher: (log: Log) => Promise<ShimLauncher> | ShimLauncher;
+  readonly clock?: Clock;
+  readonly log?: Log;
+  /** Called when the socket answers. */
+  readonly onReady?: (endpoint: Endpoint) => void;
+}
+
+/** A log on standard error. */
+export function stderrLog(): Log {
+  const consola = createConsola({ stdout: process.stderr, stderr: process.stderr });
+  const write = (level: "info" | "warn" | "error") => (message: string, data?: unknown) =>
+    data === undefined ? consola[level](message) : consola[level](message, data);
+  return { info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/**
+ * Run a cluster's worker until the signal is aborted, then drain: jobs go on under their shims, and the next worker takes
+ * them over.
+ *
+ * @throws RelayError queue_owned, queue_* when the queue cannot be had
+ */
+export async function runWorker(options: WorkerOptions, stop: AbortSignal): Promise<void> {
+  const clock = options.clock ?? systemClock;
+  const log = options.log ?? stderrLog();
+  const endpointId = newId("endpoint");
+  makePrivateDirectory(options.coreDir);
+  makePrivateDirectory(options.spoolDir);
+  const ownership = acquireOwnership(options.coreDir, {
+    identity: self(),
+    endpointId,
+    takeOver: options.takeOver,
+    confirmHostDead: options.confirmHostDead,
+    clock,
+  });
+  try {
+    const store = await openQueue(options.coreDir, {
+      clock,
+      activeJobsMax: options.limits.activeJobsMax,
+      leaseSeconds: LIMITS.leaseSeconds,
+    });
+    try {
+      await serve({ options, clock, log, endpointId, store, launcher: await options.launcher(log) }, stop);
+    } finally {
+      await store.close();
+    }
+  } finally {
+    ownership.release();
+  }
+}
+
+interface Parts {
+  readonly options: WorkerOptions;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly endpointId: string;
+  readonly store: WorkerContext["store"];
+  readonly launcher: ShimLauncher;
+}
+
+async function serve({ options, clock, log, endpointId, store, launcher }: Parts, stop: AbortSignal): Promise<void> {
+  let lastError: string | null = null;
+  const context: WorkerContext = {
+    ...options,
+    endpointId,
+    store,
+    launcher,
+    clock,
+    log,
+    laneFailed(where, error) {
+      lastError = `${timestamp(clock)} ${where}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 2_000);
+      log.error(where, error);
+    },
+  };
+  const endpoint: Endpoint = {
+    endpoint_id: endpointId,
+    role: "worker",
+    cluster: options.cluster,
+    process: self(),
+    version: options.version,
+    capacity: options.capacity,
+    registered_at: timestamp(clock),
+    last_seen_at: timestamp(clock),
+    stopped_at: null,
+    lane_last_error: null,
+  };
+  await store.registerEndpoint(endpoint);
+
+  const dispatcher = new Dispatcher(context);
+  const beat = heartbeat(context, dispatcher, () => lastError);
+  const draining = new AbortController();
+  const services: WorkerServices = {
+    cluster: options.cluster,
+    version: options.version,
+    clock,
+    store,
+    activeJobsMax: options.limits.activeJobsMax,
+    engines: new Set(["command"] as const),
+    logs: spoolLogs(store, options.spoolDir),
+    artifacts: {
+      async open(artifact, range) {
+        const file = await openArtifact(artifact, jobDirectory(options.spoolDir, artifact.job_id));
+        return file.stream(range);
+      },
+    },
+    draining: draining.signal,
+    admit: () => admitByFreeSpace({ core: options.coreDir, spool: options.spoolDir }, options.limits.minFreeBytes),
+    status: () => workerStatus(context, endpoint, lastError),
+    audit: () => store.audit(),
+    repair: () => store.repair(),
+  };
+
+  await beat.start();
+  await dispatcher.recover();
+  const server = serveOnSocket(workerApp(services, (error) => context.laneFailed("request", error)), options.socketPath);
+  dispatcher.start();
+  log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
+  options.onReady?.(endpoint);
+
+  await aborted(stop);
+  log.info("draining: jobs go on, the next worker takes them over");
+  draining.abort();
+  await dispatcher.stop();
+  await server.stop(DRAIN_GRACE_MS);
+  await beat.stop();
+  await launcher.close();
+  await store.stopEndpoint(endpointId);
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

@@ -1,0 +1,38 @@
+import os from "node:os";
+
+/** What the process was given by its surroundings, read once. An empty variable counts as one that is not set. */
+export interface Environment {
+  /** Every variable as it came, for children and for the settings table. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** The user's home directory, absolute. */
+  readonly home: string;
+  /** The user's number; -1 where the system has none (Windows). */
+  readonly uid: number;
+  readonly platform: NodeJS.Platform;
+  /** Where the process was started, absolute. Belongs to the request, never to a daemon. */
+  readonly cwd: string;
+  /** The directory for temporary files that every user may write to. */
+  readonly temporary: string;
+}
+
+/** The value of a variable; undefined where it is missing or empty. */
+export const variable = (env: Pick<Environment, "variables">, name: string): string | undefined => {
+  const value = env.variables[name];
+  return value === "" ? undefined : value;
+};
+
+/** Read the environment of this process, or another one that a test or a caller hands over. */
+export function readEnvironment(
+  source: Readonly<Record<string, string | undefined>> = process.env,
+  cwd: string = process.cwd(),
+): Environment {
+  const home = source["HOME"];
+  return {
+    variables: { ...source },
+    home: home?.startsWith("/") ? home : os.homedir(),
+    uid: process.getuid?.() ?? -1,
+    platform: process.platform,
+    cwd,
+    temporary: process.platform === "win32" ? os.tmpdir() : "/tmp",
+  };
+}

@@ -1,0 +1,135 @@
+import fs from "node:fs";
+import path from "node:path";
+import { isErrno } from "../lib/atomic-file.ts";
+import { sha256Hex } from "../lib/digest.ts";
+import { fileSystemKind } from "../lib/file-system.ts";
+import { type Environment, variable } from "./environment.ts";
+
+/** Where an installation keeps what. Directories need not exist; nothing is made here. */
+export interface Paths {
+  /** The directory that makes the installation what it is: CLIO_RELAY_HOME, or the user's home. */
+  readonly base: string;
+  readonly configDir: string;
+  readonly clustersFile: string;
+  readonly settingsFile: string;
+  readonly cacheDir: string;
+  readonly logDir: string;
+  readonly desktopLog: string;
+  /** Parents of all clusters' state and output. */
+  readonly coreRoot: string;
+  readonly spoolRoot: string;
+  /** State of a cluster's worker; on its host. */
+  readonly coreDir: (cluster: string) => string;
+  /** What the jobs of a cluster write; on its host. */
+  readonly spoolDir: (cluster: string) => string;
+  readonly workerLog: (cluster: string) => string;
+  /** Node-local and private; see run-directory.ts. */
+  readonly runDir: string;
+  readonly desktopSocket: string;
+  /** Held by the running daemon for as long as it lives. */
+  readonly desktopLock: string;
+  /** Held by whoever starts the daemon until it answers. */
+  readonly desktopStartLock: string;
+  /** Address and token of a daemon that listens on loopback. */
+  readonly desktopAddress: string;
+  readonly workerSocket: (cluster: string) => string;
+}
+
+/** Size of sun_path less its final NUL: unix(7) has 108 bytes, macOS 104. */
+const socketPathMax = (platform: NodeJS.Platform): number => (platform === "linux" ? 107 : 103);
+/** The longest name in the run directory, with its slash. */
+const SOCKET_NAME_MAX = 40;
+
+/** Kinds of file systems, as mountinfo names them, where a socket file does not lead to a process on this machine. */
+const NETWORK_KINDS =
+  /^(?:nfs|cifs|smb|lustre$|gpfs$|beegfs|ceph$|afs$|9p$|panfs|wekafs|orangefs|pvfs2|glusterfs|ocfs2|gfs2|fuse\.(?!overlayfs))/;
+
+/**
+ * Decide where everything lies. With CLIO_RELAY_HOME everything lies below it, so that installations live side by side; a
+ * relative one is taken from the working directory. Worker, daemon and CLI must come to the same answer, whatever
+ * shell, service or cron job started them.
+ */
+export function resolvePaths(env: Environment): Paths {
+  const given = variable(env, "CLIO_RELAY_HOME");
+  const home = given === undefined ? null : path.resolve(env.cwd, given);
+  const absolute = (name: string, fallback: string): string => path.resolve(env.cwd, variable(env, name) ?? fallback);
+  const below = (own: string, usual: string): string => (home === null ? path.join(env.home, usual) : path.join(home, own));
+
+  const configDir = below("config", ".config/clio-relay");
+  const coreRoot = absolute("CLIO_RELAY_CORE_DIR", below("core", ".local/share/clio-relay/core"));
+  const spoolRoot = absolute("CLIO_RELAY_SPOOL_DIR", below("spool", ".local/share/clio-relay/spool"));
+  const logDir = below("log", ".local/state/clio-relay/log");
+  const runDir = chooseRunDirectory(env, home);
+  return {
+    base: home ?? env.home,
+    configDir,
+    clustersFile: absolute("CLIO_RELAY_CLUSTER_REGISTRY", path.join(configDir, "clusters.json")),
+    settingsFile: path.join(configDir, "config.toml"),
+    cacheDir: below("cache", ".cache/clio-relay"),
+    logDir,
+    desktopLog: path.join(logDir, "desktop.log"),
+    coreRoot,
+    spoolRoot,
+    coreDir: (cluster) => path.join(coreRoot, cluster),
+    spoolDir: (cluster) => path.join(spoolRoot, cluster),
+    workerLog: (cluster) => path.join(logDir, `worker-${cluster}.log`),
+    runDir,
+    desktopSocket: path.join(runDir, "desktop.sock"),
+    desktopLock: path.join(runDir, "desktop.lock"),
+    desktopStartLock: path.join(runDir, "desktop-start.lock"),
+    desktopAddress: path.join(runDir, "desktop.json"),
+    workerSocket: (cluster) => path.join(runDir, `${socketName(cluster)}.sock`),
+  };
+}
+
+/** `worker-NAME`, with the end of a long name replaced by its digest. */
+const socketName = (cluster: string): string =>
+  `worker-${cluster.length <= 24 ? cluster : `${cluster.slice(0, 11)}-${sha256Hex(cluster).slice(0, 12)}`}`;
+
+function chooseRunDirectory(env: Environment, home: string | null): string {
+  if (home !== null) {
+    const own = path.join(home, "run");
+    if (env.platform === "win32" || (fitsSockets(own, env) && !NETWORK_KINDS.test(fileSystemKind(own)))) return own;
+  }
+  return runtimeDirectory(env, sha256Hex(existingPart(home ?? env.home)).slice(0, 16));
+}
+
+/**
+ * Where this user's sockets of an installation lie on this machine. Without XDG_RUNTIME_DIR (cron, su) the directory that a
+ * login would have named is looked for, so that both find the same daemon.
+ */
+function runtimeDirectory(env: Environment, installation: string): string {
+  const named = variable(env, "XDG_RUNTIME_DIR");
+  for (const root of [...(named === undefined ? [] : [named]), `/run/user/${env.uid}`]) {
+    const directory = path.join(root, "clio-relay", installation);
+    if (env.platform === "linux" && isPrivateDirectory(root, env.uid) && fitsSockets(directory, env)) return directory;
+  }
+  return path.join(env.temporary, env.uid < 0 ? "clio-relay" : `clio-relay-${env.uid}`, installation);
+}
+
+const fitsSockets = (directory: string, env: Environment): boolean =>
+  Buffer.byteLength(directory) + SOCKET_NAME_MAX <= socketPathMax(env.platform);
+
+/** What the XDG base directory specification asks of XDG_RUNTIME_DIR: owned by the user, mode 0700. */
+function isPrivateDirectory(directory: string, uid: number): boolean {
+  if (!path.isAbsolute(directory)) return false;
+  let stat: fs.Stats;
+  try {
+    stat = fs.lstatSync(directory);
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "EACCES", "ENOTDIR", "ELOOP")) return false;
+    throw error;
+  }
+  return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o077) === 0;
+}
+
+/** The path without symbolic links, as far as it exists, so that an installation has one name. */
+function existingPart(target: string): string {
+  try {
+    return fs.realpathSync(target);
+  } catch (error) {
+    if (!isErrno(error, "ENOENT", "EACCES", "ENOTDIR", "ELOOP")) throw error;
+    const parent = path.dirname(target);
+    return parent === target ? target : path.join(existingPart(parent), path.basename(target));
+  }
+}

@@ -89,5 +89,6 @@ function reporter(): (current: number, total: number) => void {
   const directory = process.env.CLIO_RELAY_EVENTS;
   if (directory === undefined) return () => undefined;
   const file = path.join(directory, `heat-${process.pid}.jsonl`);
-  return (current, total) => fs.appendFileSync(file, `${JSON.stringify({ type: "progress", label: "diffusion", current, total, unit: "steps" })}\n`);
+  return (current, total) =>
+    fs.appendFileSync(file, `${JSON.stringify({ type: "progress", label: "diffusion", current, total, unit: "steps" })}\n`);
 }

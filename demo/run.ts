@@ -120,7 +120,9 @@ async function startWorker(): Promise<Process> {
 
 /** How many steps make enough work on this machine. */
 async function calibrate(): Promise<number> {
-  const child = Bun.spawn([EXECUTABLE, PROGRAM, "--input", INPUT, "--width", WIDTH, "--calibrate"], { env: { ...relay.environment, ...AS_BUN } });
+  const child = Bun.spawn([EXECUTABLE, PROGRAM, "--input", INPUT, "--width", WIDTH, "--calibrate"], {
+    env: { ...relay.environment, ...AS_BUN },
+  });
   const { ms_per_step } = JSON.parse(await child.stdout.text()) as { ms_per_step: number };
   return Math.ceil(WORK_MS / ms_per_step / 100) * 100;
 }
@@ -191,7 +193,8 @@ async function readLogByOffsets(jobId: string): Promise<Buffer> {
 async function fetchArtifacts(jobId: string, reference: string): Promise<void> {
   command(`job list-artifacts ${jobId}`);
   const { artifacts } = await relay.json<{ artifacts: Artifact[] }>("job", "list-artifacts", jobId);
-  for (const artifact of artifacts) say(`  ${artifact.kind.padEnd(17)} ${String(artifact.size_bytes).padStart(9)}  ${artifact.sha256.slice(0, 16)}…  ${artifact.name}`);
+  for (const artifact of artifacts)
+    say(`  ${artifact.kind.padEnd(17)} ${String(artifact.size_bytes).padStart(9)}  ${artifact.sha256.slice(0, 16)}…  ${artifact.name}`);
   const outputs = artifacts.filter((artifact) => artifact.kind === "execution_output");
   check("both declared outputs are there", outputs.length === 2);
   for (const output of outputs) {

@@ -115,7 +115,16 @@ export class HttpPeer {
 async function problemOf(response: Response): Promise<RelayError> {
   const body: unknown = await response.json().catch(() => null);
   const problem = body !== null && typeof body === "object" ? (body as Record<string, unknown>) : {};
-  const { type: _type, title: _title, status: _status, detail, instance: _instance, schema_version: _schema, retryable: _retryable, ...rest } = problem;
+  const {
+    type: _type,
+    title: _title,
+    status: _status,
+    detail,
+    instance: _instance,
+    schema_version: _schema,
+    retryable: _retryable,
+    ...rest
+  } = problem;
   const { reason, hint, ...data } = rest;
   const code = typeof reason === "string" && isErrorCode(reason) ? reason : "internal_error";
   return new RelayError(

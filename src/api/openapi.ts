@@ -1,11 +1,12 @@
 import { toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
 import type * as v from "valibot";
 import { Artifact } from "../domain/artifact.ts";
-import { Attempt } from "../domain/attempt.ts";
-import { type ErrorCode, ERRORS } from "../domain/errors.ts";
+import { Attempt, ProcessIdentity } from "../domain/attempt.ts";
+import { Capacity } from "../domain/endpoint.ts";
+import { ERRORS, type ErrorCode } from "../domain/errors.ts";
 import { Event } from "../domain/event.ts";
-import { Job, JobReceipt, JobSubmission } from "../domain/job.ts";
-import { LogChunk } from "../domain/log.ts";
+import { CancellationRequest, Job, JobReceipt, JobSubmission, Outcome } from "../domain/job.ts";
+import { LogChunk, StreamCapture } from "../domain/log.ts";
 import { JsonValue, Metadata } from "../domain/primitives.ts";
 import { NewProgress, Progress } from "../domain/progress.ts";
 import { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
@@ -20,8 +21,26 @@ interface Info {
 }
 
 /** Schemas that the document names; wherever one is used, it is a reference. */
-const SHARED = { JsonValue, Metadata };
-const OUTPUT = { ...SHARED, Artifact, Attempt, Event, Job, JobReceipt, JobStatus, JobSummary, JobWaitResult, LogChunk, Progress, Task, TaskEvent, WorkerStatus };
+const SHARED = { JsonValue, Metadata, Outcome, ProcessIdentity };
+const OUTPUT = {
+  ...SHARED,
+  Artifact,
+  Attempt,
+  CancellationRequest,
+  Capacity,
+  Event,
+  Job,
+  JobReceipt,
+  JobStatus,
+  JobSummary,
+  JobWaitResult,
+  LogChunk,
+  Progress,
+  Task,
+  StreamCapture,
+  TaskEvent,
+  WorkerStatus,
+};
 const INPUT = { ...SHARED, JobSubmission, NewProgress, NewTaskEvent };
 
 const SETTINGS = {
@@ -85,11 +104,19 @@ function successes(answer: Answer): JsonSchema {
     return Object.fromEntries((answer.status ?? [200]).map((status) => [status, { description: "as asked", content }]));
   }
   if (answer.kind === "events") {
-    return { 200: { description: "server-sent events; `data` is of this schema", content: { "text/event-stream": { schema: schemaOf(answer.schema, "output") } } } };
+    return {
+      200: {
+        description: "server-sent events; `data` is of this schema",
+        content: { "text/event-stream": { schema: schemaOf(answer.schema, "output") } },
+      },
+    };
   }
   const content = { "application/octet-stream": { schema: { type: "string", contentMediaType: "application/octet-stream" } } };
   return Object.fromEntries(
-    (answer.status ?? [200]).map((status) => [status, status === 304 ? { description: "not modified" } : { description: "bytes", content }]),
+    (answer.status ?? [200]).map((status) => [
+      status,
+      status === 304 ? { description: "not modified" } : { description: "bytes", content },
+    ]),
   );
 }
 

@@ -14,14 +14,26 @@ export interface Problem {
   readonly [extension: string]: unknown;
 }
 
-const RESERVED = new Set(["type", "title", "status", "detail", "instance", "schema_version", "reason", "retryable", "hint", "truncated_members"]);
+const RESERVED = new Set([
+  "type",
+  "title",
+  "status",
+  "detail",
+  "instance",
+  "schema_version",
+  "reason",
+  "retryable",
+  "hint",
+  "truncated_members",
+]);
 
 /**
  * The problem document of a failure, at most LIMITS.problemBytes as JSON: members of the failure that do not fit are
  * left out and named in `truncated_members`. An error that is not a RelayError shows nothing of itself.
  */
 export function problemOf(error: unknown): Problem {
-  const failure = error instanceof RelayError ? error : new RelayError("internal_error", "an unexpected failure; the log of the process has it");
+  const failure =
+    error instanceof RelayError ? error : new RelayError("internal_error", "an unexpected failure; the log of the process has it");
   const rule = errorRule(failure.code);
   const hint = failure.hint ?? rule.hint;
   const base: Problem = {

@@ -59,11 +59,10 @@ export function parse<S extends v.GenericSchema>(schema: S, value: unknown, wher
   if (result.success) return result.output;
   const issues = result.issues.slice(0, MAX_ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: issue.message }));
   const first = issues[0]!;
-  throw new RelayError(
-    "request_validation_failed",
-    `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`,
-    { issues, issue_count: result.issues.length },
-  );
+  throw new RelayError("request_validation_failed", `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`, {
+    issues,
+    issue_count: result.issues.length,
+  });
 }
 
 /** Query parameters as an object: a parameter given several times becomes an array. */

@@ -1,5 +1,5 @@
-import { timestamp } from "../lib/clock.ts";
 import type { Clock } from "../lib/clock.ts";
+import { timestamp } from "../lib/clock.ts";
 
 const KEEP_ALIVE_MS = 15_000;
 

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { ByteCount, Id, Metadata, Sequence, Sha256, text, Timestamp } from "./primitives.ts";
+import { ByteCount, Id, Metadata, Sequence, Sha256, Timestamp, text } from "./primitives.ts";
 
 export const ARTIFACT_KINDS = [
   "stdout",

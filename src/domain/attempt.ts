@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { Outcome } from "./job.ts";
-import { Count, Id, Sequence, text, Timestamp } from "./primitives.ts";
+import { Count, Id, Sequence, Timestamp, text } from "./primitives.ts";
 
 /**
  * A process, named so that a recycled pid is never taken for it: pid and start time in clock ticks since boot

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { ProcessIdentity } from "./attempt.ts";
 import { JobKind } from "./job.ts";
-import { Count, Id, looseText, text, Timestamp } from "./primitives.ts";
+import { Count, Id, looseText, Timestamp, text } from "./primitives.ts";
 
 /** How much a worker runs at a time. `control` slots are taken out of `concurrency`. */
 export const Capacity = v.pipe(

@@ -101,7 +101,9 @@ export const ERRORS = {
 
   // queue file
   queue_foreign: rule(500, "The queue file was not made by clio-relay"),
-  queue_newer: rule(500, "The queue file was made by a newer clio-relay", { hint: "run the newer version, or restore the backup beside it" }),
+  queue_newer: rule(500, "The queue file was made by a newer clio-relay", {
+    hint: "run the newer version, or restore the backup beside it",
+  }),
   queue_corrupt: rule(500, "The queue file is damaged", { hint: "clio-relay queue audit; clio-relay queue repair" }),
   queue_unavailable: rule(503, "The queue file cannot be used", { retryable: true }),
 
@@ -113,7 +115,11 @@ export const ERRORS = {
     hint: "clio-relay worker start --cluster NAME",
   }),
   authorization_required: rule(503, "The link needs a person to authorize it", { exit: EXIT.authorization }),
-  desktop_unavailable: rule(503, "The desktop daemon does not answer", { exit: EXIT.linkDown, retryable: true, hint: "clio-relay desktop logs" }),
+  desktop_unavailable: rule(503, "The desktop daemon does not answer", {
+    exit: EXIT.linkDown,
+    retryable: true,
+    hint: "clio-relay desktop logs",
+  }),
   shutting_down: rule(503, "The process is shutting down", { exit: EXIT.linkDown, retryable: true }),
   observation_timeout: rule(504, "The observation ran out of time; what it observed goes on", {
     exit: EXIT.notFinished,

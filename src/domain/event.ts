@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { Id, looseText, Metadata, Sequence, text, Timestamp } from "./primitives.ts";
+import { Id, looseText, Metadata, Sequence, Timestamp, text } from "./primitives.ts";
 
 /** Names of the events that the relay itself writes. Jobs cannot write events of these names. */
 export const EVENT_TYPES = [

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { LIMITS } from "./limits.ts";
-import { Count, Id, looseText, Metadata, Sequence, Sha256, text, Timestamp } from "./primitives.ts";
+import { Count, Id, looseText, Metadata, Sequence, Sha256, Timestamp, text } from "./primitives.ts";
 import { CommandSpec, InputIngestSpec, JarvisSpec, McpCallSpec, RemoteAgentSpec } from "./specs.ts";
 
 export const JOB_KINDS = ["command", "jarvis", "remote_agent", "mcp_call", "input_ingest"] as const;

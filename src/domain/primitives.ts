@@ -60,10 +60,7 @@ export const JsonValue: v.GenericSchema<Json> = v.union([
 ]);
 
 /** Free-form JSON object that callers may attach to a record. */
-export const Metadata: v.GenericSchema<JsonObject> = v.record(
-  v.pipe(v.string(), v.minLength(1), v.maxLength(128)),
-  JsonValue,
-);
+export const Metadata: v.GenericSchema<JsonObject> = v.record(v.pipe(v.string(), v.minLength(1), v.maxLength(128)), JsonValue);
 export type Metadata = JsonObject;
 
 /** A path or argument that reaches the operating system: NUL cannot be part of either. */

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { Finite, Id, looseText, Metadata, Sequence, text, Timestamp } from "./primitives.ts";
+import { Finite, Id, looseText, Metadata, Sequence, Timestamp, text } from "./primitives.ts";
 
 const fields = {
   label: v.optional(text(256), "progress"),

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { Id, looseText, Metadata, Sequence, text, Timestamp } from "./primitives.ts";
+import { Id, looseText, Metadata, Sequence, Timestamp, text } from "./primitives.ts";
 
 export const TASK_STATES = ["queued", "running", "succeeded", "failed", "canceled"] as const;
 export const TaskState = v.picklist(TASK_STATES);

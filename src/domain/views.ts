@@ -3,8 +3,8 @@ import { Attempt, ProcessIdentity } from "./attempt.ts";
 import { Capacity } from "./endpoint.ts";
 import { Job, JobKind, JobState, jobWith, Lane } from "./job.ts";
 import { LogStream, StreamCapture } from "./log.ts";
+import { ByteCount, Count, Id, looseText, Timestamp, text } from "./primitives.ts";
 import { Progress } from "./progress.ts";
-import { ByteCount, Count, Id, looseText, text, Timestamp } from "./primitives.ts";
 
 /** Where a job stands in the queue. */
 export const QueuePosition = v.strictObject({

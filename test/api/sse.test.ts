@@ -23,7 +23,9 @@ function chunked(text: string, sizes: number[]): ReadableStream<Uint8Array> {
 
 describe("readSse", () => {
   test("joins data lines, keeps id, skips comments", async () => {
-    expect(await collect(chunked(": hello\n\nid: 7\nevent: e\ndata: a\ndata: b\n\n", [1]))).toEqual([{ event: "e", data: "a\nb", id: "7" }]);
+    expect(await collect(chunked(": hello\n\nid: 7\nevent: e\ndata: a\ndata: b\n\n", [1]))).toEqual([
+      { event: "e", data: "a\nb", id: "7" },
+    ]);
   });
 
   test("drops a message that the end cuts off", async () => {
@@ -32,15 +34,19 @@ describe("readSse", () => {
 
   test("what the writer sends arrives, however it is cut", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.jsonValue(), { maxLength: 8 }), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }), async (values, sizes) => {
-        async function* messages(): AsyncGenerator<OutgoingMessage> {
-          for (const [i, data] of values.entries()) yield { event: "e", id: i + 1, data };
-        }
-        const response = sseResponse({ messages, signal: new AbortController().signal, clock: systemClock });
-        const received = await collect(chunked(await response.text(), sizes));
-        expect(received.map((m) => m.data)).toEqual(values.map((value) => JSON.stringify(value)));
-        expect(received.map((m) => m.id)).toEqual(values.map((_, i) => String(i + 1)));
-      }),
+      fc.asyncProperty(
+        fc.array(fc.jsonValue(), { maxLength: 8 }),
+        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }),
+        async (values, sizes) => {
+          async function* messages(): AsyncGenerator<OutgoingMessage> {
+            for (const [i, data] of values.entries()) yield { event: "e", id: i + 1, data };
+          }
+          const response = sseResponse({ messages, signal: new AbortController().signal, clock: systemClock });
+          const received = await collect(chunked(await response.text(), sizes));
+          expect(received.map((m) => m.data)).toEqual(values.map((value) => JSON.stringify(value)));
+          expect(received.map((m) => m.id)).toEqual(values.map((_, i) => String(i + 1)));
+        },
+      ),
       { numRuns: 50 },
     );
   });

@@ -9,7 +9,9 @@ const outcome = (reason: OutcomeReason): Outcome => ({ reason, exit_code: null, 
 const job = (retries: number, canceling = false) =>
   ({
     spec: v.parse(JobSubmission, { cluster: "c", kind: "command", spec: { argv: ["true"], retries } }).spec,
-    cancellation_request: canceling ? { requested_at: "x", previous_state: "running", cancel_scheduler: false, acknowledged_at: null } : null,
+    cancellation_request: canceling
+      ? { requested_at: "x", previous_state: "running", cancel_scheduler: false, acknowledged_at: null }
+      : null,
   }) as Parameters<typeof verdict>[0];
 
 describe("transitions", () => {

@@ -3,7 +3,9 @@ import fc from "fast-check";
 import { canonicalJson, sha256Hex } from "../../src/lib/digest.ts";
 
 test("canonical JSON sorts members by UTF-16 units and has no white space", () => {
-  expect(canonicalJson({ b: [1, { d: null, c: "é" }], a: true, "\u20ac": 1, A: 0 })).toBe('{"A":0,"a":true,"b":[1,{"c":"é","d":null}],"€":1}');
+  expect(canonicalJson({ b: [1, { d: null, c: "é" }], a: true, "\u20ac": 1, A: 0 })).toBe(
+    '{"A":0,"a":true,"b":[1,{"c":"é","d":null}],"€":1}',
+  );
 });
 
 test("members without a value are left out, values without a JSON form refused", () => {

@@ -24,7 +24,10 @@ test("a process that has ended is not alive", async () => {
 });
 
 test("a command name with spaces and parentheses does not shift the fields", async () => {
-  const child = Bun.spawn(["bash", "-c", "printf 'a) (b 1 2' > /proc/self/comm; echo ready; exec 2>&-; read x"], { stdin: "pipe", stdout: "pipe" });
+  const child = Bun.spawn(["bash", "-c", "printf 'a) (b 1 2' > /proc/self/comm; echo ready; exec 2>&-; read x"], {
+    stdin: "pipe",
+    stdout: "pipe",
+  });
   const reader = child.stdout.getReader();
   await reader.read();
   expect(processStat(child.pid)?.ppid).toBe(process.pid);

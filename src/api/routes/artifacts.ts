@@ -1,5 +1,5 @@
 import { Artifact } from "../../domain/artifact.ts";
-import { pageOf, PageQuery } from "../../domain/page.ts";
+import { PageQuery, pageOf } from "../../domain/page.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { contentHeaders, matchesEtag, parseRange } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";

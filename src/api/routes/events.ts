@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { Event } from "../../domain/event.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { pageOf, PageQuery } from "../../domain/page.ts";
+import { PageQuery, pageOf } from "../../domain/page.ts";
 import { Sequence } from "../../domain/primitives.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { JobStatus } from "../../domain/views.ts";

@@ -1,10 +1,10 @@
 import * as v from "valibot";
+import { Attempt } from "../../domain/attempt.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { Job, JOB_KINDS, JOB_STATES } from "../../domain/job.ts";
+import { JOB_KINDS, JOB_STATES, Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
-import { pageOf, PageQuery } from "../../domain/page.ts";
-import { Attempt } from "../../domain/attempt.ts";
+import { PageQuery, pageOf } from "../../domain/page.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { JobStatus, JobSummary, JobWaitResult } from "../../domain/views.ts";
 import { json, type Operation, operation } from "../operation.ts";
@@ -12,7 +12,18 @@ import { waker } from "../sse.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
 const listOf = <S extends v.GenericSchema>(item: S) =>
-  v.optional(v.pipe(v.union([v.array(item), v.pipe(item, v.transform((one) => [one]))]), v.maxLength(16)));
+  v.optional(
+    v.pipe(
+      v.union([
+        v.array(item),
+        v.pipe(
+          item,
+          v.transform((one) => [one]),
+        ),
+      ]),
+      v.maxLength(16),
+    ),
+  );
 
 /** Query filter `state`, repeatable. */
 export const StateFilter = listOf(v.picklist(JOB_STATES));

@@ -11,12 +11,21 @@ const Offset = v.pipe(v.string(), v.toNumber(), ByteCount);
 const ChunkQuery = v.strictObject({
   offset: v.optional(Offset),
   tail: v.optional(Offset),
-  limit: v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(LIMITS.logReadMaxBytes)), String(LIMITS.logReadDefaultBytes)),
+  limit: v.optional(
+    v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(LIMITS.logReadMaxBytes)),
+    String(LIMITS.logReadDefaultBytes),
+  ),
 });
 const ContentQuery = v.strictObject({
   offset: v.optional(Offset),
   tail: v.optional(Offset),
-  follow: v.optional(v.pipe(v.picklist(["true", "false", "1", "0"]), v.transform((s) => s === "true" || s === "1")), "false"),
+  follow: v.optional(
+    v.pipe(
+      v.picklist(["true", "false", "1", "0"]),
+      v.transform((s) => s === "true" || s === "1"),
+    ),
+    "false",
+  ),
 });
 
 /** Logs as text by offset, and as bytes. */
@@ -57,7 +66,8 @@ export const logRoutes = (services: WorkerServices): Operation[] => {
         const headers = { "content-type": "application/octet-stream", "clio-relay-log-offset": String(offset) };
         if (query.follow) return new Response(streamOf(logs.bytes(jobId, stream, { offset, end: null }, signal)), { headers });
         const etag = complete ? `"${jobId}-${stream}-${size}"` : null;
-        if (etag !== null && matchesEtag(c.req.header("if-none-match"), etag)) return new Response(null, { status: 304, headers: { etag } });
+        if (etag !== null && matchesEtag(c.req.header("if-none-match"), etag))
+          return new Response(null, { status: 304, headers: { etag } });
         const asked = parseRange(c.req.header("range"), size);
         const range = asked ?? (offset > 0 ? { start: Math.min(offset, size), end: size } : null);
         const part = range ?? { start: 0, end: size };
@@ -72,7 +82,8 @@ export const logRoutes = (services: WorkerServices): Operation[] => {
 
 function logStream(name: string): LogStream {
   const result = v.safeParse(LogStream, name);
-  if (!result.success) throw new RelayError("log_stream_invalid", `there is no stream ${JSON.stringify(name.slice(0, 64))}`, { streams: LOG_STREAMS });
+  if (!result.success)
+    throw new RelayError("log_stream_invalid", `there is no stream ${JSON.stringify(name.slice(0, 64))}`, { streams: LOG_STREAMS });
   return result.output;
 }
 

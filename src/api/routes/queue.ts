@@ -8,7 +8,13 @@ import type { WorkerServices } from "../worker-services.ts";
 import { StateFilter } from "./jobs.ts";
 
 const flag = (byDefault: "true" | "false") =>
-  v.optional(v.pipe(v.picklist(["true", "false", "1", "0"]), v.transform((s) => s === "true" || s === "1")), byDefault);
+  v.optional(
+    v.pipe(
+      v.picklist(["true", "false", "1", "0"]),
+      v.transform((s) => s === "true" || s === "1"),
+    ),
+    byDefault,
+  );
 const bounded = (max: number, byDefault: number) =>
   v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(max)), String(byDefault));
 

@@ -40,7 +40,9 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       }
       const specBytes = Buffer.byteLength(JSON.stringify(submission.spec));
       if (specBytes > LIMITS.specBytes) {
-        throw new RelayError("payload_too_large", `the spec takes ${specBytes} bytes, more than ${LIMITS.specBytes}`, { max_bytes: LIMITS.specBytes });
+        throw new RelayError("payload_too_large", `the spec takes ${specBytes} bytes, more than ${LIMITS.specBytes}`, {
+          max_bytes: LIMITS.specBytes,
+        });
       }
       if (services.draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new jobs");
       await services.admit();
@@ -58,4 +60,3 @@ function withHeaderKey(submission: JobSubmission, header: string | undefined): J
   }
   return { ...submission, idempotency_key: key };
 }
-

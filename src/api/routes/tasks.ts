@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { LIMITS } from "../../domain/limits.ts";
-import { pageOf, PageQuery } from "../../domain/page.ts";
+import { PageQuery, pageOf } from "../../domain/page.ts";
 import { Sequence } from "../../domain/primitives.ts";
 import { NewProgress, Progress } from "../../domain/progress.ts";
 import { NewTaskEvent, Task, TaskEvent } from "../../domain/task.ts";

@@ -14,7 +14,15 @@ export async function admitByFreeSpace(directories: Readonly<Record<string, stri
     throw new RelayError(
       "storage_admission_refused",
       `${directory} has ${free} bytes left; ${minFreeBytes} must stay free`,
-      { storage_decision: { allowed: false, reason: "filesystem_free_reserve", directory: name, free_bytes: free, min_free_bytes: minFreeBytes } },
+      {
+        storage_decision: {
+          allowed: false,
+          reason: "filesystem_free_reserve",
+          directory: name,
+          free_bytes: free,
+          min_free_bytes: minFreeBytes,
+        },
+      },
       "free some space, or lower CLIO_RELAY_MIN_FREE_BYTES",
     );
   }

@@ -1,11 +1,11 @@
-import { Backoff } from "../../lib/backoff.ts";
-import { timestamp } from "../../lib/clock.ts";
-import { isAlive } from "../../lib/process-identity.ts";
 import type { Attempt } from "../../domain/attempt.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import type { Job } from "../../domain/job.ts";
 import { attemptDirectory, jobDirectory, readExit, readProcess, readStart, voidAttempt, writeCancel } from "../../execution/attempt-dir.ts";
 import type { StartRecord } from "../../execution/spool-records.ts";
+import { Backoff } from "../../lib/backoff.ts";
+import { timestamp } from "../../lib/clock.ts";
+import { isAlive } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 import { Doorbell } from "./doorbell.ts";

@@ -1,6 +1,6 @@
 import type { Capacity } from "../../domain/endpoint.ts";
-import type { Clock } from "../../lib/clock.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
+import type { Clock } from "../../lib/clock.ts";
 import type { QueueStore } from "../../queue/store.ts";
 
 /** Where a worker writes about itself. `data` must be free of secrets. */

@@ -1,5 +1,5 @@
-import { Backoff } from "../../lib/backoff.ts";
 import { isRelayError } from "../../domain/errors.ts";
+import { Backoff } from "../../lib/backoff.ts";
 import { AttemptRun } from "./attempt-run.ts";
 import type { WorkerContext } from "./context.ts";
 

@@ -1,11 +1,11 @@
 import fs from "node:fs";
 import path from "node:path";
 import { LOG_STREAMS, type LogStream } from "../../domain/log.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
-import { completeUtf8Length } from "../../lib/utf8.ts";
 import { readTruncation } from "../../execution/attempt-dir.ts";
 import { readEmitFiles } from "../../execution/emit-files.ts";
 import { logFile } from "../../execution/spool-records.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
+import { completeUtf8Length } from "../../lib/utf8.ts";
 import type { Fence, Ingest, QueueStore } from "../../queue/store.ts";
 
 /** Deltas up to this size carry their bytes as text. */

@@ -1,9 +1,9 @@
+import type { Logs } from "../../api/worker-services.ts";
 import type { LogStream } from "../../domain/log.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { jobDirectory } from "../../execution/attempt-dir.ts";
 import { followLog } from "../../execution/follow-log.ts";
 import { logSize, readLogBytes, readLogText, type SpoolLog, tailLogText } from "../../execution/spool-log.ts";
-import type { Logs } from "../../api/worker-services.ts";
 import type { QueueStore } from "../../queue/store.ts";
 
 const PIECE_BYTES = 256 * 1024;

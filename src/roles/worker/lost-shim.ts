@@ -1,9 +1,9 @@
 import type { Outcome } from "../../domain/job.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
-import { timestamp } from "../../lib/clock.ts";
 import { logSizes, readExit, readProcess, readTruncation, writeExit } from "../../execution/attempt-dir.ts";
 import { endJob } from "../../execution/processes.ts";
 import { attemptMark, type ExitRecord, type ExitStream, RECORD_VERSION, type StartRecord } from "../../execution/spool-records.ts";
+import { timestamp } from "../../lib/clock.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 

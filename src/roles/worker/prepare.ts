@@ -1,8 +1,8 @@
-import type { CommandSpec } from "../../domain/specs.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Job } from "../../domain/job.ts";
-import { LOG_STREAMS } from "../../domain/log.ts";
 import type { LogSegment, LogStream } from "../../domain/log.ts";
+import { LOG_STREAMS } from "../../domain/log.ts";
+import type { CommandSpec } from "../../domain/specs.ts";
 import { eventsDirectory, prepareAttempt, scriptPath } from "../../execution/attempt-dir.ts";
 import { interpreterOf, jobEnvironment } from "../../execution/environment.ts";
 import type { Fence } from "../../queue/store.ts";

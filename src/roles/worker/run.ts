@@ -1,11 +1,11 @@
 import { createConsola } from "consola/basic";
-import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
-import { LIMITS } from "../../domain/limits.ts";
 import { serveOnSocket } from "../../api/socket-server.ts";
 import { workerApp } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";
-import { jobDirectory } from "../../execution/attempt-dir.ts";
+import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
+import { LIMITS } from "../../domain/limits.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
+import { jobDirectory } from "../../execution/attempt-dir.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
@@ -150,7 +150,10 @@ async function serve({ options, clock, log, endpointId, store, launcher }: Parts
 
   await beat.start();
   await dispatcher.recover();
-  const server = serveOnSocket(workerApp(services, (error) => context.laneFailed("request", error)), options.socketPath);
+  const server = serveOnSocket(
+    workerApp(services, (error) => context.laneFailed("request", error)),
+    options.socketPath,
+  );
   dispatcher.start();
   log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
   options.onReady?.(endpoint);

@@ -1,12 +1,12 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { LIMITS } from "../../domain/limits.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import type { Job, Outcome } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { collectOutputs } from "../../execution/artifacts.ts";
 import { artifactsDirectory, jobDirectory, readSpec } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
-import { collectOutputs } from "../../execution/artifacts.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
 import type { ExitRecord } from "../../execution/spool-records.ts";
 import { sha256Hex } from "../../lib/digest.ts";
@@ -72,7 +72,11 @@ function withOutputs(outcome: Outcome, issues: readonly OutputIssue[]): Outcome 
   return {
     ...outcome,
     reason: "output_missing",
-    message: `the command succeeded, but declared outputs could not be kept: ${named}${lost.length > 5 ? `, and ${lost.length - 5} more` : ""}`.slice(0, 2_000),
+    message:
+      `the command succeeded, but declared outputs could not be kept: ${named}${lost.length > 5 ? `, and ${lost.length - 5} more` : ""}`.slice(
+        0,
+        2_000,
+      ),
   };
 }
 

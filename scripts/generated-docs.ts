@@ -1,0 +1,48 @@
+/**
+ * The pages under docs/ that are made from the code. `bun scripts/generated-docs.ts` writes them; a test compares them.
+ */
+import path from "node:path";
+import { openApiDocument } from "../src/api/openapi.ts";
+import { workerOperations } from "../src/api/worker-app.ts";
+import type { WorkerServices } from "../src/api/worker-services.ts";
+import { ERRORS, type ErrorRule, EXIT } from "../src/domain/errors.ts";
+
+const DOCS = path.join(path.dirname(import.meta.dir), "docs");
+
+/** Each generated page's name below docs/ and its content. */
+export async function generatedDocs(): Promise<Record<string, string>> {
+  return { "errors.md": errorsPage(), "openapi.json": openApi() };
+}
+
+function openApi(): string {
+  // Describing operations needs none of what their handlers need.
+  const operations = workerOperations({} as WorkerServices);
+  return `${JSON.stringify(openApiDocument(operations, { title: "clio-relay worker", version: "1" }), null, 2)}\n`;
+}
+
+function errorsPage(): string {
+  const rows = Object.entries<ErrorRule>(ERRORS).map(
+    ([code, rule]) =>
+      `| \`${code}\` | ${rule.http} | ${rule.exit} | ${rule.mcp} | ${rule.retryable ? "yes" : "no"} | ${rule.title} | ${rule.hint === undefined ? "" : `\`${rule.hint}\``} |`,
+  );
+  const exits = Object.entries(EXIT).map(([name, code]) => `| ${code} | ${name} |`);
+  return `# Errors
+
+Generated from \`src/domain/errors.ts\`. Every failure carries one of these reasons, at each door in its own form: the HTTP problem's
+\`reason\` and \`status\`, the CLI's exit code, the JSON-RPC code of MCP. Programs decide on the reason, never on the text.
+
+| reason | HTTP | exit | MCP | retryable | meaning | what to do |
+|---|---|---|---|---|---|---|
+${rows.join("\n")}
+
+## Exit codes of the CLI
+
+| code | when |
+|---|---|
+${exits.join("\n")}
+`;
+}
+
+if (import.meta.main) {
+  for (const [name, content] of Object.entries(await generatedDocs())) await Bun.write(path.join(DOCS, name), content);
+}

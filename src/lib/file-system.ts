@@ -1,0 +1,46 @@
+import fs from "node:fs";
+import path from "node:path";
+
+/**
+ * Kind of the file system that holds a path (`ext4`, `nfs4`, `tmpfs`, …), as /proc/self/mountinfo names it
+ * (proc_pid_mountinfo(5)); `unknown` where that cannot be told. The path need not exist.
+ */
+export function fileSystemKind(target: string): string {
+  let table: string;
+  try {
+    table = fs.readFileSync("/proc/self/mountinfo", "utf8");
+  } catch {
+    return "unknown";
+  }
+  return kindIn(table, existingPart(path.resolve(target)));
+}
+
+/** The same from the text of a mountinfo table, for an absolute path without symbolic links. */
+export function kindIn(table: string, target: string): string {
+  let kind = "unknown";
+  let longest = -1;
+  for (const line of table.split("\n")) {
+    const [head, tail] = line.split(" - ");
+    const point = unescapeOctal(head?.split(" ")[4] ?? "");
+    // A later mount on the same point hides the earlier one.
+    if (tail === undefined || point.length < longest || !covers(point, target)) continue;
+    longest = point.length;
+    kind = tail.split(" ")[0] ?? "unknown";
+  }
+  return kind;
+}
+
+const covers = (point: string, target: string): boolean =>
+  point === "/" || target === point || (point !== "" && target.startsWith(`${point}/`));
+
+const unescapeOctal = (text: string): string =>
+  text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+
+function existingPart(target: string): string {
+  try {
+    return fs.realpathSync(target);
+  } catch {
+    const parent = path.dirname(target);
+    return parent === target ? target : existingPart(parent);
+  }
+}

@@ -10,7 +10,7 @@ const RETRYABLE: ReadonlySet<OutcomeReason> = new Set<OutcomeReason>([
 ]);
 
 const FIRST_DELAY_SECONDS = 1;
-const LAST_DELAY_SECONDS = 60;
+export const LAST_DELAY_SECONDS = 60;
 
 /** What becomes of a job whose attempt ended. `delay_seconds` is set when it is queued again. */
 export interface Verdict {

@@ -1,0 +1,153 @@
+import { RelayError } from "../domain/errors.ts";
+import { LIMITS } from "../domain/limits.ts";
+import { nearest } from "../lib/nearest.ts";
+import { parseBytes, parseDuration, parseWhole } from "../lib/quantity.ts";
+import { type Environment, variable } from "./environment.ts";
+
+/** One setting: its default and how to read it. The name in `SETTINGS` is its name in config.toml. */
+export interface Setting<T> {
+  readonly variable: string;
+  readonly default: T;
+  /** One sentence for the generated documentation. */
+  readonly doc: string;
+  /** What a value looks like, for the same and for errors. */
+  readonly form: string;
+  /** null: the text is not such a value. */
+  readonly parse: (text: string) => T | null;
+}
+
+type Reader<T> = Pick<Setting<T>, "form" | "parse">;
+
+const within =
+  (parse: (text: string) => number | null, least: number, most: number) =>
+  (text: string): number | null => {
+    const value = parse(text);
+    return value !== null && value >= least && value <= most ? value : null;
+  };
+
+const bytes = (least: number): Reader<number> => ({
+  form: `a number of bytes, or one with KiB, MiB, GiB or TiB, at least ${least}`,
+  parse: within(parseBytes, least, Number.MAX_SAFE_INTEGER),
+});
+const whole = (least: number, most: number): Reader<number> => ({
+  form: `a whole number from ${least} to ${most}`,
+  parse: within(parseWhole, least, most),
+});
+const seconds = (most: number): Reader<number> => ({
+  form: `a duration such as 10s or 2m, at most ${most} seconds`,
+  parse: within(parseDuration, 0, most),
+});
+const oneOf = <const T extends string>(...words: readonly T[]): Reader<T> => ({
+  form: `one of ${words.join(", ")}`,
+  parse: (text) => words.find((word) => word === text) ?? null,
+});
+const clusterName: Reader<string | null> = {
+  form: "the name of a cluster",
+  parse: (text) => (/^[a-z0-9][a-z0-9_-]{0,127}$/.test(text) ? text : null),
+};
+
+const setting = <T>(variableName: string, reader: Reader<T>, fallback: T, doc: string): Setting<T> => ({
+  variable: variableName,
+  default: fallback,
+  doc,
+  ...reader,
+});
+
+/** Every setting. Sources, first wins: flag, environment, config.toml, default. */
+export const SETTINGS = {
+  default_cluster: setting("CLIO_RELAY_CLUSTER", clusterName, null, "The cluster that commands mean when they name none."),
+  local_listen: setting(
+    "CLIO_RELAY_LOCAL_LISTEN",
+    oneOf("auto", "unix", "tcp"),
+    "auto",
+    "Where the desktop daemon listens: a Unix socket, or a loopback port with a token. auto is unix where there are Unix sockets.",
+  ),
+  log_stream_max_bytes: setting(
+    "CLIO_RELAY_LOG_STREAM_MAX_BYTES",
+    bytes(0),
+    LIMITS.logStreamBytes,
+    "Bytes that are kept of one output stream of one job.",
+  ),
+  log_job_max_bytes: setting(
+    "CLIO_RELAY_LOG_JOB_MAX_BYTES",
+    bytes(0),
+    LIMITS.logJobBytes,
+    "Bytes that are kept of all output streams of one job together.",
+  ),
+  active_jobs_max: setting(
+    "CLIO_RELAY_ACTIVE_JOBS_MAX",
+    whole(1, 10_000_000),
+    LIMITS.activeJobs,
+    "Jobs that may be queued or running at a time; more are refused.",
+  ),
+  artifact_store_max_bytes: setting(
+    "CLIO_RELAY_ARTIFACT_STORE_MAX_BYTES",
+    bytes(0),
+    LIMITS.artifactStoreBytes,
+    "Outputs up to this size are copied into the spool; larger ones are referenced where they lie.",
+  ),
+  min_free_bytes: setting(
+    "CLIO_RELAY_MIN_FREE_BYTES",
+    bytes(0),
+    LIMITS.minFreeBytes,
+    "Submissions are refused when less than this is free where state or spool lie.",
+  ),
+  cancel_grace_seconds: setting(
+    "CLIO_RELAY_CANCEL_GRACE_SECONDS",
+    seconds(3_600),
+    LIMITS.cancelGraceSeconds,
+    "Time between TERM and KILL when a job is canceled or runs out of time.",
+  ),
+  spare_shims: setting("CLIO_RELAY_SPARE_SHIMS", whole(0, 64), 1, "Shims that wait, already started, for the next job."),
+} as const satisfies Record<string, Setting<never> | Setting<number> | Setting<string> | Setting<string | null>>;
+
+export type SettingName = keyof typeof SETTINGS;
+export type Settings = { readonly [K in SettingName]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never };
+
+/** Values of config.toml, by setting. */
+export type FileValues = Readonly<Record<string, unknown>>;
+
+/**
+ * Bring the sources together. `file` is what readSettingsFile gives, `flags` are texts by setting.
+ *
+ * @throws RelayError configuration_error that names the variable, flag or key and its value
+ */
+export function loadSettings(env: Environment, file: FileValues = {}, flags: Partial<Record<SettingName, string>> = {}): Settings {
+  const unknown = Object.keys(file).find((key) => !Object.hasOwn(SETTINGS, key));
+  if (unknown !== undefined) {
+    const meant = nearest(unknown, Object.keys(SETTINGS));
+    throw new RelayError(
+      "configuration_error",
+      `config.toml: there is no setting ${unknown}`,
+      { setting: unknown },
+      meant === null ? `settings: ${Object.keys(SETTINGS).join(", ")}` : `did you mean ${meant}?`,
+    );
+  }
+  const read = <T>(name: string, one: Setting<T>): T => {
+    const sources: readonly (readonly [where: string, text: string | undefined])[] = [
+      [`--${name.replaceAll("_", "-")}`, flags[name as SettingName]],
+      [one.variable, variable(env, one.variable)],
+      [`config.toml: ${name}`, textOf(file[name])],
+    ];
+    for (const [where, text] of sources) {
+      if (text === undefined) continue;
+      const value = one.parse(text);
+      if (value === null) {
+        throw new RelayError("configuration_error", `${where} is ${JSON.stringify(text.slice(0, 200))}, but must be ${one.form}`, {
+          setting: name,
+        });
+      }
+      return value;
+    }
+    return one.default;
+  };
+  return Object.fromEntries(
+    Object.entries(SETTINGS).map(([name, one]) => [name, read(name, one as Setting<unknown>)]),
+  ) as unknown as Settings;
+}
+
+/** A value of the file as an environment variable would have it; what has no such form is refused by the setting. */
+function textOf(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  return typeof value === "string" || typeof value === "number" ? String(value) : JSON.stringify(value);
+}

@@ -103,7 +103,10 @@ const SHIM = "src/execution/shim/";
 const SHIM_ALSO: readonly string[] = [
   // the shapes of the files that it shares with the worker
   "src/execution/spool-records.ts",
-  // finding and ending the processes of a job, which the worker does where the shim is gone
+  // finding and ending a job's processes, which the worker does where the shim is gone
+  "src/execution/cgroup.ts",
+  "src/execution/end-processes.ts",
+  "src/execution/process-table.ts",
   "src/execution/processes.ts",
 ];
 

@@ -1,0 +1,83 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { candidateNames, findBun } from "../../scripts/find-bun.mjs";
+import { wantedStamp } from "../../scripts/setup.mjs";
+import { temporaryDirectory } from "../runner/temporary.ts";
+
+const ROOT = path.dirname(path.dirname(import.meta.dir));
+const AVX2 = "processor : 0\nflags\t\t: fpu sse4_2 avx avx2 bmi2\n";
+const OLD = "processor : 0\nflags\t\t: fpu sse4_2 avx\n";
+
+describe("candidateNames", () => {
+  const installed = [
+    "bun-darwin-aarch64",
+    "bun-linux-aarch64",
+    "bun-linux-x64-baseline",
+    "bun-linux-x64-android",
+    "bun-linux-x64-musl",
+    "bun-linux-x64",
+  ];
+  const names = (platform: string, arch: string, cpuinfo: string): string[] => candidateNames(installed, { platform, arch, cpuinfo });
+
+  test("the plain build first, the baseline one last", () => {
+    expect(names("linux", "x64", AVX2)).toEqual(["bun-linux-x64", "bun-linux-x64-musl", "bun-linux-x64-baseline"]);
+  });
+
+  test("the baseline build first where the processor lacks AVX2", () => {
+    expect(names("linux", "x64", OLD)[0]).toBe("bun-linux-x64-baseline");
+  });
+
+  test("the package's name for arm64", () => {
+    expect(names("darwin", "arm64", "")).toEqual(["bun-darwin-aarch64"]);
+    expect(names("linux", "arm64", "")).toEqual(["bun-linux-aarch64"]);
+  });
+
+  test("nothing where nothing fits", () => {
+    expect(names("win32", "x64", "")).toEqual([]);
+  });
+});
+
+describe("findBun", () => {
+  test("finds the pinned executable, not its launcher", () => {
+    const bun = findBun(ROOT);
+    const wanted = (JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { devDependencies: { bun: string } })
+      .devDependencies.bun;
+    expect(Bun.spawnSync([bun, "--version"]).stdout.toString().trim()).toBe(wanted);
+  });
+
+  test("takes another Bun where no package is installed", () => {
+    using directory = temporaryDirectory();
+    fs.writeFileSync(path.join(directory.path, "package.json"), JSON.stringify({ devDependencies: { bun: Bun.version } }));
+    expect(findBun(directory.path)).toBe(process.execPath);
+  });
+
+  test("passes over a build that does not run", () => {
+    using directory = temporaryDirectory();
+    const { path: root } = directory;
+    fs.writeFileSync(path.join(root, "package.json"), JSON.stringify({ devDependencies: { bun: Bun.version } }));
+    const arch = process.arch === "arm64" ? "aarch64" : process.arch;
+    const bin = path.join(root, "node_modules/@oven", `bun-${process.platform}-${arch}`, "bin");
+    fs.mkdirSync(bin, { recursive: true });
+    fs.writeFileSync(path.join(bin, "bun"), "#!/bin/sh\nexit 132\n", { mode: 0o755 });
+    expect(findBun(root)).toBe(process.execPath);
+  });
+});
+
+describe("wantedStamp", () => {
+  const stamp = (change: (root: string) => void): string => {
+    using directory = temporaryDirectory();
+    for (const file of ["package.json", "package-lock.json", "bun.lock"])
+      fs.copyFileSync(path.join(ROOT, file), path.join(directory.path, file));
+    change(directory.path);
+    return wantedStamp(directory.path);
+  };
+
+  test("follows both lockfiles and the dependencies, and nothing else", () => {
+    const plain = stamp(() => undefined);
+    expect(stamp((root) => fs.writeFileSync(path.join(root, "other"), ""))).toBe(plain);
+    expect(stamp((root) => fs.appendFileSync(path.join(root, "bun.lock"), "\n"))).not.toBe(plain);
+    expect(stamp((root) => fs.appendFileSync(path.join(root, "package-lock.json"), "\n"))).not.toBe(plain);
+    expect(stamp((root) => fs.writeFileSync(path.join(root, "package.json"), '{"devDependencies":{}}'))).not.toBe(plain);
+  });
+});

@@ -20,6 +20,15 @@ export function processesMarked(name: string, value: string): { pid: number; com
   return found;
 }
 
+/** SIGKILL, for a process that may be gone meanwhile. */
+export function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // gone
+  }
+}
+
 /** End what a run left behind, after giving it a moment to end by itself. Returns one line for each process that did not. */
 export async function endLeftovers(run: string, graceMs = 3_000): Promise<string[]> {
   const deadline = performance.now() + graceMs;
@@ -28,12 +37,6 @@ export async function endLeftovers(run: string, graceMs = 3_000): Promise<string
     await Bun.sleep(50);
     left = processesMarked(RUN_MARK, run);
   }
-  for (const { pid } of left) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // gone meanwhile
-    }
-  }
+  for (const { pid } of left) kill(pid);
   return left.map(({ pid, command }) => `${pid} ${command}`);
 }

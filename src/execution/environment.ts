@@ -1,3 +1,6 @@
+import os from "node:os";
+import { ATTEMPT_MARK, attemptMark } from "./spool-records.ts";
+
 export interface JobEnvironmentInput {
   /** The worker's environment. */
   readonly worker: Readonly<Record<string, string | undefined>>;
@@ -10,11 +13,98 @@ export interface JobEnvironmentInput {
   readonly eventsDir: string;
 }
 
+/** Variables of the worker that a job gets. Everything else stays behind, tokens above all. */
+const ALLOWED: ReadonlySet<string> = new Set([
+  // who and where (environ(7))
+  "HOME",
+  "USER",
+  "LOGNAME",
+  "SHELL",
+  "PATH",
+  "LANG",
+  "LANGUAGE",
+  "TZ",
+  "TMPDIR",
+  "HOSTNAME",
+  "XDG_RUNTIME_DIR",
+  "XDG_CONFIG_HOME",
+  "XDG_CACHE_HOME",
+  "XDG_DATA_HOME",
+  "XDG_STATE_HOME",
+  // environment modules and Lmod
+  "MODULEPATH",
+  "MODULESHOME",
+  "MODULES_CMD",
+  "LOADEDMODULES",
+  "_LMFILES_",
+  "LMOD_CMD",
+  "LMOD_DIR",
+  "LMOD_PKG",
+  "BASH_ENV",
+  "LD_LIBRARY_PATH",
+  "MANPATH",
+  // where the schedulers' own commands find their configuration
+  "SLURM_CONF",
+  "SGE_ROOT",
+  "SGE_CELL",
+  "SGE_CLUSTER_NAME",
+  "PBS_CONF_FILE",
+  // where batch users find room and their budget
+  "SCRATCH",
+  "WORK",
+  "PROJECT",
+  // trust and tickets of the site (a proxy's address may hold a password: it stays behind)
+  "SSL_CERT_FILE",
+  "SSL_CERT_DIR",
+  "KRB5CCNAME",
+]);
+
+const isAllowed = (name: string): boolean => ALLOWED.has(name) || /^LC_[A-Z]+$/.test(name);
+
+const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
+
 /** The complete environment of a job. */
-export declare function jobEnvironment(input: JobEnvironmentInput): Record<string, string>;
+export function jobEnvironment(input: JobEnvironmentInput): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(input.worker)) {
+    if (value !== undefined && isAllowed(name)) environment[name] = value;
+  }
+  const user = account();
+  // A service manager may have started the worker with less than a login has.
+  environment.HOME ||= user.home;
+  environment.USER ||= user.name;
+  environment.LOGNAME ||= user.name;
+  environment.SHELL ||= user.shell;
+  environment.PATH ||= DEFAULT_PATH;
+  return {
+    ...environment,
+    ...input.spec,
+    CLIO_RELAY_JOB_ID: input.jobId,
+    CLIO_RELAY_CLUSTER: input.cluster,
+    CLIO_RELAY_EVENTS: input.eventsDir,
+    [ATTEMPT_MARK]: attemptMark(input.jobId, input.attempt),
+  };
+}
+
+function account(): { name: string; home: string; shell: string } {
+  try {
+    const { username, homedir, shell } = os.userInfo();
+    return { name: username, home: homedir, shell: shell || "/bin/sh" };
+  } catch {
+    // No entry in the password database, as in some containers.
+    return { name: String(process.getuid?.() ?? 0), home: "/", shell: "/bin/sh" };
+  }
+}
 
 /**
- * The interpreter that a script's first line names, as arguments before the script's path: `#!/bin/bash -e` gives
- * ["/bin/bash", "-e"], `#!/usr/bin/env -S python3 -u` gives ["/usr/bin/env", "-S", "python3 -u"]. ["/bin/sh"] without a `#!` line.
+ * The interpreter that a script's first line names, as arguments before the script's path (execve(2)): `#!/bin/bash -e` gives
+ * ["/bin/bash", "-e"]; everything after the interpreter's path is one argument, so `#!/usr/bin/env -S python3 -u` gives
+ * ["/usr/bin/env", "-S python3 -u"], which env(1) splits itself. Without a `#!` line: ["/bin/sh"].
  */
-export declare function interpreterOf(script: string): string[];
+export function interpreterOf(script: string): string[] {
+  const line = /^#!([^\r\n]*)/.exec(script)?.[1]?.trim() ?? "";
+  const match = /^([^ \t]+)(?:[ \t]+(.*))?$/.exec(line);
+  if (match === null) return ["/bin/sh"];
+  const [, interpreter, argument] = match;
+  return argument === undefined ? [interpreter!] : [interpreter!, argument];
+}

@@ -17,9 +17,9 @@ export interface ShimLauncher {
   close(): Promise<void>;
 }
 
-/** A shim process before it belongs to an attempt. */
+/** A process that is, or is to become, an attempt's shim. */
 export interface ShimProcess extends LaunchedShim {
-  /** Write a line to its standard input and close it. False when the process is gone. */
+  /** Write a line to its standard input and close it. False when the process is known to be gone. */
   tell(line: string): Promise<boolean>;
   /** Close its standard input: a shim that waits then ends. */
   dismiss(): void;

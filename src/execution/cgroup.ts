@@ -1,0 +1,114 @@
+import fs from "node:fs";
+import path from "node:path";
+import { isErrno } from "../lib/atomic-file.ts";
+
+/** Name of a cgroup, or of the part of it that systemd makes for a scope, that holds one shim and its job and nothing else. */
+export const SHIM_GROUP_PREFIX = "clio-relay-shim-";
+
+/** The cgroup v2 directory of this process (cgroups(7)); null where there is none. */
+export function ownCgroup(proc = "/proc/self"): string | null {
+  try {
+    const group = /^0::(\/.*)$/m.exec(fs.readFileSync(`${proc}/cgroup`, "utf8"))?.[1];
+    const mount = cgroup2Mount(fs.readFileSync(`${proc}/mountinfo`, "utf8"));
+    if (group === undefined || mount === null) return null;
+    const below = path.relative(mount.root, group);
+    return below.startsWith("..") ? null : path.join(mount.at, below);
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "EACCES")) return null;
+    throw error;
+  }
+}
+
+/** Where the cgroup v2 hierarchy is mounted, and which part of it (proc_pid_mountinfo(5), fields 4 and 5). */
+function cgroup2Mount(mountinfo: string): { root: string; at: string } | null {
+  for (const line of mountinfo.split("\n")) {
+    if (!line.includes(" - cgroup2 ")) continue;
+    const fields = line.split(" ");
+    return { root: unescapePath(fields[3]!), at: unescapePath(fields[4]!) };
+  }
+  return null;
+}
+
+const unescapePath = (field: string): string =>
+  field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+
+/** The same, when nobody but this process and its children can be in there; null otherwise. */
+export function exclusiveCgroup(proc?: string): string | null {
+  const group = ownCgroup(proc);
+  return group !== null && path.basename(group).startsWith(SHIM_GROUP_PREFIX) ? group : null;
+}
+
+/** Process ids in a cgroup and below it; empty when it is gone. */
+export function cgroupProcesses(group: string): number[] {
+  let entries: fs.Dirent[];
+  let own: string;
+  try {
+    own = fs.readFileSync(path.join(group, "cgroup.procs"), "latin1");
+    entries = fs.readdirSync(group, { withFileTypes: true });
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENODEV", "EOPNOTSUPP", "EACCES")) return [];
+    throw error;
+  }
+  const below = entries.filter((entry) => entry.isDirectory()).flatMap((entry) => cgroupProcesses(path.join(group, entry.name)));
+  return [...own.split("\n").filter(Boolean).map(Number), ...below];
+}
+
+/** Kill everything in a cgroup at once, forks in progress included (cgroup.kill, Linux 5.14). False where that cannot be done. */
+export function killCgroup(group: string): boolean {
+  try {
+    fs.writeFileSync(path.join(group, "cgroup.kill"), "1", { flag: "r+" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Remove an empty cgroup. False when it is not empty, or may not be removed. */
+export function removeCgroup(group: string): boolean {
+  try {
+    fs.rmdirSync(group);
+    return true;
+  } catch (error) {
+    return isErrno(error, "ENOENT");
+  }
+}
+
+/**
+ * A directory in which this process may make cgroups and move processes into them: its own cgroup v2 directory, when it is
+ * writable (a delegated subtree, or root). Null where there is none.
+ */
+export function delegatedCgroup(group: string | null = ownCgroup()): string | null {
+  if (group === null) return null;
+  const probe = path.join(group, `clio-relay-probe-${process.pid}`);
+  try {
+    fs.accessSync(path.join(group, "cgroup.procs"), fs.constants.W_OK);
+    fs.mkdirSync(probe);
+    fs.rmdirSync(probe);
+    return group;
+  } catch {
+    return null;
+  }
+}
+
+/** Make a cgroup for one shim below a delegated directory. */
+export function makeShimCgroup(parent: string, id: string): string {
+  const group = path.join(parent, SHIM_GROUP_PREFIX + id);
+  fs.mkdirSync(group);
+  return group;
+}
+
+/** Put a process, and with it all that it will start, into a cgroup. */
+export function enterCgroup(group: string, pid: number): void {
+  fs.writeFileSync(path.join(group, "cgroup.procs"), String(pid), { flag: "r+" });
+}
+
+/** Remove the shims' cgroups below a directory that are empty. Returns how many. */
+export function sweepCgroups(parent: string): number {
+  let names: string[];
+  try {
+    names = fs.readdirSync(parent);
+  } catch {
+    return 0;
+  }
+  return names.filter((name) => name.startsWith(SHIM_GROUP_PREFIX) && removeCgroup(path.join(parent, name))).length;
+}

@@ -1,0 +1,151 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { Outcome } from "../../domain/job.ts";
+import { createFileExclusive } from "../../lib/atomic-file.ts";
+import { type Clock, timestamp } from "../../lib/clock.ts";
+import { self } from "../../lib/process-identity.ts";
+import { exclusiveCgroup } from "../cgroup.ts";
+import {
+  type AttemptSpec,
+  type ExitRecord,
+  type ExitStream,
+  FILES,
+  RECORD_VERSION,
+  type StartRecord,
+  type Usage,
+} from "../spool-records.ts";
+import { notStarted, outcomeOf } from "./outcome.ts";
+import { ReservedFile } from "./reserved-file.ts";
+import type { ShimLog } from "./shim-log.ts";
+import { readSpecFile } from "./spec-file.ts";
+import { reasonNotStarted, type StartedJob, startJob } from "./start-job.ts";
+import { endJobNow, superviseJob } from "./supervise.ts";
+import type { TermSignal } from "./term-signal.ts";
+
+/** Room for the longest exit record: a thousand residual pids and a message. */
+const EXIT_BYTES = 16 * 1024;
+const PROCESS_BYTES = 4 * 1024;
+
+const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const NO_OUTPUT: ExitStream = { observed: 0, kept: 0, dropped: 0, truncated: null, complete: true, sha256: EMPTY_SHA256 };
+
+export interface AttemptOptions {
+  readonly directory: string;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly log: ShimLog;
+  readonly term: TermSignal;
+}
+
+/**
+ * Run one attempt: claim it, start the job, record its output, see to its end, write exit.json.
+ *
+ * @returns whether the attempt was this shim's to run
+ * @throws when it could not be claimed either way; nothing was executed then
+ */
+export async function runAttempt(options: AttemptOptions): Promise<boolean> {
+  const { directory, clock, term } = options;
+  if (term.received) return false;
+  const exitFile = new ReservedFile(directory, FILES.exit, EXIT_BYTES);
+  const processFile = reserveOrAbandon(exitFile, directory);
+  let claimed = false;
+  try {
+    claimed = claim(options);
+  } finally {
+    if (!claimed) for (const file of [exitFile, processFile]) file.abandon();
+  }
+  if (!claimed) return false;
+  const exit = await runClaimed(options, processFile).catch((error: unknown) => {
+    options.log.note(`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    return unstarted(notStarted("outcome_unknown", `the shim failed: ${String(error)}`), clock);
+  });
+  processFile.abandon();
+  if (!exitFile.commit(JSON.stringify(exit), true)) options.log.note("exit.json was there already");
+  return true;
+}
+
+function reserveOrAbandon(first: ReservedFile, directory: string): ReservedFile {
+  try {
+    return new ReservedFile(directory, FILES.process, PROCESS_BYTES);
+  } catch (error) {
+    first.abandon();
+    throw error;
+  }
+}
+
+function claim({ directory, version }: AttemptOptions): boolean {
+  const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "shim", shim: self(), cgroup: exclusiveCgroup(), version };
+  return createFileExclusive(path.join(directory, FILES.start), JSON.stringify(record));
+}
+
+async function runClaimed(options: AttemptOptions, processFile: ReservedFile): Promise<ExitRecord> {
+  const { directory, clock } = options;
+  if (isCancel(directory)) return unstarted(notStarted("canceled", "canceled before it started"), clock);
+  let spec: AttemptSpec;
+  let started: StartedJob;
+  try {
+    spec = readSpecFile(directory);
+    started = startJob(spec, options, processFile);
+  } catch (error) {
+    return unstarted(notStarted("spawn_failed", reasonNotStarted(error)), clock);
+  }
+  return conclude(started, spec, options);
+}
+
+async function conclude(started: StartedJob, spec: AttemptSpec, options: AttemptOptions): Promise<ExitRecord> {
+  const { directory, clock, term, log } = options;
+  const { child, recorders, startedAt } = started;
+  const supervision = { child, recorders: Object.values(recorders), spec, clock, term, isCancel: () => isCancel(directory), log };
+  let outcome: Outcome;
+  let leftover = 0;
+  try {
+    const end = await superviseJob(supervision);
+    outcome = outcomeOf(end.cause, end.exit, spec, end.residual);
+    leftover = end.leftover;
+  } catch (error) {
+    log.note(`supervision failed: ${String(error)}`);
+    const { residual } = await endJobNow(child.pid, clock);
+    outcome = { ...notStarted("outcome_unknown", `the shim failed: ${String(error)}`), residual: [...residual] };
+  }
+  const streams = { stdout: recorders.stdout.conclude(), stderr: recorders.stderr.conclude() };
+  for (const fd of started.logs) flush(fd, log);
+  return {
+    record_version: RECORD_VERSION,
+    outcome,
+    started_at: startedAt,
+    ended_at: timestamp(clock),
+    streams,
+    usage: usageOf(child),
+    leftover,
+  };
+}
+
+const isCancel = (directory: string): boolean => fs.existsSync(path.join(directory, FILES.cancel));
+
+const unstarted = (outcome: Outcome, clock: Clock): ExitRecord => ({
+  record_version: RECORD_VERSION,
+  outcome,
+  started_at: null,
+  ended_at: timestamp(clock),
+  streams: { stdout: NO_OUTPUT, stderr: NO_OUTPUT },
+  usage: null,
+  leftover: 0,
+});
+
+function flush(fd: number, log: ShimLog): void {
+  try {
+    fs.fsyncSync(fd);
+  } catch (error) {
+    log.note(`log not flushed: ${String(error)}`);
+  }
+}
+
+function usageOf(child: Bun.Subprocess): Usage | null {
+  const usage = child.resourceUsage();
+  if (usage === undefined) return null;
+  return {
+    user_seconds: Number(usage.cpuTime.user) / 1e6,
+    system_seconds: Number(usage.cpuTime.system) / 1e6,
+    max_rss_bytes: usage.maxRSS,
+  };
+}

@@ -1,0 +1,80 @@
+import fs from "node:fs";
+import path from "node:path";
+import { isErrno } from "../../lib/atomic-file.ts";
+import type { AttemptSpec } from "../spool-records.ts";
+
+/** What is handed to the kernel. */
+export interface CommandLine {
+  /** Absolute path of the executable. */
+  readonly file: string;
+  /** What the program sees as its own name. */
+  readonly argv0: string;
+  readonly args: readonly string[];
+}
+
+/** A program that cannot be run. `shellCode` is what a shell would exit with: 127 not found, 126 found and not executable (sh(1p)). */
+export class NotRunnable extends Error {
+  constructor(
+    message: string,
+    readonly shellCode: 126 | 127,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * The command line that runs a spec's program: itself, or wrapped in the login shell and in a shell that sources the setup text first.
+ *
+ * @param envSetupFile file that holds env_setup; null when the spec has none
+ * @throws NotRunnable
+ */
+export function commandLine(spec: AttemptSpec, envSetupFile: string | null): CommandLine {
+  const setup = envSetupFile === null ? spec.argv : ["/bin/sh", "-c", withSetup(RUN), "sh", envSetupFile, spec.workdir, ...spec.argv];
+  if (!spec.login) return resolve(setup, spec);
+  const shell = spec.env.SHELL ?? "/bin/sh";
+  const kind = path.basename(shell);
+  if (kind === "fish") return resolve([shell, "-l", "-c", "exec $argv", "--", ...inWorkdir(setup, spec)], spec);
+  if (kind === "csh" || kind === "tcsh") {
+    // They take -l only when it is alone; a name that begins with `-` makes a login shell, too.
+    const { file } = resolve([shell], spec);
+    return { file, argv0: `-${kind}`, args: ["-c", "exec $argv:q", ...inWorkdir(setup, spec)] };
+  }
+  if (envSetupFile === null) return resolve([shell, "-l", "-c", RUN, "sh", spec.workdir, ...spec.argv], spec);
+  // Sourced by the login shell itself, whose functions (`module`) the setup text may need.
+  return resolve([shell, "-l", "-c", withSetup(RUN), "sh", envSetupFile, spec.workdir, ...spec.argv], spec);
+}
+
+/** $1 is the working directory, which profiles sometimes leave; the rest is the program. */
+const RUN = 'cd "$1" && shift && exec "$@"';
+
+/** $1 is the setup file. Sourced within a function, so that it cannot change the arguments that follow. */
+const withSetup = (run: string): string => `relay_setup() { . "$1"; }; relay_setup "$1"; shift; unset -f relay_setup; ${run}`;
+
+/** For shells whose language has no "$@": they run /bin/sh, which goes back to the working directory. */
+const inWorkdir = (argv: readonly string[], spec: AttemptSpec): string[] => ["/bin/sh", "-c", RUN, "sh", spec.workdir, ...argv];
+
+/** Find the program as a shell would: by the job's own PATH, relative names from the job's working directory. */
+function resolve(argv: readonly string[], spec: AttemptSpec): CommandLine {
+  const [name, ...args] = argv as [string, ...string[]];
+  const candidates = name.includes("/")
+    ? [path.resolve(spec.workdir, name)]
+    : (spec.env.PATH ?? "/usr/bin:/bin").split(":").map((directory) => path.resolve(spec.workdir, directory, name));
+  let refusal: NotRunnable | null = null;
+  for (const file of candidates) {
+    const problem = whyNot(file);
+    if (problem === null) return { file, argv0: name, args };
+    if (problem.shellCode === 126) refusal ??= problem;
+  }
+  throw refusal ?? new NotRunnable(`program not found: ${name}`, 127);
+}
+
+function whyNot(file: string): NotRunnable | null {
+  try {
+    if (!fs.statSync(file).isFile()) return new NotRunnable(`not a program: ${file}`, 126);
+    fs.accessSync(file, fs.constants.X_OK);
+    return null;
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return new NotRunnable(`program not found: ${file}`, 127);
+    return new NotRunnable(`program cannot be executed: ${file}`, 126);
+  }
+}

@@ -1,0 +1,67 @@
+import fs from "node:fs";
+import { isErrno } from "../../lib/atomic-file.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { becomeSubreaper } from "../../lib/libc.ts";
+import { runAttempt } from "./attempt.ts";
+import { ShimLog } from "./shim-log.ts";
+import { listenForTerm } from "./term-signal.ts";
+
+/** What the shim needs of the process around it. */
+export interface ShimIo {
+  /** Version of the relay, for start.json. */
+  readonly version: string;
+  readonly clock: Clock;
+  /** File descriptor of standard input, where a spare shim is told its attempt. */
+  readonly stdin: number;
+}
+
+/** How long a full disk may keep the attempt from being claimed. */
+const ROOM_PATIENCE_MS = 10_000;
+const ROOM_RETRY_MS = 250;
+const PATH_MAX_BYTES = 4_096;
+
+/**
+ * The shim: run one attempt and see it to its end. `argv` is the attempt's directory, or `--spare`: then the directory is the one
+ * line that comes on standard input, and its end without one means that nobody needs the shim any more.
+ *
+ * @returns the exit code: 0 when the attempt has ended, was somebody else's, or none came; 1 when it could not be claimed; 2 for
+ * arguments that are neither
+ */
+export async function runShim(argv: readonly string[], io: ShimIo): Promise<number> {
+  if (argv.length !== 1 || argv[0] === "") return 2;
+  const term = listenForTerm();
+  const subreaper = becomeSubreaper();
+  const directory = argv[0] === "--spare" ? await Promise.race([readLine(io.stdin), term.promise.then(() => null)]) : argv[0]!;
+  if (directory === null) return 0;
+  const log = new ShimLog(directory, io.clock);
+  if (!subreaper) log.note("not a subreaper: processes that leave the job's tree are found by their environment only");
+  const deadline = io.clock.monotonic() + ROOM_PATIENCE_MS;
+  for (;;) {
+    try {
+      await runAttempt({ directory, version: io.version, clock: io.clock, log, term });
+      return 0;
+    } catch (error) {
+      if (!isErrno(error, "ENOSPC", "EDQUOT") || io.clock.monotonic() >= deadline) {
+        log.note(`not claimed: ${String(error)}`);
+        return 1;
+      }
+    }
+    await Bun.sleep(ROOM_RETRY_MS);
+  }
+}
+
+/** One line, without its newline; null at the end of input. */
+async function readLine(fd: number): Promise<string | null> {
+  const buffer = Buffer.alloc(PATH_MAX_BYTES + 1);
+  let length = 0;
+  while (length < buffer.length) {
+    const count = await new Promise<number>((resolve) => {
+      fs.read(fd, buffer, length, buffer.length - length, null, (error, read) => resolve(error === null ? read : 0));
+    });
+    if (count === 0) return null;
+    length += count;
+    const end = buffer.subarray(0, length).indexOf(10);
+    if (end > 0) return buffer.toString("utf8", 0, end);
+  }
+  return null;
+}

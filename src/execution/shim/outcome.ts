@@ -1,0 +1,45 @@
+import type { Outcome } from "../../domain/job.ts";
+import type { AttemptSpec } from "../spool-records.ts";
+
+/** What made the attempt end: the first process by itself, the time limit, a cancel, or the end of the machine's session. */
+export type Cause = "ended" | "timeout" | "canceled" | "terminated";
+
+/** How the first process ended (wait(2)). */
+export interface FirstExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+const RESIDUAL_MAX = 1_000;
+
+/** The outcome of an attempt whose job was started. */
+export function outcomeOf(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec, "timeout_seconds">, residual: readonly number[]): Outcome {
+  const { reason, message } = verdict(cause, exit, spec);
+  return {
+    reason,
+    exit_code: exit.code,
+    signal: exit.signal,
+    message: residual.length === 0 ? message : `${message}; ${residual.length} of its processes could not be ended`,
+    residual: residual.slice(0, RESIDUAL_MAX),
+  };
+}
+
+function verdict(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec, "timeout_seconds">): Pick<Outcome, "reason" | "message"> {
+  switch (cause) {
+    case "timeout":
+      return { reason: "timeout", message: `ended after its time limit of ${spec.timeout_seconds} s` };
+    case "canceled":
+      return { reason: "canceled", message: "canceled" };
+    case "terminated":
+      return { reason: "signaled", message: "the system asked its shim to end (shutdown, or an operator's TERM)" };
+    case "ended":
+      if (exit.signal !== null) return { reason: "signaled", message: `ended by ${exit.signal}` };
+      if (exit.code === 0) return { reason: "completed", message: "exited with code 0" };
+      return { reason: "exit_nonzero", message: `exited with code ${exit.code}` };
+  }
+}
+
+/** The outcome of an attempt without a first process to tell of: it never started, or the shim failed. */
+export function notStarted(reason: "spawn_failed" | "canceled" | "outcome_unknown", message: string): Outcome {
+  return { reason, exit_code: null, signal: null, message: message.slice(0, 2_000), residual: [] };
+}

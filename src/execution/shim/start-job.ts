@@ -1,0 +1,134 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { LogStream, StreamCapture } from "../../domain/log.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
+import { type Clock, timestamp } from "../../lib/clock.ts";
+import { pipe } from "../../lib/libc.ts";
+import { bootId, type Identity, processStat, self } from "../../lib/process-identity.ts";
+import {
+  type AttemptSpec,
+  FILES,
+  logFile,
+  type ProcessRecord,
+  RECORD_VERSION,
+  type TruncationRecord,
+  truncatedFile,
+} from "../spool-records.ts";
+import { commandLine, NotRunnable } from "./command-line.ts";
+import { OutputBudget } from "./output-budget.ts";
+import type { ReservedFile } from "./reserved-file.ts";
+import type { ShimLog } from "./shim-log.ts";
+import { StreamRecorder } from "./stream-recorder.ts";
+
+export interface StartOptions {
+  /** The attempt's directory. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly log: ShimLog;
+}
+
+export interface StartedJob {
+  readonly child: Bun.Subprocess;
+  readonly recorders: Readonly<Record<LogStream, StreamRecorder>>;
+  readonly logs: readonly number[];
+  readonly startedAt: string;
+}
+
+/** Start the job's first process. Nothing of it runs when this throws. */
+export function startJob(spec: AttemptSpec, options: StartOptions, processFile: ReservedFile): StartedJob {
+  const { directory, clock, log } = options;
+  checkWorkdir(spec.workdir);
+  const line = commandLine(spec, writeEnvSetup(spec, directory));
+  const logs = [openLog(directory, "stdout"), openLog(directory, "stderr")] as const;
+  const pipes = [pipe(), pipe()] as const;
+  let child: Bun.Subprocess;
+  try {
+    child = Bun.spawn([line.file, ...line.args], {
+      argv0: line.argv0,
+      cwd: spec.workdir,
+      env: { ...spec.env },
+      stdin: "ignore",
+      stdout: pipes[0][1],
+      stderr: pipes[1][1],
+      // A session of its own: its pid names everything in it.
+      detached: true,
+    });
+  } finally {
+    for (const [, writeEnd] of pipes) fs.closeSync(writeEnd);
+  }
+  const startedAt = timestamp(clock);
+  // It may have ended already, but nobody has waited for it yet, so its entry is there.
+  const identity: Identity = {
+    pid: child.pid,
+    start_time: processStat(child.pid)?.start_time ?? 0,
+    boot_id: bootId(),
+    hostname: self().hostname,
+  };
+  const record: ProcessRecord = { record_version: RECORD_VERSION, process: identity, started_at: startedAt };
+  try {
+    processFile.commit(JSON.stringify(record), false);
+  } catch (error) {
+    // Whoever needs the job's processes finds them by their environment.
+    log.note(`process.json not written: ${String(error)}`);
+  }
+
+  const budget = new OutputBudget(spec.quota);
+  const recorder = (stream: LogStream, index: 0 | 1): StreamRecorder =>
+    new StreamRecorder({
+      stream,
+      pipe: pipes[index][0],
+      log: logs[index],
+      budget,
+      clock,
+      onTruncated: (capture) => noteTruncation(stream, capture, options),
+      onTrouble: (message) => log.note(message),
+    });
+  return { child, recorders: { stdout: recorder("stdout", 0), stderr: recorder("stderr", 1) }, logs, startedAt };
+}
+
+function checkWorkdir(workdir: string): void {
+  let problem: string;
+  try {
+    if (fs.statSync(workdir).isDirectory()) {
+      fs.accessSync(workdir, fs.constants.X_OK);
+      return;
+    }
+    problem = "is not a directory";
+  } catch (error) {
+    problem = isErrno(error, "ENOENT", "ENOTDIR") ? "does not exist" : "cannot be entered";
+  }
+  throw new Error(`the working directory ${problem}: ${workdir}`);
+}
+
+function writeEnvSetup(spec: AttemptSpec, directory: string): string | null {
+  if (spec.env_setup === null) return null;
+  const file = path.join(directory, FILES.envSetup);
+  fs.writeFileSync(file, `${spec.env_setup}\n`, { mode: 0o600 });
+  return file;
+}
+
+const openLog = (directory: string, stream: LogStream): number =>
+  fs.openSync(path.join(directory, logFile(stream)), fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_APPEND, 0o600);
+
+function noteTruncation(stream: LogStream, capture: StreamCapture, { directory, clock, log }: StartOptions): void {
+  const record: TruncationRecord = { record_version: RECORD_VERSION, stream, capture, at: timestamp(clock) };
+  const target = path.join(directory, truncatedFile(stream));
+  try {
+    fs.writeFileSync(`${target}.tmp`, JSON.stringify(record), { mode: 0o600 });
+    fs.renameSync(`${target}.tmp`, target);
+  } catch (error) {
+    // exit.json says it, too.
+    log.note(`${stream}: truncation record not written: ${String(error)}`);
+  }
+}
+
+/** Why a job did not start, for people. */
+export function reasonNotStarted(error: unknown): string {
+  if (error instanceof NotRunnable) return `${error.message} (a shell would exit with ${error.shellCode})`;
+  if (isErrno(error, "ENOEXEC"))
+    return "the program has a format that the system cannot execute, or no #! line (a shell would exit with 126)";
+  if (isErrno(error, "E2BIG")) return "the arguments and the environment are too large for the system (a shell would exit with 126)";
+  if (isErrno(error, "EACCES")) return "the program, or its interpreter, cannot be executed (a shell would exit with 126)";
+  if (isErrno(error, "ENOENT")) return "the program's interpreter is missing (a shell would exit with 127)";
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,146 @@
+import type { Clock } from "../../lib/clock.ts";
+import { type EndedProcesses, endProcesses } from "../end-processes.ts";
+import type { AttemptSpec } from "../spool-records.ts";
+import { JobProcesses } from "./job-processes.ts";
+import type { Cause, FirstExit } from "./outcome.ts";
+import { shrinkResidentSet } from "./resident-set.ts";
+import type { ShimLog } from "./shim-log.ts";
+import type { StreamRecorder } from "./stream-recorder.ts";
+import type { TermSignal } from "./term-signal.ts";
+
+/** How long what the first process leaves may take to end by itself: a `tee` that still empties its pipe, for example. */
+const SETTLE_MS = 1_000;
+/** How long a pipe may stay silent, once no process of the job is left, before the shim stops waiting for its end. */
+const DRAIN_IDLE_MS = 3_000;
+const SHRINK_AFTER_MS = 1_000;
+/** Adopted processes that end in a burst are waited for together. */
+const REAP_DELAY_MS = 100;
+/** The longest that one timer may run (setTimeout takes 2^31 - 1 ms). */
+const TIMER_MAX_MS = 86_400_000;
+
+export interface Supervision {
+  readonly child: Bun.Subprocess;
+  readonly recorders: readonly StreamRecorder[];
+  readonly spec: Pick<AttemptSpec, "timeout_seconds" | "cancel_grace_seconds">;
+  readonly clock: Clock;
+  readonly term: TermSignal;
+  /** Whether TERM means cancel. */
+  readonly isCancel: () => boolean;
+  readonly log: ShimLog;
+}
+
+export interface End {
+  readonly cause: Cause;
+  readonly exit: FirstExit;
+  /** Processes that had to be ended, the first one not counted. */
+  readonly leftover: number;
+  readonly residual: readonly number[];
+}
+
+/** See a started job to its end: until no process of it runs, and its output has been taken in. */
+export async function superviseJob(job: Supervision): Promise<End> {
+  const { child, clock, spec } = job;
+  const processes = new JobProcesses(child.pid);
+  const stopReaping = reapWhileRunning(processes);
+  const shrink = setTimeout(() => attempt(job.log, shrinkResidentSet), SHRINK_AFTER_MS);
+  try {
+    const cause = await causeOfEnd(job);
+    if (cause === "ended") await settle(processes, clock);
+    const ended = await endProcesses({ find: () => processes.running(), graceMs: spec.cancel_grace_seconds * 1_000, clock });
+    const firstIsLeft = ended.residual.includes(child.pid);
+    if (!firstIsLeft) await child.exited;
+    await drain(job);
+    const signaled = new Set(ended.signaled);
+    signaled.delete(child.pid);
+    return { cause, exit: firstExit(child), leftover: signaled.size, residual: ended.residual };
+  } finally {
+    clearTimeout(shrink);
+    stopReaping();
+  }
+}
+
+/** Kill everything of the job, without waiting for handlers. */
+export const endJobNow = (first: number, clock: Clock): Promise<EndedProcesses> => {
+  const processes = new JobProcesses(first);
+  return endProcesses({ find: () => processes.running(), graceMs: 0, clock });
+};
+
+async function causeOfEnd({ child, spec, clock, term, isCancel }: Supervision): Promise<Cause> {
+  const limit = timeLimit(spec.timeout_seconds, clock);
+  try {
+    const cause = await Promise.race<Cause>([
+      child.exited.then(() => "ended"),
+      term.promise.then(() => (isCancel() ? "canceled" : "terminated")),
+      limit.promise.then(() => "timeout"),
+    ]);
+    // Whoever ended first by itself ended by itself.
+    return child.exitCode === null && child.signalCode === null ? cause : "ended";
+  } finally {
+    limit.cancel();
+  }
+}
+
+/** Resolves after so many seconds of monotonic time; never for null. */
+function timeLimit(seconds: number | null, clock: Clock): { promise: Promise<void>; cancel: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  if (seconds !== null) {
+    const deadline = clock.monotonic() + seconds * 1_000;
+    const arm = (): void => {
+      const left = deadline - clock.monotonic();
+      if (left <= 0) resolve();
+      else timer = setTimeout(arm, Math.min(left, TIMER_MAX_MS));
+    };
+    arm();
+  }
+  return { promise, cancel: () => clearTimeout(timer) };
+}
+
+async function settle(processes: JobProcesses, clock: Clock): Promise<void> {
+  const deadline = clock.monotonic() + SETTLE_MS;
+  for (let pause = 1; processes.running().length > 0 && clock.monotonic() < deadline; pause = Math.min(50, pause * 2)) {
+    await Bun.sleep(pause);
+  }
+}
+
+/** Wait for the end of both pipes. Who holds one open without being of the job cannot hold up the end for ever. */
+async function drain({ recorders, log }: Supervision): Promise<void> {
+  const finished = Promise.all(recorders.map((recorder) => recorder.finished)).then(() => true);
+  for (;;) {
+    if (await Promise.race([finished, Bun.sleep(100).then(() => false)])) return;
+    if (recorders.every((recorder) => recorder.capture().complete || recorder.idleMs() >= DRAIN_IDLE_MS)) {
+      log.note("a pipe is still held open by a process that is not the job's");
+      return;
+    }
+  }
+}
+
+/** Wait for adopted processes as they end. */
+function reapWhileRunning(processes: JobProcesses): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const onChild = (): void => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      processes.running();
+    }, REAP_DELAY_MS);
+  };
+  process.on("SIGCHLD", onChild);
+  return () => {
+    process.off("SIGCHLD", onChild);
+    clearTimeout(timer);
+  };
+}
+
+function firstExit(child: Bun.Subprocess): FirstExit {
+  // Signals without a name of their own, real-time ones, come as numbers.
+  const signal: unknown = child.signalCode;
+  return { code: child.exitCode, signal: signal === null || signal === undefined ? null : String(signal) };
+}
+
+function attempt(log: ShimLog, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    log.note(String(error));
+  }
+}

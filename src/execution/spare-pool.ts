@@ -1,0 +1,95 @@
+import path from "node:path";
+import type { LaunchedShim, ShimLauncher, ShimProcess, ShimSpawner } from "./launcher.ts";
+import { FILES } from "./spool-records.ts";
+
+export interface SpareOptions {
+  /** Argument that makes a shim of the relay's command. */
+  readonly verb?: string;
+  /** Shims that are kept waiting; 0 for none. */
+  readonly spares: number;
+  /** Told when a spare could not be started, or died while it waited. */
+  readonly onTrouble?: (message: string, error: unknown) => void;
+}
+
+/** A spare that lived shorter than this did not end for lack of work: the next one is not started at once. */
+const HEALTHY_MS = 5_000;
+const REFILL_DELAY_MS = 5_000;
+
+/** Launches attempts on shims that wait for one where there are any, and on fresh ones where there are none. */
+export class SpareShimLauncher implements ShimLauncher {
+  readonly #waiting: ShimProcess[] = [];
+  #closed = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #verb: string;
+
+  constructor(
+    private readonly spawner: ShimSpawner,
+    private readonly options: SpareOptions,
+  ) {
+    this.#verb = options.verb ?? "__shim";
+    this.#refillSoon(0);
+  }
+
+  /** Shims that wait now. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  async launch(attemptDir: string): Promise<LaunchedShim> {
+    for (let spare = this.#waiting.shift(); spare !== undefined; spare = this.#waiting.shift()) {
+      if (await spare.tell(attemptDir)) {
+        // Not at once: starting one would take the processor from the job that starts.
+        this.#refillSoon(100);
+        return spare;
+      }
+    }
+    this.#refillSoon(100);
+    const shim = await this.spawner.spawn([this.#verb, attemptDir], path.join(attemptDir, FILES.shimLog));
+    shim.dismiss();
+    return shim;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    const waiting = this.#waiting.splice(0);
+    for (const spare of waiting) spare.dismiss();
+    await Promise.all(waiting.map((spare) => spare.exited));
+  }
+
+  #refillSoon(delayMs: number): void {
+    if (this.#closed || this.#timer !== undefined || this.#waiting.length >= this.options.spares) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.#refill();
+    }, delayMs);
+    this.#timer.unref?.();
+  }
+
+  async #refill(): Promise<void> {
+    try {
+      while (!this.#closed && this.#waiting.length < this.options.spares)
+        this.#keep(await this.spawner.spawn([this.#verb, "--spare"], null));
+    } catch (error) {
+      this.options.onTrouble?.("no spare shim could be started", error);
+      this.#refillSoon(REFILL_DELAY_MS);
+    }
+  }
+
+  #keep(spare: ShimProcess): void {
+    if (this.#closed) {
+      spare.dismiss();
+      return;
+    }
+    this.#waiting.push(spare);
+    const since = performance.now();
+    void spare.exited.then(() => {
+      const index = this.#waiting.indexOf(spare);
+      if (index === -1) return;
+      this.#waiting.splice(index, 1);
+      const early = performance.now() - since < HEALTHY_MS;
+      this.options.onTrouble?.("a spare shim ended while it waited", null);
+      this.#refillSoon(early ? REFILL_DELAY_MS : 0);
+    });
+  }
+}

@@ -16,6 +16,18 @@ export type Address =
 
 type Named<K extends string, T> = Record<K, T[]> & { cursor: number; limit: number; next_cursor: number; total: number };
 
+/** How a peer is found. A plain address is one that never changes; a door can bring its owner to life and ask to try again. */
+export interface Door {
+  address(): Address | Promise<Address>;
+  /**
+   * Called when a request got no answer. True: send it once more.
+   *
+   * @param failure what fetch threw
+   * @param repeatable whether sending it twice does no more than sending it once
+   */
+  reopen(failure: unknown, repeatable: boolean): Promise<boolean>;
+}
+
 export interface PageOptions {
   readonly cursor?: number;
   readonly limit?: number;
@@ -58,22 +70,46 @@ interface CallOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
+  /** Whether sending it twice does no more than sending it once. Reads always are. */
+  readonly repeatable?: boolean;
 }
 
 /** One HTTP conversation partner: builds URLs, sends, turns problems into RelayErrors. */
 export class HttpPeer {
+  private readonly door: Door;
+
   constructor(
-    private readonly address: Address,
+    address: Address | Door,
     private readonly prefix = "",
-  ) {}
+  ) {
+    this.door = "kind" in address ? { address: () => address, reopen: () => Promise.resolve(false) } : address;
+  }
 
   under(prefix: string): HttpPeer {
-    return new HttpPeer(this.address, this.prefix + prefix);
+    return new HttpPeer(this.door, this.prefix + prefix);
   }
 
   /** Send a request. The answer is a success, or the call throws the RelayError that its problem document names. */
   async send(path: string, options: CallOptions = {}): Promise<Response> {
-    const origin = this.address.kind === "unix" ? "http://relay" : this.address.url;
+    let response: Response;
+    try {
+      response = await this.attempt(path, options);
+    } catch (error) {
+      if (options.signal?.aborted) throw options.signal.reason;
+      const repeatable = options.repeatable ?? (options.method ?? "GET") === "GET";
+      if (!(await this.door.reopen(error, repeatable))) throw unanswered(error);
+      response = await this.attempt(path, options).catch((again: unknown) => {
+        if (options.signal?.aborted) throw options.signal.reason;
+        throw unanswered(again);
+      });
+    }
+    if (response.ok || response.status === 304) return response;
+    throw await problemOf(response);
+  }
+
+  private async attempt(path: string, options: CallOptions): Promise<Response> {
+    const address = await this.door.address();
+    const origin = address.kind === "unix" ? "http://relay" : address.url;
     const url = new URL(`${origin}${this.prefix}${path}`);
     for (const [key, value] of Object.entries(options.query ?? {})) {
       if (value === undefined) continue;
@@ -81,36 +117,45 @@ export class HttpPeer {
     }
     const headers: Record<string, string> = { ...options.headers };
     if (options.body !== undefined) headers["content-type"] = "application/json";
-    if (this.address.kind === "tcp") headers.authorization = `Bearer ${this.address.token}`;
-    let response: Response;
-    try {
-      response = await fetch(url, {
-        method: options.method ?? "GET",
-        headers,
-        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
-        ...(this.address.kind === "unix" ? { unix: this.address.path } : {}),
-        // Waits and streams are quiet for as long as they like; the caller's signal ends them.
-        timeout: false,
-      } as RequestInit);
-    } catch (error) {
-      if (options.signal?.aborted) throw options.signal.reason;
-      throw new RelayError("desktop_unavailable", "no answer from the local socket", {}, undefined, { cause: error });
-    }
-    if (response.ok || response.status === 304) return response;
-    throw await problemOf(response);
+    if (address.kind === "tcp") headers["authorization"] = `Bearer ${address.token}`;
+    return fetch(url, {
+      method: options.method ?? "GET",
+      headers,
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+      ...(address.kind === "unix" ? { unix: address.path } : {}),
+      // Waits and streams are quiet for as long as they like; the caller's signal ends them.
+      timeout: false,
+    } as RequestInit);
   }
 
   async json<T>(path: string, options: CallOptions = {}): Promise<T> {
-    return (await this.send(path, options)).json() as Promise<T>;
+    const response = await this.send(path, options);
+    try {
+      return (await response.json()) as T;
+    } catch (error) {
+      if (options.signal?.aborted) throw options.signal.reason;
+      throw new RelayError("link_down", "the answer broke off", {}, undefined, { cause: error });
+    }
   }
 
   /** Messages of an SSE route until it ends or the connection breaks. */
   async *sse(path: string, options: CallOptions = {}): AsyncGenerator<SseMessage> {
     const response = await this.send(path, { ...options, headers: { ...options.headers, accept: "text/event-stream" } });
-    if (response.body !== null) yield* readSse(response.body);
+    if (response.body === null) return;
+    try {
+      yield* readSse(response.body);
+    } catch (error) {
+      if (options.signal?.aborted) throw options.signal.reason;
+      if (error instanceof RangeError) throw error;
+    }
   }
 }
+
+const unanswered = (error: unknown): RelayError =>
+  error instanceof RelayError
+    ? error
+    : new RelayError("desktop_unavailable", "no answer from the local socket", {}, undefined, { cause: error });
 
 async function problemOf(response: Response): Promise<RelayError> {
   const body: unknown = await response.json().catch(() => null);
@@ -135,6 +180,12 @@ async function problemOf(response: Response): Promise<RelayError> {
   );
 }
 
+/** An identifier as a part of a path. What cannot be one is answered here, so that `..` never leads to another route. */
+function segment(id: string): string {
+  if (!/^[a-z0-9_-]{1,128}$/.test(id)) throw new RelayError("not_found", `${JSON.stringify(id.slice(0, 200))} is not an identifier`);
+  return id;
+}
+
 /** Everything that can be asked of one cluster's worker. */
 export class ClusterClient {
   constructor(
@@ -143,27 +194,28 @@ export class ClusterClient {
   ) {}
 
   submit(submission: JobSubmissionInput): Promise<JobReceipt> {
-    return this.http.json("/jobs", { method: "POST", body: submission });
+    return this.http.json("/jobs", { method: "POST", body: submission, repeatable: submission.idempotency_key !== undefined });
   }
 
   job(id: string): Promise<Job> {
-    return this.http.json(`/jobs/${id}`);
+    return this.http.json(`/jobs/${segment(id)}`);
   }
 
   status(id: string): Promise<JobStatus> {
-    return this.http.json(`/jobs/${id}/status`);
+    return this.http.json(`/jobs/${segment(id)}/status`);
   }
 
   wait(id: string, options: { timeout_seconds?: number; signal?: AbortSignal } = {}): Promise<JobWaitResult> {
-    return this.http.json(`/jobs/${id}/wait`, {
+    return this.http.json(`/jobs/${segment(id)}/wait`, {
       method: "POST",
       query: { timeout_seconds: options.timeout_seconds },
       signal: options.signal,
+      repeatable: true,
     });
   }
 
   cancel(id: string, options: { cancel_scheduler_job?: boolean } = {}): Promise<Job> {
-    return this.http.json(`/jobs/${id}/cancel`, { method: "POST", body: options });
+    return this.http.json(`/jobs/${segment(id)}/cancel`, { method: "POST", body: options, repeatable: true });
   }
 
   jobs(options: JobListOptions = {}): Promise<{ jobs: JobSummary[]; next_before: number | null }> {
@@ -176,7 +228,7 @@ export class ClusterClient {
   }
 
   events(id: string, page: PageOptions = {}): Promise<Named<"events", Event>> {
-    return this.page(`/jobs/${id}/events`, page);
+    return this.page(`/jobs/${segment(id)}/events`, page);
   }
 
   /**
@@ -184,7 +236,7 @@ export class ClusterClient {
    * error) when the connection is closed, so callers go on from the last seq they saw.
    */
   async *eventStream(id: string, options: PageOptions = {}): AsyncGenerator<Event, "terminal" | "closed"> {
-    const messages = this.http.sse(`/jobs/${id}/events/sse`, { query: { cursor: options.cursor }, signal: options.signal });
+    const messages = this.http.sse(`/jobs/${segment(id)}/events/sse`, { query: { cursor: options.cursor }, signal: options.signal });
     for await (const message of messages) {
       if (message.event === "terminal") return "terminal";
       yield JSON.parse(message.data) as Event;
@@ -193,47 +245,47 @@ export class ClusterClient {
   }
 
   attempts(id: string, page: PageOptions = {}): Promise<Named<"attempts", Attempt>> {
-    return this.page(`/jobs/${id}/attempts`, page);
+    return this.page(`/jobs/${segment(id)}/attempts`, page);
   }
 
   tasks(id: string, page: PageOptions = {}): Promise<Named<"tasks", Task>> {
-    return this.page(`/jobs/${id}/tasks`, page);
+    return this.page(`/jobs/${segment(id)}/tasks`, page);
   }
 
   taskEvents(taskId: string, page: PageOptions = {}): Promise<Named<"events", TaskEvent>> {
-    return this.page(`/tasks/${taskId}/events`, page);
+    return this.page(`/tasks/${segment(taskId)}/events`, page);
   }
 
   recordTaskEvent(taskId: string, event: NewTaskEventInput): Promise<TaskEvent> {
-    return this.http.json(`/tasks/${taskId}/events`, { method: "POST", body: event });
+    return this.http.json(`/tasks/${segment(taskId)}/events`, { method: "POST", body: event });
   }
 
   progress(id: string, page: PageOptions = {}): Promise<Named<"progress", Progress>> {
-    return this.page(`/jobs/${id}/progress`, page);
+    return this.page(`/jobs/${segment(id)}/progress`, page);
   }
 
   recordProgress(id: string, progress: NewProgressInput): Promise<Progress> {
-    return this.http.json(`/jobs/${id}/progress`, { method: "POST", body: progress });
+    return this.http.json(`/jobs/${segment(id)}/progress`, { method: "POST", body: progress });
   }
 
   artifacts(id: string, page: PageOptions = {}): Promise<Named<"artifacts", Artifact>> {
-    return this.page(`/jobs/${id}/artifacts`, page);
+    return this.page(`/jobs/${segment(id)}/artifacts`, page);
   }
 
   artifact(artifactId: string): Promise<Artifact> {
-    return this.http.json(`/artifacts/${artifactId}`);
+    return this.http.json(`/artifacts/${segment(artifactId)}`);
   }
 
   /** The bytes of an artifact, from `offset` on. The body is a stream; its SHA-256 is the ETag. */
   artifactContent(artifactId: string, options: { offset?: number; signal?: AbortSignal } = {}): Promise<Response> {
-    return this.http.send(`/artifacts/${artifactId}/content`, {
+    return this.http.send(`/artifacts/${segment(artifactId)}/content`, {
       headers: options.offset ? { range: `bytes=${options.offset}-` } : {},
       signal: options.signal,
     });
   }
 
   log(id: string, stream: LogStream, options: { offset?: number; limit?: number; tail?: number } = {}): Promise<LogChunk> {
-    return this.http.json(`/jobs/${id}/logs/${stream}`, { query: { ...options } });
+    return this.http.json(`/jobs/${segment(id)}/logs/${stream}`, { query: { ...options } });
   }
 
   /** The bytes of a log from `offset` on; with `follow` the body goes on until the job has ended. */
@@ -243,7 +295,7 @@ export class ClusterClient {
     options: { offset?: number; tail?: number; follow?: boolean; signal?: AbortSignal } = {},
   ): Promise<Response> {
     const { signal, ...query } = options;
-    return this.http.send(`/jobs/${id}/logs/${stream}/content`, { query, signal });
+    return this.http.send(`/jobs/${segment(id)}/logs/${stream}/content`, { query, signal });
   }
 
   workers(): Promise<{ workers: WorkerStatus[]; worker_count: number }> {

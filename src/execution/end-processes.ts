@@ -5,7 +5,7 @@ import type { ProcessStat } from "../lib/process-identity.ts";
 /** How long KILL is repeated before what is left counts as residual. */
 export const FORCED_MS = 30_000;
 
-/** The last entries of a shorter pause each; after them every look is 100 ms after the last. */
+/** Pauses between the first looks; later ones are LAST_PAUSE_MS apart. */
 const PAUSES_MS = [1, 2, 4, 8, 15, 25, 50];
 const LAST_PAUSE_MS = 100;
 
@@ -14,6 +14,8 @@ export interface EndProcessesOptions {
   readonly find: () => readonly ProcessStat[];
   readonly graceMs: number;
   readonly forcedMs?: number;
+  /** Called once, when the grace period is over and something is left. */
+  readonly onForced?: () => void;
   readonly clock: Clock;
   readonly pause?: (ms: number) => Promise<unknown>;
   readonly kill?: (pid: number, signal: NodeJS.Signals) => void;
@@ -58,10 +60,18 @@ export async function endProcesses(options: EndProcessesOptions): Promise<EndedP
     left = find();
   }
   const deadline = begin + graceMs + (options.forcedMs ?? FORCED_MS);
+  let forced = false;
   for (let look = 0; left.length > 0; look++) {
     const now = clock.monotonic();
     if (now >= deadline || left.every(({ pid }) => refused.has(pid))) break;
-    if (now >= begin + graceMs) for (const { pid } of left) send(pid, "SIGKILL");
+    if (now >= begin + graceMs) {
+      if (!forced) {
+        forced = true;
+        look = 0;
+        options.onForced?.();
+      }
+      for (const { pid } of left) send(pid, "SIGKILL");
+    }
     await pause(PAUSES_MS[look] ?? LAST_PAUSE_MS);
     left = find();
   }

@@ -1,8 +1,14 @@
-import type { SpoolLog } from "./spool-log.ts";
+import fs from "node:fs";
+import path from "node:path";
+import { isErrno } from "../lib/atomic-file.ts";
+import { DirectoryWatch } from "./directory-watch.ts";
+import { type LogPiece, logPieces, missing, type SpoolLog } from "./spool-log.ts";
 
 export interface FollowOptions {
   /** First byte wanted; beyond the end, the follower waits. */
   readonly offset: number;
+  /** Byte to stop before; null: go on until the job has ended. */
+  readonly end?: number | null;
   /** The segments as the store has them now. Asked for again whenever the end of what is known is reached. */
   readonly segments: () => Promise<SpoolLog["segments"]>;
   /** True when the job has ended: no attempt will follow, and what the files hold is all. */
@@ -13,8 +19,117 @@ export interface FollowOptions {
   readonly pollMs?: number;
 }
 
+const PIECE_BYTES = 64 * 1024;
+const POLL_MS = 1_000;
+
 /**
  * The bytes of a log as they come, until the job has ended and all were given, or the signal is aborted (which ends the
  * iteration without an error). Pieces are at most 64 KiB and the caller's to keep.
+ *
+ * @throws RelayError log_not_found when bytes that were recorded are no longer there
  */
-export declare function followLog(log: Pick<SpoolLog, "directory" | "stream">, options: FollowOptions): AsyncGenerator<Uint8Array, void>;
+export async function* followLog(log: Pick<SpoolLog, "directory" | "stream">, options: FollowOptions): AsyncGenerator<Uint8Array, void> {
+  const { signal, segments, ended } = options;
+  const bell = new Bell();
+  const watch = new DirectoryWatch(() => bell.ring());
+  const unsubscribe = options.subscribe?.(() => bell.ring());
+  const onAbort = (): void => bell.ring();
+  signal?.addEventListener("abort", onAbort);
+  const file = new OpenPiece();
+  let offset = options.offset;
+  const stop = options.end ?? Number.POSITIVE_INFINITY;
+  try {
+    while (offset < stop && !signal?.aborted) {
+      // Rings from here on are not missed; the order matters: ended first, then what the files hold.
+      bell.reset();
+      const over = await ended();
+      const pieces = await logPieces({ ...log, segments: await segments() });
+      const piece = pieces.find(({ end }) => end > offset);
+      if (piece === undefined || piece.base > offset) {
+        if (over) return;
+        watch.move(path.dirname(pieces.at(-1)?.file ?? path.join(log.directory, ".")));
+        // What came between the look and the watch is found by another look.
+        if (await grown(pieces.at(-1))) continue;
+        await bell.wait(options.pollMs ?? POLL_MS);
+        continue;
+      }
+      watch.move(path.dirname(piece.file));
+      for (const end = Math.min(piece.end, stop); offset < end && !signal?.aborted; ) {
+        const bytes = await file.read(piece, offset - piece.base, Math.min(PIECE_BYTES, end - offset));
+        offset += bytes.length;
+        yield bytes;
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+    unsubscribe?.();
+    watch.close();
+    await file.close();
+  }
+}
+
+async function grown(piece: LogPiece | undefined): Promise<boolean> {
+  if (piece?.live !== true) return false;
+  try {
+    return (await fs.promises.stat(piece.file)).size > piece.end - piece.base;
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return false;
+    throw error;
+  }
+}
+
+/** Something to wait for that remembers having been rung. */
+class Bell {
+  #rung = false;
+  #wake: (() => void) | null = null;
+
+  ring(): void {
+    this.#rung = true;
+    this.#wake?.();
+  }
+
+  reset(): void {
+    this.#rung = false;
+  }
+
+  async wait(ms: number): Promise<void> {
+    if (this.#rung) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+    this.#wake = null;
+    clearTimeout(timer);
+  }
+}
+
+/** The file that was read last, kept open: a follower reads one file many times. */
+class OpenPiece {
+  #file: string | null = null;
+  #handle: fs.promises.FileHandle | null = null;
+
+  async read(piece: LogPiece, position: number, length: number): Promise<Uint8Array> {
+    if (this.#file !== piece.file) {
+      await this.close();
+      try {
+        this.#handle = await fs.promises.open(piece.file, "r");
+      } catch (error) {
+        if (isErrno(error, "ENOENT", "ENOTDIR")) throw missing(piece, position);
+        throw error;
+      }
+      this.#file = piece.file;
+    }
+    const bytes = Buffer.allocUnsafeSlow(length);
+    const { bytesRead } = await this.#handle!.read(bytes, 0, length, position);
+    if (bytesRead === 0) throw missing(piece, position);
+    return bytes.subarray(0, bytesRead);
+  }
+
+  async close(): Promise<void> {
+    const handle = this.#handle;
+    this.#handle = null;
+    this.#file = null;
+    await handle?.close();
+  }
+}

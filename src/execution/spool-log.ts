@@ -1,4 +1,11 @@
+import fs from "node:fs";
+import path from "node:path";
+import { RelayError } from "../domain/errors.ts";
 import type { LogSegment, LogStream } from "../domain/log.ts";
+import { isErrno } from "../lib/atomic-file.ts";
+import { completeUtf8Length } from "../lib/utf8.ts";
+import { attemptDirectory } from "./attempt-dir.ts";
+import { logFile } from "./spool-records.ts";
 
 /** One stream of a job's log: the output of its attempts, one after the other, addressed by byte offsets that never restart. */
 export interface SpoolLog {
@@ -9,15 +16,86 @@ export interface SpoolLog {
   readonly segments: readonly LogSegment[];
 }
 
+/** Where a piece of a log lies. */
+export interface LogPiece {
+  readonly file: string;
+  /** Offset in the job's log of the file's first byte, and of the first byte after it. */
+  readonly base: number;
+  readonly end: number;
+  /** Whether more bytes may still come. */
+  readonly live: boolean;
+}
+
+/** The log's pieces as they are now. */
+export async function logPieces(log: SpoolLog): Promise<LogPiece[]> {
+  const pieces: LogPiece[] = [];
+  for (const segment of log.segments) {
+    if (segment.stream !== log.stream) continue;
+    const file = path.join(attemptDirectory(log.directory, segment.attempt), logFile(log.stream));
+    const live = segment.capture === null;
+    const length = segment.capture?.kept ?? Math.max(segment.length, await fileSize(file));
+    pieces.push({ file, base: segment.base, end: segment.base + length, live });
+  }
+  return pieces;
+}
+
+async function fileSize(file: string): Promise<number> {
+  try {
+    return (await fs.promises.stat(file)).size;
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return 0;
+    throw error;
+  }
+}
+
 /** Bytes that the log holds now: the offset that the next byte will have. */
-export declare function logSize(log: SpoolLog): Promise<number>;
+export async function logSize(log: SpoolLog): Promise<number> {
+  return (await logPieces(log)).at(-1)?.end ?? 0;
+}
 
 /**
  * Bytes from `offset` on, at most `limit`; fewer only at the end of what there is now.
  *
  * @throws RelayError log_not_found when bytes that were recorded are no longer there
  */
-export declare function readLogBytes(log: SpoolLog, offset: number, limit: number): Promise<Uint8Array>;
+export async function readLogBytes(log: SpoolLog, offset: number, limit: number): Promise<Uint8Array> {
+  return readPieces(await logPieces(log), offset, limit);
+}
+
+async function readPieces(pieces: readonly LogPiece[], offset: number, limit: number): Promise<Uint8Array> {
+  const end = Math.min(offset + limit, pieces.at(-1)?.end ?? 0);
+  if (end <= offset) return new Uint8Array(0);
+  const bytes = Buffer.allocUnsafeSlow(end - offset);
+  for (const piece of pieces) {
+    const from = Math.max(offset, piece.base);
+    const to = Math.min(end, piece.end);
+    if (from < to) await fill(bytes.subarray(from - offset, to - offset), piece, from - piece.base);
+  }
+  return bytes;
+}
+
+async function fill(bytes: Buffer, piece: LogPiece, position: number): Promise<void> {
+  let count = 0;
+  try {
+    const handle = await fs.promises.open(piece.file, "r");
+    try {
+      while (count < bytes.length) {
+        const { bytesRead } = await handle.read(bytes, count, bytes.length - count, position + count);
+        if (bytesRead === 0) break;
+        count += bytesRead;
+      }
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (!isErrno(error, "ENOENT", "ENOTDIR")) throw error;
+  }
+  if (count < bytes.length) throw missing(piece, position + count);
+}
+
+/** Bytes were recorded, and the file does not have them: it was removed or cut, or lost in a crash of the machine. */
+export const missing = (piece: Pick<LogPiece, "file">, position: number): RelayError =>
+  new RelayError("log_not_found", `the log file ends before byte ${position}`, { file: path.basename(piece.file), position });
 
 /** A piece of a log as text; see LogChunk in the domain. */
 export interface LogText {
@@ -26,8 +104,44 @@ export interface LogText {
   readonly text: string;
 }
 
-/** Text from `offset` on: at most `limit` bytes, cut between UTF-8 sequences, at least one sequence where there is one. */
-export declare function readLogText(log: SpoolLog, offset: number, limit: number): Promise<LogText>;
+const UTF8_MAX_BYTES = 4;
+const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 
-/** The last `bytes` of the log as text, beginning between two UTF-8 sequences. */
-export declare function tailLogText(log: SpoolLog, bytes: number): Promise<LogText>;
+/**
+ * Text from `offset` on: at most `limit` bytes, cut between UTF-8 sequences, but at least one whole sequence where there is one. Bytes
+ * that are not UTF-8 become U+FFFD. A sequence that a live log has begun and not ended yet is left for the next call.
+ */
+export async function readLogText(log: SpoolLog, offset: number, limit: number): Promise<LogText> {
+  const pieces = await logPieces(log);
+  // What a small limit may not cut in two is read whole.
+  const bytes = await readPieces(pieces, offset, Math.max(limit, UTF8_MAX_BYTES));
+  const last = pieces.at(-1);
+  const atEnd = last === undefined || offset + bytes.length >= last.end;
+  const length = cut(bytes, limit, atEnd && last?.live !== true);
+  return { offset, next_offset: offset + length, text: decode(bytes.subarray(0, length)) };
+}
+
+/** How many of the bytes to give; `final`: nothing follows them. */
+function cut(bytes: Uint8Array, limit: number, final: boolean): number {
+  if (bytes.length <= limit) return final ? bytes.length : completeUtf8Length(bytes);
+  const within = completeUtf8Length(bytes.subarray(0, limit));
+  if (within > 0 || limit === 0) return within;
+  // The first sequence is longer than the limit: give it whole, or what there is of it when it never ends.
+  for (let length = limit + 1; length <= bytes.length; length++) {
+    const complete = completeUtf8Length(bytes.subarray(0, length));
+    if (complete > 0) return complete;
+  }
+  return final ? bytes.length : 0;
+}
+
+/** The last `bytes` of the log as text, beginning and ending between two UTF-8 sequences. */
+export async function tailLogText(log: SpoolLog, bytes: number): Promise<LogText> {
+  const size = await logSize(log);
+  const from = Math.max(0, size - bytes);
+  const head = await readLogBytes(log, from, UTF8_MAX_BYTES);
+  let skip = 0;
+  if (from > 0) while (skip < Math.min(3, head.length) && (head[skip]! & 0xc0) === 0x80) skip++;
+  // More than three continuation bytes in a row are no UTF-8, and nothing is skipped then.
+  if (skip === 3 && ((head[3] ?? 0) & 0xc0) === 0x80) skip = 0;
+  return readLogText(log, from + skip, Math.max(0, size - from - skip));
+}

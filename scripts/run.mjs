@@ -6,7 +6,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Problem, run } from "./child.mjs";
 import { setup } from "./setup.mjs";
-import { VERBS } from "./verbs.mjs";
+import { INDEPENDENT, VERBS } from "./verbs.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 async function main([verb, ...args]) {
@@ -17,11 +17,13 @@ async function main([verb, ...args]) {
   }
   const bun = await setup(root);
   const env = { ...process.env, PATH: `${path.dirname(bun)}${path.delimiter}${process.env.PATH ?? ""}` };
+  let failure = 0;
   for (const step of steps) {
     const code = await run(bun, step, { cwd: root, env });
-    if (code !== 0) return code;
+    failure ||= code;
+    if (failure !== 0 && !INDEPENDENT.includes(verb)) break;
   }
-  return 0;
+  return failure;
 }
 
 try {

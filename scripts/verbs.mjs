@@ -1,7 +1,10 @@
 const BUILD = ["build.ts", "--if-stale"];
 const bin = (name) => `node_modules/${name}`;
 
-/** Each verb: what Bun runs after setup, in this order, up to the first failure. `args` are the user's. */
+/** Verbs whose steps do not build on each other: all are run, whatever one of them says. */
+export const INDEPENDENT = ["check"];
+
+/** Each verb: what Bun runs after setup, in this order. `args` are the user's. */
 export const VERBS = {
   setup: () => [],
   build: (args) => [["build.ts", ...args]],
@@ -10,7 +13,8 @@ export const VERBS = {
   soak: (args) => [BUILD, ["test/runner/run.ts", "soak", ...args]],
   bench: (args) => [BUILD, ["bench/run.ts", ...args]],
   check: () => [
-    [bin("@biomejs/biome/bin/biome"), "ci", "."],
+    // Biome colours its output on CI, where nobody sees colours.
+    [bin("@biomejs/biome/bin/biome"), "ci", ...(process.stdout.isTTY ? [] : ["--colors=off"]), "."],
     [bin("typescript/bin/tsc"), "--noEmit"],
     [bin("knip/bin/knip.js")],
     ["test/runner/run.ts", "project"],

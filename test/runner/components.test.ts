@@ -10,7 +10,6 @@ describe("requiredComponents", () => {
   test("reads a comma list", () => {
     expect(requiredComponents("root, tmpfs,,")).toEqual(["root", "tmpfs"]);
     expect(requiredComponents("")).toEqual([]);
-    expect(requiredComponents(undefined)).toEqual([]);
   });
 
   test("refuses a name that is none, and says which there are", () => {

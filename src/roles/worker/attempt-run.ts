@@ -43,6 +43,7 @@ export class AttemptRun {
   #canceling: boolean;
   #cancelSentAt: number | null = null;
   #launchedAt: number | null = null;
+  #shimExited = false;
   #detached = false;
   readonly #doorbell: Doorbell;
   readonly #ingester: Ingester;
@@ -132,7 +133,10 @@ export class AttemptRun {
         this.#launchedAt = this.context.clock.monotonic();
         try {
           const shim = await this.context.launcher.launch(this.directory);
-          void shim.exited.then(() => this.#doorbell.ring("now"));
+          void shim.exited.then(() => {
+            this.#shimExited = true;
+            this.#doorbell.ring("now");
+          });
           return false;
         } catch (error) {
           this.launchFailed = true;
@@ -140,7 +144,7 @@ export class AttemptRun {
           return this.#void("the shim could not be launched");
         }
       }
-      const overdue = this.#launchedAt === null || this.context.clock.monotonic() - this.#launchedAt > START_DEADLINE_MS;
+      const overdue = this.#shimExited || this.#launchedAt === null || this.context.clock.monotonic() - this.#launchedAt > START_DEADLINE_MS;
       if (this.#phase === "recovering" || this.#canceling || overdue) return this.#void("never started");
       return false;
     }

@@ -1,16 +1,24 @@
+import fs from "node:fs";
+import path from "node:path";
 import type { Artifact } from "../domain/artifact.ts";
+import { RelayError } from "../domain/errors.ts";
+import { type ArtifactPlace, placeOf } from "./artifact-uri.ts";
+import { isBeneath, type OpenFile, openBeneath } from "./beneath.ts";
+import { hashFile } from "./file-hash.ts";
 
 /** An artifact's file, opened and found to be the recorded one by size and time of change. */
 export interface OpenArtifact {
   readonly size: number;
   /**
-   * Bytes [start, end). Of the whole file, the SHA-256 is verified before the last piece is given; of a part, that the file is still
-   * the recorded one. The stream fails with artifact_changed otherwise. Closes the file at its end; may be called once.
+   * Bytes [start, end). Of the whole file, the SHA-256 is verified before the last piece is given; of a part, that the file has not
+   * changed meanwhile. The stream fails with artifact_changed otherwise. Closes the file at its end; may be called once.
    */
   stream(range?: { readonly start: number; readonly end: number }): ReadableStream<Uint8Array>;
   /** Close without reading. */
-  close(): void;
+  close(): Promise<void>;
 }
+
+const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Open the file behind an artifact.
@@ -18,4 +26,104 @@ export interface OpenArtifact {
  * @param jobDir the job's directory in the spool
  * @throws RelayError artifact_unreadable, artifact_changed, path_escapes_root
  */
-export declare function openArtifact(artifact: Artifact, jobDir: string): Promise<OpenArtifact>;
+export async function openArtifact(artifact: Artifact, jobDir: string): Promise<OpenArtifact> {
+  const place = placeOf(artifact.uri);
+  const file = await openPlace(place, artifact, jobDir);
+  try {
+    await assertRecorded(artifact, file, place.kind);
+  } catch (error) {
+    await file.handle.close();
+    throw error;
+  }
+  return {
+    size: artifact.size_bytes,
+    stream: (range = { start: 0, end: artifact.size_bytes }) => contentStream(artifact, file, range),
+    close: () => file.handle.close(),
+  };
+}
+
+async function openPlace(place: ArtifactPlace, artifact: Artifact, jobDir: string): Promise<OpenFile> {
+  if (place.kind === "spool") return openBeneath(jobDir, place.relative);
+  const { root } = artifact.metadata;
+  if (typeof root !== "string" || !isBeneath(root, place.path)) {
+    throw new RelayError("path_escapes_root", "the file does not lie below the working directory that was recorded", {
+      path: place.path,
+    });
+  }
+  // The root was without links when it was recorded; a link that took its place since would lead elsewhere.
+  const real = await fs.promises.realpath(root).catch(() => null);
+  if (real !== root) throw new RelayError("artifact_unreadable", "the working directory is no longer there", { path: root });
+  return openBeneath(root, path.relative(root, place.path));
+}
+
+async function assertRecorded(artifact: Artifact, { handle, stat }: OpenFile, kind: ArtifactPlace["kind"]): Promise<void> {
+  if (stat.size !== BigInt(artifact.size_bytes)) throw artifactChanged(artifact, { found_size_bytes: Number(stat.size) });
+  const { mtime_ns } = artifact.metadata;
+  if (mtime_ns === String(stat.mtimeNs)) return;
+  // A spool that was restored from a backup has other times and the same bytes.
+  if (kind === "spool") {
+    const { sha256 } = await hashFile(handle, null);
+    if (sha256 === artifact.sha256) return;
+    throw artifactChanged(artifact, { found_sha256: sha256 });
+  }
+  throw artifactChanged(artifact, { found_mtime_ns: String(stat.mtimeNs) });
+}
+
+const artifactChanged = (artifact: Artifact, data: Record<string, unknown>): RelayError =>
+  new RelayError("artifact_changed", `the file is no longer the one that was recorded: ${artifact.name}`, {
+    artifact_id: artifact.artifact_id,
+    size_bytes: artifact.size_bytes,
+    sha256: artifact.sha256,
+    ...data,
+  });
+
+function contentStream(artifact: Artifact, file: OpenFile, range: { start: number; end: number }): ReadableStream<Uint8Array> {
+  const whole = range.start === 0 && range.end === artifact.size_bytes;
+  const hash = whole ? new Bun.CryptoHasher("sha256") : null;
+  const { handle } = file;
+  let position = range.start;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const bytes = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, range.end - position));
+          const count = await fill(handle, bytes, position);
+          position += count;
+          hash?.update(bytes.subarray(0, count));
+          if (count < bytes.length) throw artifactChanged(artifact, { ends_at: position });
+          if (position < range.end) {
+            controller.enqueue(bytes);
+            return;
+          }
+          await assertUntouched();
+          if (bytes.length > 0) controller.enqueue(bytes);
+          await handle.close();
+          controller.close();
+        } catch (error) {
+          await handle.close().catch(() => undefined);
+          controller.error(error);
+        }
+      },
+      cancel: () => handle.close(),
+    },
+    { highWaterMark: 0 },
+  );
+
+  /** At the end, with the last piece still held back. */
+  async function assertUntouched(): Promise<void> {
+    const found = hash?.digest("hex");
+    if (found !== undefined && found !== artifact.sha256) throw artifactChanged(artifact, { found_sha256: found });
+    const after = await handle.stat({ bigint: true });
+    if (after.size !== file.stat.size || after.mtimeNs !== file.stat.mtimeNs) throw artifactChanged(artifact, {});
+  }
+}
+
+async function fill(handle: fs.promises.FileHandle, bytes: Buffer, position: number): Promise<number> {
+  let count = 0;
+  while (count < bytes.length) {
+    const { bytesRead } = await handle.read(bytes, count, bytes.length - count, position + count);
+    if (bytesRead === 0) break;
+    count += bytesRead;
+  }
+  return count;
+}

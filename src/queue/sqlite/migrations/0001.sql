@@ -10,6 +10,8 @@ CREATE TABLE jobs (
   state TEXT NOT NULL CHECK (state IN ('queued', 'leased', 'running', 'succeeded', 'failed', 'canceled')),
   attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
   voided_attempts INTEGER NOT NULL DEFAULT 0 CHECK (voided_attempts BETWEEN 0 AND attempts),
+  -- whether it may be claimed; a column, so that the index alone can answer and count
+  ready INTEGER NOT NULL DEFAULT 1,
   next_seq INTEGER NOT NULL DEFAULT 1 CHECK (next_seq >= 1),
   created_at TEXT NOT NULL,
   updated_at TEXT NOT NULL,
@@ -31,9 +33,10 @@ CREATE TABLE jobs (
   CHECK ((leased_by IS NOT NULL) = (state IN ('leased', 'running'))),
   CHECK ((outcome IS NOT NULL) = (state IN ('succeeded', 'failed', 'canceled'))),
   CHECK (state NOT IN ('leased', 'running') OR attempts > 0),
-  CHECK (not_before IS NULL OR state = 'queued')
+  CHECK (not_before IS NULL OR state = 'queued'),
+  CHECK (ready = (state = 'queued' AND not_before IS NULL AND quarantine IS NULL))
 ) STRICT;
-CREATE INDEX jobs_ready ON jobs (lane, kind, sequence) WHERE state = 'queued' AND not_before IS NULL AND quarantine IS NULL;
+CREATE INDEX jobs_ready ON jobs (lane, kind, ready, sequence) WHERE ready = 1;
 CREATE INDEX jobs_delayed ON jobs (not_before) WHERE not_before IS NOT NULL;
 CREATE INDEX jobs_active ON jobs (sequence) WHERE state IN ('queued', 'leased', 'running');
 CREATE INDEX jobs_quarantined ON jobs (sequence) WHERE quarantine IS NOT NULL;

@@ -1,0 +1,119 @@
+import fs from "node:fs";
+import path from "node:path";
+import * as v from "valibot";
+import { ProcessIdentity } from "../domain/attempt.ts";
+import { RelayError } from "../domain/errors.ts";
+import { Id, Timestamp } from "../domain/primitives.ts";
+import { fsyncDirectory, makePrivateDirectory, readSmallFile, writeFileAtomic } from "../lib/atomic-file.ts";
+import { type Clock, timestamp } from "../lib/clock.ts";
+import { tryLock } from "../lib/file-lock.ts";
+import { type Identity, isAlive } from "../lib/process-identity.ts";
+
+/** owner.json: the process that owns the queue in this directory, or the last one that did not let go of it. */
+const Owner = v.strictObject({ ...ProcessIdentity.entries, endpoint_id: Id, since: Timestamp });
+type Owner = v.InferOutput<typeof Owner>;
+
+const OWNER_MAX_BYTES = 16 * 1024;
+
+export interface OwnershipOptions {
+  /** This process. */
+  readonly identity: Identity;
+  readonly endpointId: string;
+  /** Take the queue from a host whose process cannot be looked at; needs `confirmHostDead` too. */
+  readonly takeOver: boolean;
+  readonly confirmHostDead: boolean;
+  readonly clock: Clock;
+}
+
+export interface Ownership {
+  /** Lets go of the queue. Calling it twice is harmless. */
+  release(): void;
+}
+
+/**
+ * Become the one owner of the queue in a directory, for as long as this process lives or until it lets go. The lock on `queue.lock` decides among
+ * processes of one kernel; `owner.json` names the owner, and holds against other hosts, whose locks a network file system may not carry.
+ *
+ * @throws RelayError queue_owned with hostname, pid, since and endpoint_id of the owner, where they are known
+ */
+export function acquireOwnership(directory: string, options: OwnershipOptions): Ownership {
+  makePrivateDirectory(directory);
+  const record = path.join(directory, "owner.json");
+  const lock = tryLock(path.join(directory, "queue.lock"));
+  if (lock === null) throw held(directory, readOwner(record));
+  try {
+    const owner = readOwner(record);
+    if (owner !== null) refuseWhileOwned(directory, owner, options);
+    const { pid, start_time, boot_id, hostname } = options.identity;
+    const mine: Owner = { hostname, boot_id, pid, start_time, endpoint_id: options.endpointId, since: timestamp(options.clock) };
+    writeFileAtomic(record, `${JSON.stringify(mine)}\n`);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+  let owned = true;
+  return {
+    release() {
+      if (!owned) return;
+      owned = false;
+      fs.rmSync(record, { force: true });
+      fsyncDirectory(directory);
+      lock.release();
+    },
+  };
+}
+
+type OwnerRecord = Owner | "unreadable";
+
+function readOwner(file: string): OwnerRecord | null {
+  try {
+    const text = readSmallFile(file, OWNER_MAX_BYTES);
+    if (text === null) return null;
+    const parsed = v.safeParse(Owner, JSON.parse(text));
+    return parsed.success ? parsed.output : "unreadable";
+  } catch {
+    return "unreadable";
+  }
+}
+
+/** The lock is ours. What the record says of an owner that may live all the same decides. */
+function refuseWhileOwned(directory: string, owner: OwnerRecord, { identity, takeOver, confirmHostDead }: OwnershipOptions): void {
+  const insisted = takeOver && confirmHostDead;
+  if (owner === "unreadable") {
+    if (insisted) return;
+    throw new RelayError(
+      "queue_owned",
+      `${path.join(directory, "owner.json")} cannot be read, so it is not known who owns this queue`,
+      {},
+      TAKE_OVER_HINT,
+    );
+  }
+  // Of one boot is of one kernel, by whatever name, and that kernel has given us the lock.
+  const sameHost = owner.hostname === identity.hostname || (owner.boot_id !== "" && owner.boot_id === identity.boot_id);
+  if (sameHost) {
+    if (isAlive(owner)) throw held(directory, owner);
+    return;
+  }
+  if (insisted) return;
+  throw new RelayError(
+    "queue_owned",
+    `${describe(owner)} owns the queue in ${directory}; that is another host, so it cannot be seen from here whether it still runs`,
+    dataOf(owner),
+    TAKE_OVER_HINT,
+  );
+}
+
+const TAKE_OVER_HINT = "make sure that no worker runs on that host, then start with --take-over --confirm-host-dead";
+
+function held(directory: string, owner: OwnerRecord | null): RelayError {
+  const named = owner !== null && owner !== "unreadable";
+  return new RelayError(
+    "queue_owned",
+    `${named ? describe(owner) : "another process, which has not said its name yet,"} owns the queue in ${directory}`,
+    named ? dataOf(owner) : {},
+  );
+}
+
+const describe = ({ hostname, pid, since }: Owner): string => `process ${pid} on ${hostname}, since ${since},`;
+
+const dataOf = ({ hostname, pid, since, endpoint_id }: Owner) => ({ hostname, pid, since, endpoint_id });

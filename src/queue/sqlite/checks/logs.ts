@@ -1,0 +1,88 @@
+import { LOG_STREAMS, type LogStream } from "../../../domain/log.ts";
+import type { Writing } from "../access.ts";
+import type { Damage, JobCheck } from "./damage.ts";
+
+/** Every attempt has a segment of each stream, and each begins where the one before it ends. */
+export const segmentBases: JobCheck = (r, { from, to }) => [
+  ...LOG_STREAMS.flatMap((stream) =>
+    r.sql
+      .all<{ job: number; job_id: string; attempt: number }>(
+        `SELECT attempts.job, jobs.job_id, attempts.attempt FROM attempts CROSS JOIN jobs ON jobs.sequence = attempts.job
+         WHERE attempts.job BETWEEN ?1 AND ?2
+           AND NOT EXISTS (SELECT 1 FROM segments AS s WHERE s.job = attempts.job AND s.attempt = attempts.attempt AND s.stream = ?3)`,
+        from,
+        to,
+        stream,
+      )
+      .map(
+        ({ job, job_id, attempt }): Damage => ({
+          check: "segment",
+          subject: job_id,
+          detail: `attempt ${attempt} has no ${stream} segment`,
+          mend: (w) => {
+            w.sql.run("INSERT OR IGNORE INTO segments (job, attempt, stream, base) VALUES (?, ?, ?, 0)", job, attempt, stream);
+            joinSegments(w, job, stream);
+          },
+        }),
+      ),
+  ),
+  ...r.sql
+    .all<{ job: number; job_id: string; attempt: number; stream: LogStream; base: number; expected: number }>(
+      `SELECT s.*, jobs.job_id FROM (
+         SELECT job, attempt, stream, base, lag(base + length, 1, 0) OVER (PARTITION BY job, stream ORDER BY attempt) AS expected
+         FROM segments WHERE job BETWEEN ?1 AND ?2) AS s CROSS JOIN jobs ON jobs.sequence = s.job
+       WHERE s.base <> s.expected`,
+      from,
+      to,
+    )
+    .map(
+      ({ job, job_id, attempt, stream, base, expected }): Damage => ({
+        check: "segment",
+        subject: job_id,
+        detail: `${stream} of attempt ${attempt} begins at ${base}, not at ${expected}`,
+        mend: (w) => joinSegments(w, job, stream),
+      }),
+    ),
+];
+
+function joinSegments(w: Writing, job: number, stream: LogStream): void {
+  w.sql.run(
+    `UPDATE segments SET base = coalesce((
+       SELECT sum(earlier.length) FROM segments AS earlier
+       WHERE earlier.job = ?1 AND earlier.stream = ?2 AND earlier.attempt < segments.attempt), 0)
+     WHERE job = ?1 AND stream = ?2`,
+    job,
+    stream,
+  );
+}
+
+/** The events about a stream reach as far as its segments do: both are committed together. */
+export const deltaEvents: JobCheck = (r, { from, to }) =>
+  r.sql
+    .all<{ job: number; job_id: string; stream: LogStream; written: number; told: number }>(
+      `SELECT s.job, jobs.job_id, s.stream, s.written, coalesce(d.told, 0) AS told
+       FROM (SELECT job, stream, max(base + length) AS written FROM segments WHERE job BETWEEN ?1 AND ?2 GROUP BY job, stream) AS s
+       CROSS JOIN jobs ON jobs.sequence = s.job
+       LEFT JOIN (
+         SELECT job, substr(event_type, 1, 6) AS stream, max(CASE WHEN json_valid(payload) THEN payload ->> '$.next_offset' END) AS told
+         FROM events WHERE job BETWEEN ?1 AND ?2 AND event_type IN ('stdout.delta', 'stderr.delta') GROUP BY job, event_type) AS d
+         ON d.job = s.job AND d.stream = s.stream
+       WHERE s.written <> coalesce(d.told, 0)`,
+      from,
+      to,
+    )
+    .map(({ job, job_id, stream, written, told }): Damage => {
+      const detail = `${stream} has ${written} bytes; its events tell of ${told}`;
+      // Events are never rewritten, so the last segment follows them where it can.
+      return { check: "log_position", subject: job_id, detail, mend: (w) => followEvents(w, job, stream, told) };
+    });
+
+function followEvents(w: Writing, job: number, stream: LogStream, told: number): void {
+  w.sql.run(
+    `UPDATE segments SET length = ?3 - base WHERE job = ?1 AND stream = ?2 AND base <= ?3
+       AND attempt = (SELECT max(attempt) FROM segments WHERE job = ?1 AND stream = ?2)`,
+    job,
+    stream,
+    told,
+  );
+}

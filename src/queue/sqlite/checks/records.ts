@@ -1,0 +1,103 @@
+import os from "node:os";
+import * as v from "valibot";
+import { ProcessIdentity } from "../../../domain/attempt.ts";
+import type { Outcome } from "../../../domain/job.ts";
+import { isTerminal } from "../../../domain/transitions.ts";
+import { bootId } from "../../../lib/process-identity.ts";
+import type { Reading, Writing } from "../access.ts";
+import { attemptRows } from "../attempt-rows.ts";
+import { JobEdit } from "../job-edit.ts";
+import { COLUMNS, checkJob, type JobHead, type JobRow } from "../job-rows.ts";
+import { dropLease } from "../leases.ts";
+import { quarantineRow } from "../quarantine.ts";
+import { submissionDigest } from "../submit.ts";
+import type { Damage, JobCheck } from "./damage.ts";
+
+/** Every job's record can be read, says what was submitted, and is not kept out of the lanes. */
+export const records: JobCheck = (r, { from, to }) =>
+  r.sql.all<JobRow>(`SELECT ${COLUMNS.all} FROM jobs WHERE sequence BETWEEN ? AND ?`, from, to).flatMap((row): Damage[] => {
+    const checked = checkJob(row);
+    if ("unreadable" in checked) return [unreadable(r, row, checked.unreadable)];
+    const damages: Damage[] = [];
+    if (submissionDigest(checked.job) !== row.submission_digest) {
+      damages.push({ check: "submission_digest", subject: row.job_id, detail: "the record is not the one that was submitted", mend: null });
+    }
+    if (row.quarantine !== null) {
+      damages.push({ check: "quarantine", subject: row.job_id, detail: row.quarantine, mend: (w) => release(w, row.sequence) });
+    }
+    return damages;
+  });
+
+function unreadable(r: Reading, row: JobRow, detail: string): Damage {
+  const damage = { check: "record", subject: row.job_id };
+  if (isTerminal(row.state)) return { ...damage, detail, mend: null };
+  if (row.state === "queued" || noProcessLeft(r, row)) return { ...damage, detail, mend: (w) => fail(w, row.sequence, detail) };
+  if (row.quarantine === null) return { ...damage, detail, mend: (w) => keepOut(w, row.sequence, detail) };
+  return {
+    ...damage,
+    detail: `${detail}; its attempt ${row.attempts} may have processes, so it is kept out and left as it is`,
+    mend: null,
+  };
+}
+
+/** Nothing survives a reboot. Short of that, only the worker can find out what an attempt has left. */
+function noProcessLeft(r: Reading, row: JobRow): boolean {
+  const current = attemptRows(r, row.sequence).at(-1);
+  if (current?.shim == null) return false;
+  let identity: unknown;
+  try {
+    identity = JSON.parse(current.shim);
+  } catch {
+    return false;
+  }
+  return v.is(ProcessIdentity, identity) && identity.hostname === os.hostname() && identity.boot_id !== bootId();
+}
+
+const head = (w: Writing, sequence: number): JobHead | null =>
+  w.sql.get<JobHead>(`SELECT ${COLUMNS.head} FROM jobs WHERE sequence = ?`, sequence);
+
+function keepOut(w: Writing, sequence: number, reason: string): void {
+  const row = head(w, sequence);
+  if (row !== null) quarantineRow(w, row, reason);
+}
+
+function release(w: Writing, sequence: number): void {
+  const row = head(w, sequence);
+  if (row === null || row.quarantine === null) return;
+  const edit = new JobEdit(w, row);
+  row.quarantine = null;
+  if (row.state === "queued") {
+    edit.event({
+      event_type: "job.requeued",
+      message: "The record can be read; the job waits in the queue again.",
+      payload: { repaired: true },
+    });
+  }
+  edit.save();
+  w.touch("queue");
+}
+
+function fail(w: Writing, sequence: number, detail: string): void {
+  const row = head(w, sequence);
+  if (row === null || isTerminal(row.state)) return;
+  const outcome: Outcome = { reason: "engine_failed", exit_code: null, signal: null, message: detail.slice(0, 2_000), residual: [] };
+  const text = JSON.stringify(outcome);
+  w.sql.run(
+    "UPDATE attempts SET state = 'ended', ended_at = ?, outcome = ? WHERE job = ? AND state IN ('claimed', 'running')",
+    w.now,
+    text,
+    sequence,
+  );
+  dropLease(w, sequence);
+  const edit = new JobEdit(w, row);
+  edit.move("failed");
+  row.outcome = text;
+  row.last_error = outcome.message;
+  edit.event({
+    event_type: "job.failed",
+    level: "error",
+    message: `The job failed: ${detail}`,
+    payload: { reason: outcome.reason, repaired: true },
+  });
+  edit.save();
+}

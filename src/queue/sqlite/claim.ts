@@ -1,0 +1,127 @@
+import type { Capacity } from "../../domain/endpoint.ts";
+import { RelayError } from "../../domain/errors.ts";
+import { JOB_KINDS, type Job } from "../../domain/job.ts";
+import { LAST_DELAY_SECONDS } from "../../domain/retry.ts";
+import { newId } from "../../lib/ids.ts";
+import type { Claim } from "../store.ts";
+import type { Reading, Writing } from "./access.ts";
+import { JobEdit } from "./job-edit.ts";
+import { COLUMNS, checkJob, type JobRow } from "./job-rows.ts";
+import { quarantineRow } from "./quarantine.ts";
+import { openSegments } from "./segments.ts";
+
+const NO_BOUND = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The next eligible job in one statement. `held` has at most one row per lane and kind; for each pair with room one look-up in jobs_ready finds the
+ * head of its queue; the lowest of these heads is the next job. Nothing depends on how many jobs wait.
+ *
+ * Parameters: slots of the workload lane, slots of the control lane, then the bound of each kind in the order of JOB_KINDS.
+ */
+export const NEXT_JOB = `
+  WITH held AS MATERIALIZED (SELECT lane, kind, count(*) AS n FROM leases GROUP BY lane, kind),
+       lanes (lane, slots) AS (VALUES ('workload', ?1), ('control', ?2)),
+       kinds (kind, slots) AS (VALUES ${JOB_KINDS.map((kind, index) => `('${kind}', ?${index + 3})`).join(", ")})
+  SELECT ${COLUMNS.all} FROM jobs WHERE sequence = (
+    SELECT min((
+      SELECT waiting.sequence FROM jobs AS waiting
+      WHERE waiting.lane = lanes.lane AND waiting.kind = kinds.kind AND waiting.ready = 1
+      ORDER BY waiting.sequence LIMIT 1))
+    FROM lanes CROSS JOIN kinds
+    WHERE coalesce((SELECT sum(n) FROM held WHERE held.lane = lanes.lane), 0) < lanes.slots
+      AND coalesce((SELECT sum(n) FROM held WHERE held.kind = kinds.kind), 0) < kinds.slots)`;
+
+/** Claim the next eligible job; records that cannot be read are quarantined on the way. */
+export function claim(w: Writing, endpointId: string, capacity: Capacity, leaseMs: number): Claim | null {
+  refuseUnlessServing(w, endpointId);
+  readyDelayed(w);
+  const { concurrency, control_query_concurrency, kind_concurrency } = capacity;
+  const kindSlots = JOB_KINDS.map((kind) => kind_concurrency[kind] ?? NO_BOUND);
+  for (;;) {
+    const row = w.sql.get<JobRow>(NEXT_JOB, concurrency - control_query_concurrency, control_query_concurrency, ...kindSlots);
+    if (row === null) return null;
+    const checked = checkJob(row);
+    if ("job" in checked) return lease(w, row, checked.job, endpointId, leaseMs);
+    quarantineRow(w, row, checked.unreadable);
+  }
+}
+
+function refuseUnlessServing(w: Writing, endpointId: string): void {
+  const endpoint = w.sql.get<{ stopped_at: string | null }>("SELECT stopped_at FROM endpoints WHERE endpoint_id = ?", endpointId);
+  if (endpoint === null) throw new RelayError("not_found", `there is no endpoint ${endpointId}`, { endpoint_id: endpointId });
+  if (endpoint.stopped_at !== null) {
+    throw new RelayError("state_conflict", `endpoint ${endpointId} has stopped and claims nothing`, { endpoint_id: endpointId });
+  }
+}
+
+/** Delayed retries whose time has come join the ready ones. */
+function readyDelayed(w: Writing): void {
+  w.sql.run(
+    "UPDATE jobs SET not_before = NULL, ready = (quarantine IS NULL) WHERE not_before IS NOT NULL AND not_before <= ?",
+    w.time.in(0),
+  );
+}
+
+/** No retry is delayed for longer than the longest delay, whatever the clocks did since it was written. Run once, when the queue is opened. */
+export function boundDelays(r: Reading): void {
+  const latest = r.time.in(LAST_DELAY_SECONDS * 1_000);
+  r.sql.run("UPDATE jobs SET not_before = ?1 WHERE not_before > ?1", latest);
+}
+
+/** Milliseconds until the next delayed retry; null when none is delayed. */
+export function nextDelay(r: Reading): number | null {
+  const next = r.sql.get<{ not_before: string }>("SELECT not_before FROM jobs WHERE not_before IS NOT NULL ORDER BY not_before LIMIT 1");
+  return next === null ? null : Math.max(0, Math.ceil(Date.parse(next.not_before) - r.time.now()));
+}
+
+function lease(w: Writing, row: JobRow, job: Job, endpointId: string, leaseMs: number): Claim {
+  const edit = new JobEdit(w, row);
+  const attempt = row.attempts + 1;
+  row.attempts = attempt;
+  row.leased_by = endpointId;
+  edit.move("leased");
+  const lease = {
+    lease_id: newId("lease"),
+    job_id: row.job_id,
+    endpoint_id: endpointId,
+    attempt,
+    kind: row.kind,
+    lane: row.lane,
+    acquired_at: w.now,
+    expires_at: w.time.in(leaseMs),
+  };
+  w.sql.run("INSERT INTO attempts (job, attempt, state, claimed_at) VALUES (?, ?, 'claimed', ?)", row.sequence, attempt, w.now);
+  w.sql.run(
+    "INSERT INTO leases (job, lease_id, endpoint_id, attempt, kind, lane, acquired_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    row.sequence,
+    lease.lease_id,
+    endpointId,
+    attempt,
+    row.kind,
+    row.lane,
+    lease.acquired_at,
+    lease.expires_at,
+  );
+  openSegments(w, row.sequence, attempt);
+  edit.event({
+    event_type: "job.leased",
+    message: `Attempt ${attempt} was claimed.`,
+    payload: { attempt, endpoint_id: endpointId, lease_id: lease.lease_id },
+  });
+  edit.save();
+  return {
+    job: { ...job, state: "leased", attempts: attempt, leased_by: endpointId, updated_at: row.updated_at },
+    attempt: {
+      job_id: row.job_id,
+      attempt,
+      state: "claimed",
+      shim: null,
+      process: null,
+      claimed_at: w.now,
+      started_at: null,
+      ended_at: null,
+      outcome: null,
+    },
+    lease,
+  };
+}

@@ -1,0 +1,137 @@
+import type { Database } from "bun:sqlite";
+import { RelayError } from "../../domain/errors.ts";
+import { type Clock, timestamp } from "../../lib/clock.ts";
+import type { Topic } from "../store.ts";
+import type { Reading, Writing } from "./access.ts";
+import { relayFailure } from "./sqlite-failure.ts";
+
+/** Bounds how long the event loop stands still for one commit. */
+const BATCH_MAX = 256;
+
+interface Pending {
+  readonly run: (writing: Writing) => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: RelayError) => void;
+}
+
+type Result = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: RelayError };
+
+/**
+ * Group commit: the writes that came in since the last commit share one transaction and one flush to the disk. Each has a savepoint of its
+ * own, so one that fails harms no other, and nobody is answered before the commit. When that fails, nothing is kept and all are refused with the
+ * same error; the next batch starts afresh.
+ */
+export class Committer {
+  #queue: Pending[] = [];
+  #scheduled = false;
+  #closed = false;
+
+  constructor(
+    private readonly database: Database,
+    private readonly file: string,
+    private readonly reading: Reading,
+    private readonly clock: Clock,
+    private readonly notify: (topic: Topic) => void,
+  ) {}
+
+  /** Run a write in the next batch. `fn` is synchronous, and must leave nothing behind but rows and counts. */
+  write<T>(fn: (writing: Writing) => T): Promise<T> {
+    if (this.#closed) return Promise.reject(closedError());
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.#queue.push({ run: fn, resolve: resolve as (value: unknown) => void, reject });
+    this.#schedule();
+    return promise;
+  }
+
+  /** Commit what is queued and refuse what comes. */
+  close(): void {
+    this.#closed = true;
+    while (this.#queue.length > 0) this.#flush();
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // Behind the poll for input and output: all requests that have arrived by then take part.
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (this.#queue.length > 0) this.#flush();
+      if (this.#queue.length > 0) this.#schedule();
+    });
+  }
+
+  #flush(): void {
+    const batch = this.#queue.splice(0, BATCH_MAX);
+    const topics = new Set<Topic>();
+    const results = this.#commit(batch, topics);
+    batch.forEach(({ resolve, reject }, index) => {
+      const result = results[index]!;
+      if (result.ok) resolve(result.value);
+      else reject(result.error);
+    });
+    for (const topic of topics) {
+      try {
+        this.notify(topic);
+      } catch (error) {
+        // A listener's mistake is nobody's refusal, and must not be lost either.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+
+  #commit(batch: readonly Pending[], topics: Set<Topic>): readonly Result[] {
+    const { sql, counts } = this.reading;
+    const before = counts.snapshot();
+    try {
+      if (this.database.inTransaction) sql.run("ROLLBACK");
+      sql.run("BEGIN IMMEDIATE");
+      const results = batch.map((pending) => this.#savepoint(pending, topics));
+      sql.run("COMMIT");
+      return results;
+    } catch (error) {
+      counts.restore(before);
+      topics.clear();
+      this.#abandon();
+      const failure: Result = { ok: false, error: relayFailure(error, this.file) };
+      return batch.map(() => failure);
+    }
+  }
+
+  /** Throws only when the transaction itself is lost. */
+  #savepoint(pending: Pending, topics: Set<Topic>): Result {
+    const { sql, counts } = this.reading;
+    const before = counts.snapshot();
+    const touched: Topic[] = [];
+    sql.run("SAVEPOINT one_write");
+    try {
+      const value = pending.run({ ...this.reading, now: timestamp(this.clock), touch: (topic) => touched.push(topic) });
+      sql.run("RELEASE one_write");
+      for (const topic of touched) topics.add(topic);
+      return { ok: true, value };
+    } catch (error) {
+      // SQLite gives up the whole transaction on some errors, a full disk among them.
+      if (!this.database.inTransaction) throw error;
+      sql.run("ROLLBACK TO one_write");
+      sql.run("RELEASE one_write");
+      counts.restore(before);
+      return { ok: false, error: relayFailure(error, this.file) };
+    }
+  }
+
+  #abandon(): void {
+    try {
+      if (this.database.inTransaction) this.reading.sql.run("ROLLBACK");
+    } catch {
+      // The next batch tries again, and is refused with its own error if that fails too.
+    }
+  }
+}
+
+/** What every call on a closed queue is refused with. */
+export const closedError = (): RelayError => new RelayError("shutting_down", "the queue is closed");

@@ -1,0 +1,115 @@
+import { Database } from "bun:sqlite";
+import fs from "node:fs";
+import path from "node:path";
+import { RelayError } from "../../domain/errors.ts";
+import { fsyncDirectory, makePrivateDirectory } from "../../lib/atomic-file.ts";
+import { backUp, MIGRATIONS, migrate, schemaVersion } from "./migrate.ts";
+import { corrupt, relayFailure, unavailable } from "./sqlite-failure.ts";
+
+/** "CLIO" in the file's header says whose it is. */
+const APPLICATION_ID = 0x434c494f;
+const PAGE_CACHE_KIB = 8_192;
+const WAL_KEPT_BYTES = 64 * 1024 * 1024;
+/** Files up to this size are checked at every start, larger ones only after an unclean end. */
+const ALWAYS_CHECKED_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Open the queue's database, making or migrating it where that is needed. The connection holds SQLite's exclusive lock until it is closed.
+ *
+ * @param directory holds `queue.db` and what SQLite puts beside it; made where it is missing
+ * @throws queue_foreign, queue_newer, queue_corrupt: the file is left as it was; queue_unavailable: locks, permissions or the
+ * file system; storage_admission_refused: no room
+ */
+export function openDatabase(directory: string, migrations: readonly string[] = MIGRATIONS): { database: Database; file: string } {
+  const file = path.join(directory, "queue.db");
+  try {
+    makePrivateDirectory(directory);
+    if (!fs.existsSync(file)) create(file, migrations);
+    inspect(file, migrations.length);
+    return { database: connect(file, migrations), file };
+  } catch (error) {
+    throw relayFailure(error, file);
+  }
+}
+
+const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+/** Under another name first, so that a file called queue.db is always a whole one. */
+function create(file: string, migrations: readonly string[]): void {
+  if (sizeOf(`${file}-wal`) > 0) throw corrupt(file, `${path.basename(file)}-wal holds changes of it, but the file itself is gone`);
+  const temporary = `${file}.new`;
+  for (const name of [temporary, `${temporary}-journal`]) fs.rmSync(name, { force: true });
+  const database = new Database(temporary, { create: true, readwrite: true });
+  try {
+    fs.chmodSync(temporary, 0o600);
+    database.run("PRAGMA synchronous = FULL");
+    database.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+    migrate(database, migrations);
+  } finally {
+    database.close();
+  }
+  fs.renameSync(temporary, file);
+  fsyncDirectory(path.dirname(file));
+}
+
+/** Look at the file through a connection that cannot write, so that whatever is refused stays byte for byte what it was. */
+function inspect(file: string, newest: number): void {
+  const size = sizeOf(file);
+  if (size === 0) throw corrupt(file, "it is empty");
+  const clean = sizeOf(`${file}-wal`) === 0;
+  const sharedMemory = `${file}-shm`;
+  const hadSharedMemory = fs.existsSync(sharedMemory);
+  const database = new Database(file, { readonly: true });
+  try {
+    const id = database.query<{ application_id: number }, []>("PRAGMA application_id").get()?.application_id;
+    if (id !== APPLICATION_ID) {
+      throw new RelayError("queue_foreign", `${file} is a database of another program (application_id ${id}); it is left as it is`, {
+        file,
+      });
+    }
+    const version = schemaVersion(database);
+    if (version > newest) {
+      throw new RelayError("queue_newer", `${file} has schema ${version}; this clio-relay knows schemas up to ${newest}`, {
+        file,
+        schema: version,
+        newest_known: newest,
+      });
+    }
+    const pageSize = database.query<{ page_size: number }, []>("PRAGMA page_size").get()?.page_size ?? 1;
+    if (clean && size % pageSize !== 0) throw corrupt(file, `its ${size} bytes are no whole number of pages`);
+    if (!clean || size <= ALWAYS_CHECKED_BYTES) quickCheck(database, file);
+  } finally {
+    database.close();
+    if (!hadSharedMemory) fs.rmSync(sharedMemory, { force: true });
+  }
+}
+
+function quickCheck(database: Database, file: string): void {
+  const rows = database.query<{ quick_check: string }, []>("PRAGMA quick_check(20)").all();
+  const problems = rows.map((row) => row.quick_check).filter((line) => line !== "ok");
+  if (problems.length > 0) throw corrupt(file, "it does not pass quick_check", { problems });
+}
+
+function connect(file: string, migrations: readonly string[]): Database {
+  const database = new Database(file, { readwrite: true, create: false });
+  try {
+    database.run("PRAGMA locking_mode = EXCLUSIVE");
+    // The first query takes the lock. Opening alone succeeds although another process holds it.
+    const mode = database.query<{ journal_mode: string }, []>("PRAGMA journal_mode = WAL").get()?.journal_mode;
+    if (mode !== "wal") throw unavailable(file, `journal mode ${mode} in place of wal`);
+    database.run("PRAGMA synchronous = FULL");
+    database.run("PRAGMA temp_store = MEMORY");
+    database.run(`PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
+    database.run(`PRAGMA journal_size_limit = ${WAL_KEPT_BYTES}`);
+    database.run("BEGIN EXCLUSIVE; COMMIT");
+    if (schemaVersion(database) < migrations.length) {
+      backUp(database, file);
+      migrate(database, migrations);
+    }
+    database.run("PRAGMA foreign_keys = ON");
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}

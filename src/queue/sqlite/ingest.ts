@@ -1,0 +1,146 @@
+import { RelayError } from "../../domain/errors.ts";
+import type { LogStream, StreamCapture } from "../../domain/log.ts";
+import type { EmitLine, Fence, Ingest } from "../store.ts";
+import type { Reading, Writing } from "./access.ts";
+import { openHead } from "./attempt-rows.ts";
+import { JobEdit } from "./job-edit.ts";
+import { type JobHead, jobSequence, unreadableJob } from "./job-rows.ts";
+import { appendProgress } from "./progress.ts";
+import { type SegmentRow, segmentRow } from "./segments.ts";
+import { appendTaskEvent, firstTask } from "./tasks.ts";
+
+/** Longer pieces are left to the log's own routes. */
+const TEXT_MAX = 8_192;
+
+/** Turn what an attempt's files have gained into records, and move the positions on with them. */
+export function ingest(w: Writing, fence: Fence, batch: Ingest): void {
+  const { row } = openHead(w, fence);
+  const edit = new JobEdit(w, row);
+  for (const { stream, bytes, text } of batch.deltas) {
+    if (!Number.isSafeInteger(bytes) || bytes < 0) throw new RelayError("internal_error", `${bytes} is no number of bytes`, { ...fence });
+    if (bytes > 0) advance(w, edit, currentSegment(w, edit.row, fence.attempt, stream), bytes, text);
+  }
+  for (const { stream, capture } of batch.truncations)
+    recordTruncation(w, edit, currentSegment(w, edit.row, fence.attempt, stream), capture);
+  for (const emit of batch.emits) {
+    moveOffset(w, row.sequence, fence, emit.file, emit.offset, emit.next_offset);
+    for (const line of emit.lines) record(w, edit, emit.file, line);
+  }
+  edit.save();
+}
+
+/** Positions of an attempt's event files. Reading them needs no open attempt. */
+export function emitOffsets(r: Reading, fence: Fence): ReadonlyMap<string, number> {
+  const rows = r.sql.all<{ file: string; next_offset: number }>(
+    "SELECT file, next_offset FROM emit_offsets WHERE job = ? AND attempt = ?",
+    jobSequence(r, fence.job_id),
+    fence.attempt,
+  );
+  return new Map(rows.map(({ file, next_offset }) => [file, next_offset]));
+}
+
+/** The attempt has ended: account for the stream, with an event for whatever had none yet, so that events cover every kept byte. */
+export function closeSegment(w: Writing, edit: JobEdit, attempt: number, stream: LogStream, capture: StreamCapture): void {
+  const segment = currentSegment(w, edit.row, attempt, stream);
+  if (capture.kept > segment.length) advance(w, edit, segment, capture.kept - segment.length, null);
+  if (capture.truncated !== null) recordTruncation(w, edit, segment, capture);
+  w.sql.run(
+    "UPDATE segments SET capture = ? WHERE job = ? AND attempt = ? AND stream = ?",
+    JSON.stringify(capture),
+    edit.row.sequence,
+    attempt,
+    stream,
+  );
+}
+
+function currentSegment(w: Writing, row: JobHead, attempt: number, stream: LogStream): SegmentRow {
+  const segment = segmentRow(w, row.sequence, attempt, stream);
+  if (segment === null) throw unreadableJob(row.job_id, `the ${stream} segment of attempt ${attempt} is missing`);
+  return segment;
+}
+
+function advance(w: Writing, edit: JobEdit, segment: SegmentRow, bytes: number, text: string | null): void {
+  const { stream } = segment;
+  const offset = segment.base + segment.length;
+  edit.event({
+    event_type: `${stream}.delta`,
+    message: `${bytes} ${bytes === 1 ? "byte" : "bytes"} on ${stream}`,
+    payload: {
+      stream,
+      offset,
+      next_offset: offset + bytes,
+      ...(text === null || text === "" || text.length > TEXT_MAX ? {} : { text }),
+    },
+  });
+  w.sql.run(
+    "UPDATE segments SET length = length + ? WHERE job = ? AND attempt = ? AND stream = ?",
+    bytes,
+    edit.row.sequence,
+    segment.attempt,
+    stream,
+  );
+}
+
+const WHY = {
+  stream_quota: "the stream's quota is used up",
+  job_quota: "the job's quota for output is used up",
+  disk_full: "the disk is full",
+} as const;
+
+/** One event a stream and attempt, however often it is reported. */
+function recordTruncation(w: Writing, edit: JobEdit, segment: SegmentRow, capture: StreamCapture): void {
+  if (segment.truncated_seq !== null) return;
+  const why = capture.truncated === null ? "" : `: ${WHY[capture.truncated]}`;
+  const seq = edit.event({
+    event_type: `${segment.stream}.truncated`,
+    level: "warning",
+    message: `${segment.stream} is no longer kept after ${capture.kept} bytes of this attempt${why}; the job goes on`,
+    payload: { attempt: segment.attempt, stream: segment.stream, ...capture },
+  });
+  w.sql.run(
+    "UPDATE segments SET truncated_seq = ? WHERE job = ? AND attempt = ? AND stream = ?",
+    seq,
+    edit.row.sequence,
+    segment.attempt,
+    segment.stream,
+  );
+}
+
+function moveOffset(w: Writing, job: number, fence: Fence, file: string, offset: number, next: number): void {
+  const stored =
+    w.sql.get<{ next_offset: number }>(
+      "SELECT next_offset FROM emit_offsets WHERE job = ? AND attempt = ? AND file = ?",
+      job,
+      fence.attempt,
+      file,
+    )?.next_offset ?? 0;
+  if (offset !== stored || next < offset) {
+    throw new RelayError("state_conflict", `${file} was read up to ${stored}, not up to ${offset}`, { ...fence, file, offset, stored });
+  }
+  w.sql.run(
+    `INSERT INTO emit_offsets (job, attempt, file, next_offset) VALUES (?, ?, ?, ?)
+     ON CONFLICT (job, attempt, file) DO UPDATE SET next_offset = excluded.next_offset`,
+    job,
+    fence.attempt,
+    file,
+    next,
+  );
+}
+
+function record(w: Writing, edit: JobEdit, file: string, line: EmitLine): void {
+  switch (line.type) {
+    case "progress":
+      appendProgress(w, edit, line.progress);
+      break;
+    case "task-event":
+      appendTaskEvent(w, edit, firstTask(w, edit.row), line.event);
+      break;
+    case "refused":
+      edit.event({
+        event_type: "emit.refused",
+        level: "warning",
+        message: `A line of ${file} was skipped: ${line.reason}`,
+        payload: { file, reason: line.reason.slice(0, 2_000) },
+      });
+  }
+}

@@ -1,0 +1,28 @@
+import type { Attempt } from "../../domain/attempt.ts";
+import type { Job } from "../../domain/job.ts";
+import type { Writing } from "./access.ts";
+import { ATTEMPT_COLUMNS, type AttemptRow, checkAttempt } from "./attempt-rows.ts";
+import { COLUMNS, checkJob, type JobRow } from "./job-rows.ts";
+import { quarantineRow } from "./quarantine.ts";
+
+/**
+ * Claimed and running attempts with their jobs, in the order of submission. What cannot be read is quarantined and left out: its processes,
+ * if it has any, are not touched.
+ */
+export function openAttempts(w: Writing): { readonly job: Job; readonly attempt: Attempt }[] {
+  const open = w.sql.all<AttemptRow & { readonly job: number }>(
+    `SELECT job, ${ATTEMPT_COLUMNS} FROM attempts WHERE state IN ('claimed', 'running') ORDER BY job, attempt`,
+  );
+  const found: { job: Job; attempt: Attempt }[] = [];
+  for (const attemptRow of open) {
+    const row = w.sql.get<JobRow>(`SELECT ${COLUMNS.all} FROM jobs WHERE sequence = ?`, attemptRow.job);
+    // Only the current attempt of a job that is out can be taken over; anything else is for the audit.
+    if (row === null || row.attempts !== attemptRow.attempt || (row.state !== "leased" && row.state !== "running")) continue;
+    const job = checkJob(row);
+    const attempt = checkAttempt(attemptRow, row.job_id);
+    if ("unreadable" in job) quarantineRow(w, row, job.unreadable);
+    else if ("unreadable" in attempt) quarantineRow(w, row, attempt.unreadable);
+    else found.push({ job: job.job, attempt: attempt.attempt });
+  }
+  return found;
+}

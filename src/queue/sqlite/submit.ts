@@ -1,0 +1,196 @@
+import { RelayError } from "../../domain/errors.ts";
+import type { Job, JobSubmission, Lane } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
+import { newId } from "../../lib/ids.ts";
+import { titleOf } from "../title.ts";
+import type { Writing } from "./access.ts";
+import { insertEvent } from "./event-rows.ts";
+import { jobRow, toJob } from "./job-rows.ts";
+
+/** A submission with all that can be computed before its transaction. */
+export interface PreparedSubmission {
+  readonly submission: JobSubmission;
+  readonly lane: Lane;
+  readonly key: string;
+  readonly digest: string;
+  readonly title: string;
+  readonly spec: string;
+  readonly metadata: string;
+  readonly refs: string;
+}
+
+/**
+ * SHA-256 over the canonical JSON of what was asked for: the submission without its key, with the used artifacts in the order of their ids.
+ */
+export function submissionDigest(submission: Omit<JobSubmission, "idempotency_key">): string {
+  return sha256Hex(
+    canonicalJson({
+      kind: submission.kind,
+      cluster: submission.cluster,
+      spec: submission.spec,
+      owner_session_id: submission.owner_session_id,
+      owner_session_generation_id: submission.owner_session_generation_id,
+      used_artifact_refs: sortedRefs(submission),
+      metadata: submission.metadata,
+    }),
+  );
+}
+
+const sortedRefs = ({ used_artifact_refs }: Pick<JobSubmission, "used_artifact_refs">): JobSubmission["used_artifact_refs"] =>
+  used_artifact_refs.length < 2 ? used_artifact_refs : used_artifact_refs.toSorted((a, b) => (a.artifact_id < b.artifact_id ? -1 : 1));
+
+/** @throws job_submission_refused when the record would be larger than a job record may be */
+export function prepareSubmission(submission: JobSubmission, lane: Lane): PreparedSubmission {
+  const spec = JSON.stringify(submission.spec);
+  const metadata = JSON.stringify(submission.metadata);
+  const refs = JSON.stringify(sortedRefs(submission));
+  if ((spec.length + metadata.length + refs.length) * 3 > LIMITS.jobRecordBytes) {
+    const bytes = Buffer.byteLength(spec) + Buffer.byteLength(metadata) + Buffer.byteLength(refs);
+    if (bytes > LIMITS.jobRecordBytes) {
+      throw new RelayError("job_submission_refused", `the job's record takes ${bytes} bytes; ${LIMITS.jobRecordBytes} are allowed`, {
+        bytes,
+        limit_bytes: LIMITS.jobRecordBytes,
+      });
+    }
+  }
+  return {
+    submission,
+    lane,
+    key: submission.idempotency_key?.toWellFormed() ?? newId("key"),
+    digest: submissionDigest(submission),
+    title: titleOf(submission),
+    spec,
+    metadata,
+    refs,
+  };
+}
+
+/** Admit the job, or find the one that the key has brought about before. */
+export function submit(w: Writing, prepared: PreparedSubmission, activeJobsMax: number): { readonly job: Job; readonly existing: boolean } {
+  const { submission, key } = prepared;
+  // A fresh key cannot be known.
+  const known = submission.idempotency_key === undefined ? null : knownKey(w, prepared);
+  if (known !== null) return { job: known, existing: true };
+  if (w.counts.active >= activeJobsMax) {
+    throw new RelayError("active_job_capacity_reached", `the queue holds ${w.counts.active} active jobs, as many as it may`, {
+      active: w.counts.active,
+      active_jobs_max: activeJobsMax,
+    });
+  }
+  const jobId = newId("job");
+  const sequence = insertJob(w, prepared, jobId);
+  w.sql.run(
+    "INSERT INTO idempotency (owner_session_id, idempotency_key, job_id, job_digest, state) VALUES (?, ?, ?, ?, 'committed')",
+    submission.owner_session_id ?? "",
+    key,
+    jobId,
+    prepared.digest,
+  );
+  const taskId = newId("task");
+  const name = submission.kind;
+  w.sql.run(
+    "INSERT INTO tasks (job, sequence, task_id, name, state, created_at, updated_at) VALUES (?, 1, ?, ?, 'queued', ?, ?)",
+    sequence,
+    taskId,
+    name,
+    w.now,
+    w.now,
+  );
+  insertEvent(w, sequence, 1, {
+    event_type: "job.queued",
+    message: "The job waits in the queue.",
+    payload: { lane: prepared.lane, kind: submission.kind },
+  });
+  insertEvent(w, sequence, 2, {
+    event_type: "task.queued",
+    message: `Task ${name} waits for the job to start.`,
+    payload: { task_id: taskId, name },
+  });
+  w.counts.added(submission.kind);
+  w.touch("queue");
+  w.touch(`job:${jobId}`);
+  return { job: newJob(w, prepared, jobId, sequence), existing: false };
+}
+
+function insertJob(w: Writing, prepared: PreparedSubmission, jobId: string): number {
+  const { submission } = prepared;
+  return w.sql.run(
+    `INSERT INTO jobs (job_id, cluster, kind, lane, state, next_seq, created_at, updated_at, title, idempotency_key, owner_session_id,
+       owner_session_generation_id, submission_digest, used_artifact_refs, metadata, spec)
+     VALUES (?, ?, ?, ?, 'queued', 3, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    jobId,
+    submission.cluster,
+    submission.kind,
+    prepared.lane,
+    w.now,
+    w.now,
+    prepared.title,
+    prepared.key,
+    submission.owner_session_id,
+    submission.owner_session_generation_id,
+    prepared.digest,
+    prepared.refs,
+    prepared.metadata,
+    prepared.spec,
+  ).lastInsertRowid;
+}
+
+/** The record of the row that was just inserted; its parts are those that any later read parses out of it. */
+const newJob = (
+  w: Writing,
+  { submission, lane, key, digest, spec, metadata, refs }: PreparedSubmission,
+  jobId: string,
+  sequence: number,
+): Job =>
+  ({
+    job_id: jobId,
+    sequence,
+    cluster: submission.cluster,
+    kind: submission.kind,
+    lane,
+    state: "queued",
+    spec: JSON.parse(spec),
+    idempotency_key: key,
+    owner_session_id: submission.owner_session_id,
+    owner_session_generation_id: submission.owner_session_generation_id,
+    used_artifact_refs: JSON.parse(refs),
+    submission_digest: digest,
+    created_at: w.now,
+    updated_at: w.now,
+    leased_by: null,
+    attempts: 0,
+    last_error: null,
+    outcome: null,
+    cancellation_request: null,
+    not_before: null,
+    quarantine: null,
+    metadata: JSON.parse(metadata),
+  }) as Job;
+
+/** The job of a known key with the same digest; null when the key is new. */
+function knownKey(w: Writing, { submission, key, digest }: PreparedSubmission): Job | null {
+  const known = w.sql.get<{ job_id: string; job_digest: string; state: "committed" | "retired" }>(
+    "SELECT job_id, job_digest, state FROM idempotency WHERE owner_session_id = ? AND idempotency_key = ?",
+    submission.owner_session_id ?? "",
+    key,
+  );
+  if (known === null) return null;
+  const { job_id, job_digest } = known;
+  if (job_digest !== digest) {
+    throw new RelayError("job_submission_conflict", `the idempotency key belongs to another submission, which became ${job_id}`, {
+      job_id,
+      existing_digest: job_digest,
+      submitted_digest: digest,
+    });
+  }
+  if (known.state === "retired") {
+    throw new RelayError("job_submission_conflict", `the idempotency key belongs to ${job_id}, which has been removed`, {
+      job_id,
+      existing_digest: job_digest,
+      submitted_digest: digest,
+      retired: true,
+    });
+  }
+  return toJob(jobRow(w, job_id));
+}

@@ -1,0 +1,53 @@
+import type { JobSubmission } from "../domain/job.ts";
+
+const TITLE_MAX = 512;
+
+/** A short name of the work for lists: the command line as a shell would take it, or what another kind of job is about. One line. */
+export function titleOf(submission: Pick<JobSubmission, "kind" | "spec">): string {
+  const title = oneLine(workOf(submission as JobSubmission));
+  return (title.length > TITLE_MAX ? `${title.slice(0, TITLE_MAX - 1)}…` : title).toWellFormed();
+}
+
+function workOf(submission: JobSubmission): string {
+  switch (submission.kind) {
+    case "command":
+      return submission.spec.argv === undefined ? firstLine(submission.spec.script ?? "") : commandLine(submission.spec.argv);
+    case "jarvis":
+      return submission.spec.pipeline_name ?? submission.spec.pipeline_path ?? "pipeline";
+    case "remote_agent":
+      return submission.spec.prompt_path;
+    case "mcp_call":
+      return `${submission.spec.server} ${submission.spec.tool ?? submission.spec.operation}`;
+    case "input_ingest":
+      return submission.spec.logical_name;
+  }
+}
+
+/** Quoted as POSIX shells need it, up to where a title ends anyway. */
+function commandLine(argv: readonly string[]): string {
+  let line = "";
+  for (const argument of argv) {
+    line += line === "" ? quoted(argument) : ` ${quoted(argument)}`;
+    if (line.length > TITLE_MAX) break;
+  }
+  return line;
+}
+
+const PLAIN = /^[\p{L}\p{N}_@%+=:,./-]+$/u;
+const quoted = (argument: string): string => {
+  const shown = argument.slice(0, TITLE_MAX + 1);
+  return PLAIN.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
+};
+
+/** The first line of a script that says something: neither empty nor a comment. */
+function firstLine(script: string): string {
+  const lines = script.slice(0, 16 * TITLE_MAX).split("\n");
+  const telling = lines.map((line) => line.trim()).find((line) => line !== "" && !line.startsWith("#"));
+  return telling ?? lines[0]?.trim() ?? "script";
+}
+
+/** Control characters are shown escaped, so that a title can neither break a list nor reach a terminal. */
+const oneLine = (text: string): string =>
+  text
+    .slice(0, 2 * TITLE_MAX)
+    .replace(/\p{Cc}/gu, (c) => (c === "\n" ? "\\n" : c === "\t" ? "\\t" : `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`));

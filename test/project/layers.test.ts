@@ -145,7 +145,9 @@ describe("each rule can fail", () => {
 
   test("client", () => {
     const text = 'import { x } from "../execution/x.ts";';
-    expect(found(RULES.client, { "src/cli/job.ts": text, "src/cli/emit.ts": text })).toEqual(["src/cli/job.ts imports src/execution/x.ts"]);
+    expect(found(RULES.client, { "src/cli/job.ts": text, "src/cli/emit.ts": text, "src/cli/emit/a.ts": text })).toEqual([
+      "src/cli/job.ts imports src/execution/x.ts",
+    ]);
     expect(found(RULES.client, { "src/cli/emit.ts": 'import type { S } from "../queue/store.ts";' })).toHaveLength(1);
   });
 

@@ -143,7 +143,7 @@ const client: Rule = {
         imports.flatMap(({ target }) => {
           const to = target === null ? "" : partOf(target);
           // `emit` runs inside a job and writes the job's event file; no daemon is in reach there.
-          const allowed = to === "execution" && path.posix.basename(file).startsWith("emit");
+          const allowed = to === "execution" && /^src\/cli\/emit(?:\/|\.ts$)/.test(file);
           return (to === "queue" || to === "execution") && !allowed ? [`${file} imports ${target}`] : [];
         }),
       ),

@@ -129,6 +129,7 @@ export const ERRORS = {
   version_mismatch: rule(409, "The two sides speak versions that do not fit", { exit: EXIT.failed }),
 
   // ours
+  local_file_unusable: rule(500, "A file on this machine cannot be used"),
   internal_error: rule(500, "Something went wrong inside clio-relay"),
 } as const satisfies Record<string, ErrorRule>;
 

@@ -28,8 +28,10 @@ export function serveOnSocket(app: Hono, socketPath: string): SocketServer {
   fs.chmodSync(socketPath, 0o600);
   return {
     async stop(graceMs) {
-      const graceful = server.stop(false);
-      await Promise.race([graceful, Bun.sleep(graceMs)]);
+      void server.stop(false);
+      // stop(false) resolves before answers in flight are sent, so they are counted here.
+      const deadline = performance.now() + graceMs;
+      while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(5);
       await server.stop(true);
       fs.rmSync(socketPath, { force: true });
     },

@@ -35,6 +35,8 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly log: ShimLog;
   readonly term: TermSignal;
+  /** Milliseconds for which a write to a full disk is tried again. */
+  readonly patienceMs: number;
 }
 
 /**

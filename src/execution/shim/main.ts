@@ -13,10 +13,11 @@ export interface ShimIo {
   readonly clock: Clock;
   /** File descriptor of standard input, where a spare shim is told its attempt. */
   readonly stdin: number;
+  /** Milliseconds for which a full disk is tried again, before the attempt is not claimed, or an output stream is cut. 10 s. */
+  readonly patienceMs?: number;
 }
 
-/** How long a full disk may keep the attempt from being claimed. */
-const ROOM_PATIENCE_MS = 10_000;
+const PATIENCE_MS = 10_000;
 const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
 
@@ -35,10 +36,11 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   if (directory === null) return 0;
   const log = new ShimLog(directory, io.clock);
   if (!subreaper) log.note("not a subreaper: processes that leave the job's tree are found by their environment only");
-  const deadline = io.clock.monotonic() + ROOM_PATIENCE_MS;
+  const patienceMs = io.patienceMs ?? PATIENCE_MS;
+  const deadline = io.clock.monotonic() + patienceMs;
   for (;;) {
     try {
-      await runAttempt({ directory, version: io.version, clock: io.clock, log, term });
+      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, patienceMs });
       return 0;
     } catch (error) {
       if (!isErrno(error, "ENOSPC", "EDQUOT") || io.clock.monotonic() >= deadline) {

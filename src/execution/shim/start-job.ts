@@ -25,6 +25,7 @@ export interface StartOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly log: ShimLog;
+  readonly patienceMs: number;
 }
 
 export interface StartedJob {
@@ -80,6 +81,7 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
       log: logs[index],
       budget,
       clock,
+      patienceMs: options.patienceMs,
       onTruncated: (capture) => noteTruncation(stream, capture, options),
       onTrouble: (message) => log.note(message),
     });

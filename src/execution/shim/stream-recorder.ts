@@ -5,8 +5,6 @@ import type { Clock } from "../../lib/clock.ts";
 import type { ExitStream } from "../spool-records.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
-/** How long a write that fails is tried again before the stream is cut. */
-export const WRITE_PATIENCE_MS = 10_000;
 const WRITE_RETRY_MS = 250;
 
 const READ_BYTES = 64 * 1024;
@@ -20,6 +18,8 @@ export interface RecorderOptions {
   readonly log: number;
   readonly budget: OutputBudget;
   readonly clock: Clock;
+  /** Milliseconds for which a write that fails is tried again before the stream is cut. */
+  readonly patienceMs: number;
   /** Called once, when the first byte is dropped. */
   readonly onTruncated: (capture: StreamCapture) => void;
   readonly onTrouble: (message: string) => void;
@@ -97,7 +97,7 @@ export class StreamRecorder {
 
   /** Append bytes to the log. False when it could not be done in time; the job waits on its pipe until then. */
   async #write(bytes: Uint8Array): Promise<boolean> {
-    const { log, clock, onTrouble } = this.options;
+    const { log, clock, onTrouble, patienceMs } = this.options;
     const write = this.options.write ?? writeSome;
     let failingSince: number | null = null;
     for (let at = 0; at < bytes.length; ) {
@@ -113,7 +113,7 @@ export class StreamRecorder {
         const now = clock.monotonic();
         if (failingSince === null) onTrouble(`${this.options.stream}: write failed, trying again: ${String(error)}`);
         failingSince ??= now;
-        if (now - failingSince >= WRITE_PATIENCE_MS) return false;
+        if (now - failingSince >= patienceMs) return false;
         await Bun.sleep(WRITE_RETRY_MS);
       }
     }

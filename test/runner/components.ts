@@ -36,6 +36,24 @@ function tmpfs(): string | null {
   }
 }
 
+/** Whether this process may make a cgroup (version 2) below its own. */
+function cgroup(): string | null {
+  try {
+    const mount = fs
+      .readFileSync("/proc/self/mountinfo", "utf8")
+      .split("\n")
+      .find((line) => line.includes(" - cgroup2 "));
+    const own = /^0::(.*)$/m.exec(fs.readFileSync("/proc/self/cgroup", "utf8"));
+    if (mount === undefined || own === null) return "there is no cgroup hierarchy of version 2";
+    const directory = path.join(mount.split(" ")[4]!, own[1]!, `clio-relay-probe-${process.pid}`);
+    fs.mkdirSync(directory);
+    fs.rmdirSync(directory);
+    return null;
+  } catch {
+    return "this process may not make cgroups";
+  }
+}
+
 function systemd(): string | null {
   if (!fs.existsSync("/run/systemd/system")) return "this machine was not started by systemd";
   return program("systemd-run", "--quiet", "--scope", "true")();
@@ -47,6 +65,7 @@ export const COMPONENTS = {
   root: { probe: isRoot },
   apt: { probe: program("apt-get", "--version") },
   tmpfs: { probe: tmpfs },
+  cgroup: { probe: cgroup },
   systemd: { probe: systemd },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;

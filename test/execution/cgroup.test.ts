@@ -1,0 +1,121 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { readStart } from "../../src/execution/attempt-dir.ts";
+import {
+  cgroupProcesses,
+  delegatedCgroup,
+  enterCgroup,
+  exclusiveCgroup,
+  killCgroup,
+  makeShimCgroup,
+  ownCgroup,
+  removeCgroup,
+  sweepCgroups,
+} from "../../src/execution/cgroup.ts";
+import { directSpawner } from "../../src/execution/direct-spawner.ts";
+import { endJob } from "../../src/execution/processes.ts";
+import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
+import { identify } from "../../src/lib/process-identity.ts";
+import { describeWith } from "../runner/components.ts";
+import { temporaryDirectories } from "../runner/temporary.ts";
+import { eventually } from "../runner/wait.ts";
+import { bash, FROM_SOURCE, testAttempts } from "./attempts.ts";
+
+describe("reading where a process is", () => {
+  const temporary = temporaryDirectories();
+  const proc = (cgroup: string, mountinfo: string): string => {
+    const directory = temporary();
+    fs.writeFileSync(path.join(directory, "cgroup"), cgroup);
+    fs.writeFileSync(path.join(directory, "mountinfo"), mountinfo);
+    return directory;
+  };
+  const unified = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+
+  test("on a unified hierarchy", () => {
+    expect(ownCgroup(proc("0::/user.slice/x.scope\n", unified))).toBe("/sys/fs/cgroup/user.slice/x.scope");
+    expect(ownCgroup(proc("0::/\n", unified))).toBe("/sys/fs/cgroup");
+  });
+
+  test("beside version 1, with a blank in the mount point, and from within a container", () => {
+    const hybrid = `25 1 0:20 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 1 0:27 / /mnt/my\\040groups rw - cgroup2 none rw\n`;
+    expect(ownCgroup(proc("4:memory:/a\n1:cpu:/b\n0::/c\n", hybrid))).toBe("/mnt/my groups/c");
+    const bound = "31 1 0:27 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
+    expect(ownCgroup(proc("0::/docker/abc/job\n", bound))).toBe("/sys/fs/cgroup/job");
+    expect(ownCgroup(proc("0::/elsewhere\n", bound))).toBeNull();
+  });
+
+  test("where there is none", () => {
+    expect(ownCgroup(proc("4:memory:/a\n", unified))).toBeNull();
+    expect(ownCgroup(proc("0::/a\n", "25 1 0:20 / / rw - ext4 /dev/vda rw\n"))).toBeNull();
+    expect(ownCgroup("/no/such/proc")).toBeNull();
+  });
+
+  test("a shim's own is known by its name", () => {
+    expect(exclusiveCgroup(proc("0::/a/clio-relay-shim-17.scope\n", unified))).toBe("/sys/fs/cgroup/a/clio-relay-shim-17.scope");
+    expect(exclusiveCgroup(proc("0::/a/clio-relay-worker.service\n", unified))).toBeNull();
+  });
+
+  test("what is not writable is not delegated", () => {
+    expect(delegatedCgroup(null)).toBeNull();
+    expect(delegatedCgroup("/no/such/group")).toBeNull();
+    expect(cgroupProcesses("/no/such/group")).toEqual([]);
+    expect(killCgroup("/no/such/group")).toBe(false);
+    expect(removeCgroup("/no/such/group")).toBe(true);
+    expect(sweepCgroups("/no/such/group")).toBe(0);
+  });
+});
+
+describeWith("cgroup", "cgroups", () => {
+  const attempt = testAttempts();
+  const groups: string[] = [];
+  afterEach(async () => {
+    for (const group of groups.splice(0)) {
+      killCgroup(group);
+      await eventually(() => removeCgroup(group), { what: `the removal of ${group}` });
+    }
+  });
+
+  test("hold a shim with its job, daemons without environment included, and end it whole", async () => {
+    const parent = delegatedCgroup()!;
+    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: parent }), { spares: 1 });
+    await eventually(() => launcher.waiting === 1, { what: "a spare" });
+    const job = attempt(bash("(setsid env -i /bin/sleep 1000 &) ; trap '' TERM; echo up; while :; do sleep 0.05; done"));
+    const shim = await launcher.launch(job.directory);
+    await job.output("up");
+    await launcher.close();
+    const start = readStart(job.directory);
+    if (start === null || start === "torn" || start.claimed_by !== "shim") throw new Error("not claimed by a shim");
+    const group = start.cgroup!;
+    expect(path.dirname(group)).toBe(parent);
+    const { process: first } = await job.started();
+    const inside = await eventually(() => (cgroupProcesses(group).length >= 3 ? cgroupProcesses(group) : null), { what: "the daemon" });
+    expect(inside).toContain(shim.pid);
+    expect(inside).toContain(first.pid);
+    expect(inside).not.toContain(process.pid);
+
+    process.kill(shim.pid, "SIGKILL");
+    await shim.exited;
+    expect(await endJob({ mark: job.mark, process: first, cgroup: group }, 100)).toEqual([]);
+    for (const pid of inside) expect(identify(pid)).toBeNull();
+    expect(fs.existsSync(group)).toBe(false);
+  });
+
+  test("are swept when they are empty, and only then", async () => {
+    const parent = makeShimCgroup(delegatedCgroup()!, `sweep-${crypto.randomUUID()}`);
+    groups.push(parent);
+    const used = makeShimCgroup(parent, "used");
+    makeShimCgroup(parent, "empty");
+    fs.mkdirSync(path.join(parent, "foreign"));
+    const child = Bun.spawn(["sleep", "1000"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+    enterCgroup(used, child.pid);
+    expect(sweepCgroups(parent)).toBe(1);
+    expect(fs.existsSync(used)).toBe(true);
+    expect(cgroupProcesses(parent)).toEqual([child.pid]);
+    expect(killCgroup(used)).toBe(true);
+    await child.exited;
+    expect(child.signalCode).toBe("SIGKILL");
+    await eventually(() => removeCgroup(used), { what: "the removal of an empty cgroup" });
+    fs.rmdirSync(path.join(parent, "foreign"));
+  });
+});

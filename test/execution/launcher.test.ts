@@ -1,0 +1,204 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { readExit, readStart } from "../../src/execution/attempt-dir.ts";
+import { directSpawner, SHIM_ENVIRONMENT } from "../../src/execution/direct-spawner.ts";
+import type { ShimLauncher, ShimProcess, ShimSpawner } from "../../src/execution/launcher.ts";
+import { isServiceCgroup, scopeArgv, scopesAvailable } from "../../src/execution/scope-spawner.ts";
+import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
+import { identify, processStat } from "../../src/lib/process-identity.ts";
+import { eventually } from "../runner/wait.ts";
+import { FROM_SOURCE, sh, testAttempts } from "./attempts.ts";
+
+const attempt = testAttempts();
+const launchers: ShimLauncher[] = [];
+afterEach(async () => {
+  for (const launcher of launchers.splice(0)) await launcher.close();
+});
+
+const direct = (spares = 0): SpareShimLauncher => {
+  const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: null }), { spares });
+  launchers.push(launcher);
+  return launcher;
+};
+
+describe("a launched shim", () => {
+  test("runs its attempt, and its end is told", async () => {
+    const job = attempt(sh("echo ran"));
+    const shim = await direct().launch(job.directory);
+    await shim.exited;
+    expect(readExit(job.directory)).toMatchObject({ outcome: { reason: "completed" } });
+    expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
+    expect(job.text("stdout.log")).toBe("ran\n");
+  });
+
+  test("has a session of its own, and nothing of the worker's environment, files or directory", async () => {
+    const job = attempt(sh("echo up; sleep 1000"));
+    const secret = fs.openSync(job.root, "r");
+    const shim = await direct().launch(job.directory);
+    await job.output("up");
+    const stat = processStat(shim.pid)!;
+    expect([stat.session, stat.pgrp]).toEqual([shim.pid, shim.pid]);
+    const environment = fs.readFileSync(`/proc/${shim.pid}/environ`, "utf8").split("\0").filter(Boolean);
+    expect(Object.fromEntries(environment.map((entry) => entry.split("=", 2)))).toEqual(SHIM_ENVIRONMENT);
+    expect(fs.readlinkSync(`/proc/${shim.pid}/cwd`)).toBe("/");
+    const files = fs.readdirSync(`/proc/${shim.pid}/fd`).map((fd) => fs.readlinkSync(`/proc/${shim.pid}/fd/${fd}`));
+    fs.closeSync(secret);
+    expect(files).not.toContain(fs.realpathSync(job.root));
+    for (const file of files.filter((name) => name.startsWith("/") && !name.startsWith("/dev/"))) {
+      expect(file, "the shim's own files and its program").toMatch(
+        new RegExp(`^(${job.directory}/|/proc/|${path.dirname(FROM_SOURCE[1]!)})`),
+      );
+    }
+  });
+
+  test("that cannot be started is an error", async () => {
+    const launcher = new SpareShimLauncher(directSpawner({ command: ["/no/such/relay"], cgroupParent: null }), { spares: 0 });
+    const job = attempt(["true"]);
+    await expect(launcher.launch(job.directory)).rejects.toThrow("/no/such/relay");
+  });
+
+  test("outlives the process that launched it, killed with its whole session", async () => {
+    const job = attempt(sh("echo up; until [ -e go ]; do sleep 0.02; done; echo end"));
+    const worker = Bun.spawn([process.execPath, path.join(import.meta.dir, "launching-worker.ts"), job.directory, "1"], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+      detached: true,
+    });
+    await job.output("up");
+    const { pid, spare } = JSON.parse(await firstLine(worker.stdout)) as { pid: number; spare: number };
+    expect(identify(spare)).not.toBeNull();
+    process.kill(-worker.pid, "SIGKILL");
+    await worker.exited;
+    // A spare has nobody left to wait for.
+    await eventually(() => identify(spare) === null, { what: "the end of the spare" });
+    expect(identify(pid)).not.toBeNull();
+    fs.writeFileSync(`${job.workdir}/go`, "");
+    const exit = await eventually(() => readExit(job.directory), { what: "exit.json" });
+    expect(exit).toMatchObject({ outcome: { reason: "completed" } });
+    expect(job.text("stdout.log")).toBe("up\nend\n");
+  }, 30_000);
+});
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += new TextDecoder().decode(chunk);
+    if (text.includes("\n")) break;
+  }
+  return text.split("\n")[0]!;
+}
+
+describe("spares", () => {
+  test("take attempts, and are replaced", async () => {
+    const launcher = direct(2);
+    await eventually(() => launcher.waiting === 2, { what: "two spares" });
+    const jobs = [1, 2, 3, 4].map((n) => attempt(sh(`echo ${n}`)));
+    const shims = await Promise.all(jobs.map((job) => launcher.launch(job.directory)));
+    await Promise.all(shims.map((shim) => shim.exited));
+    for (const [index, job] of jobs.entries()) {
+      expect(readExit(job.directory)).toMatchObject({ outcome: { reason: "completed" } });
+      expect(job.text("stdout.log")).toBe(`${index + 1}\n`);
+    }
+    expect(new Set(shims.map(({ pid }) => pid)).size).toBe(4);
+    await eventually(() => launcher.waiting === 2, { what: "two fresh spares" });
+  });
+
+  test("that died while they waited are passed over", async () => {
+    const spawner = directSpawner({ command: FROM_SOURCE, cgroupParent: null });
+    const spares: ShimProcess[] = [];
+    const troubles: string[] = [];
+    const launcher = new SpareShimLauncher(
+      {
+        async spawn(args, logFile) {
+          const shim = await spawner.spawn(args, logFile);
+          if (args.includes("--spare")) spares.push(shim);
+          return shim;
+        },
+      },
+      { spares: 2, onTrouble: (message) => troubles.push(message) },
+    );
+    launchers.push(launcher);
+    await eventually(() => launcher.waiting === 2, { what: "two spares" });
+    for (const { pid } of spares) process.kill(pid, "SIGKILL");
+    await Promise.all(spares.slice(0, 2).map((spare) => spare.exited));
+    const job = attempt(sh("echo ran"));
+    const shim = await launcher.launch(job.directory);
+    await shim.exited;
+    expect(job.text("stdout.log")).toBe("ran\n");
+    expect(troubles.length).toBe(2);
+  });
+
+  test("end when the launcher closes; shims with an attempt do not", async () => {
+    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: null }), { spares: 1 });
+    await eventually(() => launcher.waiting === 1, { what: "a spare" });
+    const job = attempt(sh("echo up; sleep 1000"));
+    const shim = await launcher.launch(job.directory);
+    await job.output("up");
+    await eventually(() => launcher.waiting === 1, { what: "a fresh spare" });
+    await launcher.close();
+    expect(launcher.waiting).toBe(0);
+    expect(identify(shim.pid)).not.toBeNull();
+    // Closed for good: what it starts now is fresh, and nothing waits.
+    const late = attempt(sh("echo late"));
+    await (await launcher.launch(late.directory)).exited;
+    expect(late.text("stdout.log")).toBe("late\n");
+    expect(launcher.waiting).toBe(0);
+  });
+
+  test("that cannot be started are told of, and launching goes on without", async () => {
+    const real = directSpawner({ command: FROM_SOURCE, cgroupParent: null });
+    const spawner: ShimSpawner = {
+      spawn: (args, logFile) => (args.includes("--spare") ? Promise.reject(new Error("no more processes")) : real.spawn(args, logFile)),
+    };
+    const troubles: string[] = [];
+    const launcher = new SpareShimLauncher(spawner, { spares: 1, onTrouble: (message) => troubles.push(message) });
+    launchers.push(launcher);
+    await eventually(() => troubles.length > 0, { what: "trouble" });
+    const job = attempt(sh("echo ran"));
+    await (await launcher.launch(job.directory)).exited;
+    expect(job.text("stdout.log")).toBe("ran\n");
+  });
+});
+
+describe("scopes of the user's service manager", () => {
+  test("get a name of the shim and the command after a separator", () => {
+    expect(scopeArgv("0a1b", ["/opt/clio-relay", "__shim", "--spare"])).toEqual([
+      "systemd-run",
+      "--user",
+      "--scope",
+      "--collect",
+      "--quiet",
+      "--unit=clio-relay-shim-0a1b",
+      "--",
+      "/opt/clio-relay",
+      "__shim",
+      "--spare",
+    ]);
+  });
+
+  test("are for workers that run as a service", () => {
+    expect(isServiceCgroup("/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/clio-relay-worker.service")).toBe(true);
+    expect(isServiceCgroup("/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope")).toBe(false);
+    expect(isServiceCgroup("/sys/fs/cgroup")).toBe(false);
+    expect(isServiceCgroup(null)).toBe(false);
+  });
+
+  test("are tried before they are used", async () => {
+    const asked: { argv: readonly string[]; environment: Readonly<Record<string, string>> }[] = [];
+    const answering = (code: number | null) => (argv: readonly string[], environment: Readonly<Record<string, string>>) => {
+      asked.push({ argv, environment });
+      return Promise.resolve(code);
+    };
+    const group = "/sys/fs/cgroup/system.slice/clio-relay.service";
+    const worker = { XDG_RUNTIME_DIR: "/run/user/7", CLIO_RELAY_API_TOKEN: "t", DBUS_SESSION_BUS_ADDRESS: "" };
+    expect(await scopesAvailable(group, worker, answering(0))).toBe(true);
+    expect(await scopesAvailable(group, worker, answering(1))).toBe(false);
+    expect(await scopesAvailable(group, worker, answering(null))).toBe(false);
+    expect(asked.length).toBe(3);
+    expect(asked[0]!.environment).toEqual({ ...SHIM_ENVIRONMENT, XDG_RUNTIME_DIR: "/run/user/7" });
+    expect(await scopesAvailable("/sys/fs/cgroup/session-3.scope", worker, answering(0))).toBe(false);
+    expect(asked.length).toBe(3);
+  });
+});

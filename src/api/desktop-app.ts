@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Hono } from "hono";
-import { ClusterEntry } from "../config/clusters.ts";
+import { ClusterEntry, clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
 import { ClusterList, DesktopHealth, DesktopStatus, LinkList, type LinkStatus, Stopping } from "./desktop-views.ts";
 import { json, mount, type Operation, operation } from "./operation.ts";
@@ -87,9 +87,7 @@ export const desktopOperations = (services: DesktopServices): Operation[] => [
     errors: ["cluster_not_found", "configuration_error"],
     handler: ({ param }) => {
       const name = param("name");
-      const entry = services.clusters().find((one) => one.name === name);
-      if (entry === undefined) throw new RelayError("cluster_not_found", `there is no cluster ${JSON.stringify(name.slice(0, 200))}`);
-      return json(entry);
+      return json(clusterEntry({ version: 1, clusters: [...services.clusters()] }, name));
     },
   }),
   operation({

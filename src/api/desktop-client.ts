@@ -27,6 +27,11 @@ export class DesktopClient {
     return (await this.http.json<{ clusters: ClusterEntry[] }>("/clusters")).clusters;
   }
 
+  /** @throws RelayError cluster_not_found */
+  clusterEntry(name: string): Promise<ClusterEntry> {
+    return this.http.json(`/clusters/${encodeURIComponent(name)}`);
+  }
+
   putCluster(entry: ClusterEntryInput): Promise<ClusterEntry> {
     return this.http.json("/clusters", { method: "POST", body: entry, repeatable: true });
   }

@@ -1,0 +1,128 @@
+import { RelayError } from "../domain/errors.ts";
+import { nearest } from "../lib/nearest.ts";
+import type { Flag, Flags, Positionals, Verb } from "./verb.ts";
+
+/** Options that every verb takes. */
+export const COMMON = {
+  json: { kind: "switch", doc: "Print the record itself as JSON" },
+  yes: { kind: "switch", short: "y", doc: "Answer yes to whatever would be asked" },
+  "no-input": { kind: "switch", doc: "Never ask; go on as where there is no terminal" },
+  help: { kind: "switch", short: "h", doc: "Show this help" },
+} as const satisfies Flags;
+
+/** A command line taken apart by what a verb declares. Only options that were given, or have a default, are in `flags`. */
+export interface Parsed {
+  readonly flags: Record<string, unknown>;
+  readonly args: Record<string, unknown>;
+  readonly rest: readonly string[];
+  readonly common: ReadonlySet<keyof typeof COMMON>;
+  /** Reasons why given options mean nothing here. */
+  readonly notices: readonly string[];
+}
+
+const usage = (message: string, hint?: string): RelayError => new RelayError("usage", message, {}, hint);
+
+/**
+ * Take a verb's command line apart: options in any order, `--option VALUE` and `--option=VALUE`, everything after the first `--`
+ * untouched.
+ *
+ * @throws RelayError usage for whatever is not declared, given twice, missing or not of its form, with the nearest known name
+ */
+export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly string[]): Parsed {
+  const known = new Map<string, [name: string, flag: Flag]>();
+  for (const [name, flag] of [...Object.entries<Flag>(COMMON), ...Object.entries(verb.flags)]) {
+    known.set(`--${name}`, [name, flag]);
+    if (flag.short !== undefined) known.set(`-${flag.short}`, [name, flag]);
+  }
+  const end = argv.indexOf("--");
+  const own = end < 0 ? argv : argv.slice(0, end);
+  const rest = end < 0 ? [] : argv.slice(end + 1);
+  const given = new Map<string, unknown>();
+  const common = new Set<keyof typeof COMMON>();
+  const notices: string[] = [];
+  const positional: string[] = [];
+
+  for (let at = 0; at < own.length; at++) {
+    const word = own[at]!;
+    if (!word.startsWith("-") || word === "-") {
+      positional.push(word);
+      continue;
+    }
+    const equals = word.startsWith("--") ? word.indexOf("=") : -1;
+    const spelled = equals < 0 ? word : word.slice(0, equals);
+    const inline = equals < 0 ? undefined : word.slice(equals + 1);
+    const entry = known.get(spelled);
+    if (entry === undefined) {
+      const meant = nearest(
+        spelled,
+        [...known.keys()].filter((name) => name.startsWith("--")),
+      );
+      throw usage(`there is no option ${spelled}`, meant === null ? "--help lists the options" : `did you mean ${meant}?`);
+    }
+    const [name, flag] = entry;
+    const takesValue = flag.kind === "switch" ? false : "takesValue" in flag ? flag.takesValue : true;
+    if (!takesValue && inline !== undefined) throw usage(`--${name} takes no value`);
+    let value = inline;
+    if (takesValue && value === undefined) {
+      const next = own[at + 1];
+      if (next === undefined || (/^-./.test(next) && !/^-\.?\d/.test(next))) {
+        throw usage(`--${name} needs a value`, next === undefined ? undefined : `--${name}=${next} takes one that begins with a dash`);
+      }
+      value = next;
+      at++;
+    }
+    if ("takesValue" in flag) {
+      if (flag.kind === "refused")
+        throw new RelayError("configuration_error", `--${name} cannot be honoured: ${flag.doc}`, { option: name });
+      notices.push(`--${name} is ignored: ${flag.doc}`);
+    } else if (Object.hasOwn(COMMON, name)) common.add(name as keyof typeof COMMON);
+    else if (flag.kind === "switch") given.set(name, true);
+    else if (flag.kind === "list")
+      given.set(name, [...((given.get(name) as unknown[] | undefined) ?? []), read(`--${name}`, flag.reader, value!)]);
+    else {
+      if (given.has(name)) throw usage(`--${name} is given twice`);
+      given.set(name, read(`--${name}`, flag.reader, value!));
+    }
+  }
+  // Help is given whatever else is missing.
+  const complete = !common.has("help");
+  return {
+    flags: defaulted(verb.flags, given, complete),
+    args: complete ? positionals(verb, positional, rest) : {},
+    rest,
+    common,
+    notices,
+  };
+}
+
+function defaulted(flags: Flags, given: ReadonlyMap<string, unknown>, complete: boolean): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [name, flag] of Object.entries(flags)) {
+    if (given.has(name)) values[name] = given.get(name);
+    else if (flag.kind === "switch") values[name] = false;
+    else if (flag.kind === "list") values[name] = [];
+    else if (flag.kind === "value") {
+      if (flag.required && complete) throw usage(`--${name} is missing`);
+      values[name] = flag.fallback;
+    }
+  }
+  return values;
+}
+
+function positionals(verb: Verb<Flags, Positionals>, words: readonly string[], rest: readonly string[]): Record<string, unknown> {
+  const declared = Object.entries(verb.positionals);
+  if (words.length > declared.length) {
+    const extra = JSON.stringify(words[declared.length]);
+    throw usage(`${extra} is too much`, verb.rest === undefined ? undefined : `${verb.rest} comes after --`);
+  }
+  const missing = declared[words.length];
+  if (missing !== undefined && !missing[1].optional) throw usage(`${missing[1].label} is missing`);
+  if (verb.rest === undefined && rest.length > 0) throw usage(`nothing may come after --, but ${JSON.stringify(rest[0])} does`);
+  return Object.fromEntries(words.map((word, at) => [declared[at]![0], read(declared[at]![1].label, declared[at]![1], word)]));
+}
+
+function read(where: string, reader: { form: string; read: (text: string) => unknown }, given: string): unknown {
+  const value = reader.read(given);
+  if (value === undefined) throw usage(`${where} is ${JSON.stringify(given.slice(0, 200))}, but must be ${reader.form}`);
+  return value;
+}

@@ -1,0 +1,80 @@
+import type { Flags, Positionals, Verb } from "./verb.ts";
+
+/** A verb that is loaded when it is called. The summary is here so that a list of verbs loads none of them. */
+export interface Command {
+  readonly summary: string;
+  /** Known, but not listed: another name of something that is. */
+  readonly alias?: true;
+  readonly load: () => Promise<{ readonly verb: Verb<Flags, Positionals> }>;
+}
+
+type AnyVerb = { readonly verb: Verb<Flags, Positionals> };
+const command = (summary: string, load: () => Promise<unknown>): Command => ({ summary, load: load as () => Promise<AnyVerb> });
+const alias = (summary: string, load: () => Promise<unknown>): Command => ({ ...command(summary, load), alias: true });
+
+/** Every command: verbs by noun; the verbs below "" stand alone. */
+export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
+  "": {
+    init: command("Make the directories and the cluster `local`", () => import("./init.ts")),
+    version: command("Print the version", () => import("./version.ts")),
+  },
+  job: {
+    submit: command("Put a job into a cluster's queue", () => import("./job/submit.ts")),
+    watch: command("Follow a job until it ends", () => import("./job/watch.ts")),
+    "read-log": command("Print what a job wrote", () => import("./job/read-log.ts")),
+    wait: command("Wait until a job has ended", () => import("./job/wait.ts")),
+    status: command("Show where a job stands", () => import("./job/status.ts")),
+    list: command("List recent jobs, newest first", () => import("./job/list.ts")),
+    cancel: command("End a job", () => import("./job/cancel.ts")),
+    attempts: command("List the attempts of a job", () => import("./job/attempts.ts")),
+    progress: command("List what a job reported of its progress", () => import("./job/progress.ts")),
+    "record-progress": command("Report progress of a job from outside of it", () => import("./job/record-progress.ts")),
+    tasks: command("List the tasks of a job", () => import("./job/tasks.ts")),
+    "task-events": command("List the timeline of a task", () => import("./job/task-events.ts")),
+    "record-task-event": command("Add to the timeline of a task", () => import("./job/record-task-event.ts")),
+    "list-artifacts": command("List the files that a job left", () => import("./job/list-artifacts.ts")),
+    "read-artifact": command("Fetch a file that a job left", () => import("./job/read-artifact.ts")),
+  },
+  queue: {
+    list: command("List the queue in the order of submission", () => import("./queue/list.ts")),
+    audit: command("Check the whole queue", () => import("./queue/audit.ts")),
+    repair: command("Put right what an audit can prove", () => import("./queue/repair.ts")),
+  },
+  worker: {
+    run: command("Run the worker of a cluster on this machine", () => import("./worker/run.ts")),
+    start: command("The same in the background", () => import("./worker/start.ts")),
+    stop: command("Stop a worker; its jobs go on", () => import("./worker/stop.ts")),
+    status: command("Show the worker of a cluster", () => import("./worker/status.ts")),
+  },
+  endpoint: {
+    start: alias("Another name of worker run", () => import("./worker/run.ts")),
+    status: alias("Another name of worker status", () => import("./worker/status.ts")),
+  },
+  desktop: {
+    start: command("Start the desktop daemon, which other commands do by themselves", () => import("./desktop/start.ts")),
+    stop: command("Stop the daemon; workers and jobs go on", () => import("./desktop/stop.ts")),
+    status: command("Show the daemon and the way to each cluster", () => import("./desktop/status.ts")),
+    logs: command("Print the daemon's log", () => import("./desktop/logs.ts")),
+    run: command("Run the daemon in the foreground", () => import("./desktop/run.ts")),
+  },
+  cluster: {
+    add: command("Register a cluster, or change one", () => import("./cluster/add.ts")),
+    list: command("List the registered clusters", () => import("./cluster/list.ts")),
+    show: command("Show one cluster", () => import("./cluster/show.ts")),
+    remove: command("Forget a cluster; its queue and files stay", () => import("./cluster/remove.ts")),
+  },
+  emit: {
+    progress: command("Report progress from inside a job", () => import("./emit/emit-progress.ts")),
+    "task-event": command("Add to the job's timeline from inside it", () => import("./emit/emit-task-event.ts")),
+  },
+};
+
+/** One sentence on each noun. */
+export const NOUNS: Readonly<Record<string, string>> = {
+  job: "Work: submit, follow, collect",
+  queue: "The queue of a cluster",
+  worker: "The process that runs the jobs of a cluster",
+  desktop: "The daemon between commands and clusters",
+  cluster: "The clusters that this installation knows",
+  emit: "Reports from inside a job",
+};

@@ -1,0 +1,42 @@
+import { EXIT, errorRule, RelayError } from "../domain/errors.ts";
+import { type CliIo, OutputClosed } from "./io.ts";
+import { oneLine } from "./print/safe-text.ts";
+
+/** Ends a verb that was interrupted; what is to be said was said. */
+export class Interrupted extends Error {}
+
+/**
+ * Say what went wrong on standard error: one line with the reason, one with what to do, and with `json` the problem document
+ * as one line at the end. Returns the exit code.
+ */
+export async function reportFailure(io: CliIo, error: unknown, json: boolean): Promise<number> {
+  if (error instanceof OutputClosed) return EXIT.ok;
+  if (error instanceof Interrupted) return EXIT.interrupted;
+  const failure = error instanceof RelayError ? error : unexpected(error);
+  const rule = errorRule(failure.code);
+  const hint = failure.hint ?? rule.hint;
+  const lines = [`error: ${oneLine(failure.message)} [${failure.code}]`];
+  const issues = Array.isArray(failure.data["issues"]) ? (failure.data["issues"] as { path: string; message: string }[]) : [];
+  for (const issue of issues.slice(1, 10)) lines.push(`  ${oneLine(`${issue.path}: ${issue.message}`)}`);
+  if (hint !== undefined) lines.push(`hint: ${oneLine(hint)}`);
+  if (json) {
+    const { problemOf } = await import("../api/problem.ts");
+    lines.push(JSON.stringify(problemOf(failure)));
+  }
+  try {
+    await io.stderr.write(`${lines.join("\n")}\n`);
+  } catch (closed) {
+    if (!(closed instanceof OutputClosed)) throw closed;
+  }
+  return rule.exit;
+}
+
+/** System errors (a file that is not there, no permission) say enough by themselves; anything else is a fault of ours and shows where. */
+function unexpected(error: unknown): RelayError {
+  if (error instanceof Error && "syscall" in error && "code" in error) {
+    const full = error.code === "ENOSPC" || error.code === "EDQUOT";
+    return new RelayError(full ? "storage_admission_refused" : "local_file_unusable", error.message, {}, undefined, { cause: error });
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return new RelayError("internal_error", text.slice(0, 2_000), {}, "this is a fault of clio-relay", { cause: error });
+}

@@ -1,0 +1,28 @@
+import { Interrupted } from "../failure.ts";
+import type { CliIo } from "../io.ts";
+
+/**
+ * Do something that Ctrl-C and TERM end in order: the signal is aborted, and when the work has let go, `farewell` is said. A
+ * second Ctrl-C ends the process at once.
+ *
+ * @throws Interrupted when it was interrupted
+ */
+export async function interruptible<T>(io: CliIo, farewell: () => string | null, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const off: (() => void)[] = [];
+  const stop = () => {
+    controller.abort(new Interrupted());
+    for (const remove of off.splice(0)) remove();
+  };
+  off.push(io.onSignal("SIGINT", stop), io.onSignal("SIGTERM", stop));
+  try {
+    return await work(controller.signal);
+  } catch (error) {
+    if (!controller.signal.aborted) throw error;
+    const words = farewell();
+    if (words !== null) await io.stderr.write(`${io.stderr.isTerminal ? "\n" : ""}${words}\n`);
+    throw new Interrupted();
+  } finally {
+    for (const remove of off) remove();
+  }
+}

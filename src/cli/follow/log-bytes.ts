@@ -1,0 +1,38 @@
+import type { ClusterClient } from "../../api/client.ts";
+import type { LogStream } from "../../domain/log.ts";
+import type { Reconnect } from "./reconnect.ts";
+
+/**
+ * The bytes of a log from an offset until the job has ended, each once. Where the connection ends without the job having
+ * ended, it goes on behind the last byte that came.
+ */
+export async function* followLog(
+  cluster: ClusterClient,
+  jobId: string,
+  stream: LogStream,
+  from: number,
+  reconnect: Reconnect,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  let offset = from;
+  for (;;) {
+    let failure: unknown = null;
+    try {
+      const { body } = await cluster.logContent(jobId, stream, { offset, follow: true, signal });
+      if (body !== null) {
+        for await (const bytes of body as unknown as AsyncIterable<Uint8Array>) {
+          await reconnect.alive();
+          offset += bytes.length;
+          yield bytes;
+        }
+      }
+      // A body that ends may mean the job's end or the worker's.
+      const { eof } = await cluster.log(jobId, stream, { offset, limit: 1 });
+      if (eof) return;
+    } catch (error) {
+      signal.throwIfAborted();
+      failure = error;
+    }
+    await reconnect.wait(failure);
+  }
+}

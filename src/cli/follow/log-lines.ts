@@ -1,0 +1,91 @@
+import type { ClusterClient } from "../../api/client.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import type { LogStream } from "../../domain/log.ts";
+import type { Reconnect } from "./reconnect.ts";
+
+/** A line that does not end is shown in pieces of this size. */
+const LINE_MAX = 16 * 1024;
+
+/** Payload of stdout.delta and stderr.delta. */
+export interface Delta {
+  readonly offset: number;
+  readonly next_offset: number;
+  readonly text?: string;
+}
+
+/** One output stream of a job as text, read along with the events that announce its bytes. */
+export class LogText {
+  #offset: number | null = null;
+
+  constructor(
+    private readonly cluster: ClusterClient,
+    private readonly jobId: string,
+    private readonly stream: LogStream,
+    private readonly reconnect: Reconnect,
+  ) {}
+
+  /** Text up to where an event says that there are bytes. The event's own text where it has all of it, else the log's. */
+  async *upTo(delta: Delta): AsyncGenerator<string> {
+    const from = this.#offset ?? delta.offset;
+    if (delta.text !== undefined && delta.offset === from) {
+      this.#offset = delta.next_offset;
+      yield delta.text;
+      return;
+    }
+    this.#offset = from;
+    yield* this.#read(delta.next_offset);
+  }
+
+  /** What is left when the job has ended: bytes that did not make a whole character. */
+  async *rest(): AsyncGenerator<string> {
+    if (this.#offset !== null) yield* this.#read(Number.MAX_SAFE_INTEGER);
+  }
+
+  async *#read(end: number): AsyncGenerator<string> {
+    while (this.#offset !== null && this.#offset < end) {
+      const offset = this.#offset;
+      const limit = Math.min(LIMITS.logReadMaxBytes, end - offset);
+      const chunk = await this.reconnect.persist(() => this.cluster.log(this.jobId, this.stream, { offset, limit }));
+      // The bytes so far do not make a whole character; the next event brings the rest.
+      if (chunk.next_offset === offset) return;
+      this.#offset = chunk.next_offset;
+      yield chunk.text;
+    }
+  }
+}
+
+/** Cuts text into lines. Of a line that overwrites itself with carriage returns, as progress bars do, the last state is the line. */
+export class Lines {
+  #rest = "";
+
+  /** Lines that are complete now. */
+  push(text: string): string[] {
+    const parts = (this.#rest + text).split("\n");
+    this.#rest = parts.pop()!;
+    const lines = parts.map(lastState);
+    const bar = this.#rest.lastIndexOf("\r", this.#rest.length - 2);
+    if (bar >= 0) this.#rest = this.#rest.slice(bar + 1);
+    while (this.#rest.length > LINE_MAX) {
+      lines.push(this.#rest.slice(0, LINE_MAX));
+      this.#rest = this.#rest.slice(LINE_MAX);
+    }
+    return lines;
+  }
+
+  /** The line that has begun, as it looks now; empty when there is none. */
+  get open(): string {
+    return lastState(this.#rest);
+  }
+
+  /** The line that never ended; null when there is none. */
+  end(): string | null {
+    const last = this.open;
+    this.#rest = "";
+    return last === "" ? null : last;
+  }
+}
+
+function lastState(line: string): string {
+  const shown = line.endsWith("\r") ? line.slice(0, -1) : line;
+  return shown.slice(shown.lastIndexOf("\r") + 1);
+}

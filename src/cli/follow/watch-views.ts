@@ -1,0 +1,106 @@
+import type { Event } from "../../domain/event.ts";
+import type { Job } from "../../domain/job.ts";
+import type { LogStream } from "../../domain/log.ts";
+import type { Progress } from "../../domain/progress.ts";
+import type { CliIo } from "../io.ts";
+import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
+import { durationText } from "../print/quantities.ts";
+import { oneLine, safeText } from "../print/safe-text.ts";
+import { type Style, stateColour, styleFor } from "../print/style.ts";
+import { cut } from "../print/table.ts";
+
+/** Somewhere to show what happens to a job. */
+export interface WatchView {
+  event(event: Event): Promise<void>;
+  /** Complete lines of output, and the one that has begun. */
+  output(stream: LogStream, lines: readonly string[], open: string): Promise<void>;
+  end(job: Job): Promise<void>;
+  /** Leave the screen as it is to stay. */
+  close(): Promise<void>;
+}
+
+const STATES: Readonly<Record<string, string>> = {
+  "job.queued": "queued",
+  "job.requeued": "queued",
+  "job.leased": "starting",
+  "job.running": "running",
+  "job.cancel_requested": "canceling",
+};
+
+const clockTime = (instant: string): string => instant.slice(11, 19);
+
+const eventLine = (style: Style, event: Event): string => {
+  const text = `${clockTime(event.created_at)} ${event.event_type}  ${oneLine(event.message)}`;
+  return event.level === "error" ? style.red(text) : event.level === "warning" ? style.yellow(text) : style.dim(text);
+};
+
+const outputLine = (style: Style, stream: LogStream, line: string): string =>
+  `${stream === "stderr" ? style.yellow(`${stream} |`) : style.dim(`${stream} |`)} ${safeText(line).replaceAll("\r", "")}`;
+
+function endLine(style: Style, job: Job): string {
+  const why = job.outcome === null ? "" : `: ${oneLine(job.outcome.message)}`;
+  return `${job.job_id} ${stateColour(style, job.state)}${why}`;
+}
+
+const progressOf = (event: Event): Progress =>
+  ({ current: null, total: null, unit: null, message: null, ...event.payload }) as unknown as Progress;
+
+/** One line for each thing that happens. */
+export function plainView(io: CliIo): WatchView {
+  const style = styleFor(io.stdout, io.env);
+  return {
+    event: (event) =>
+      io.stdout.write(
+        event.event_type === "progress.updated"
+          ? `progress | ${oneLine(progressText(progressOf(event)))}\n`
+          : `${eventLine(style, event)}\n`,
+      ),
+    output: (stream, lines) => io.stdout.write(lines.map((line) => `${outputLine(style, stream, line)}\n`).join("")),
+    end: (job) => io.stdout.write(`${endLine(style, job)}\n`),
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Output scrolls; below it one line with state, time and progress is kept current. */
+export function liveView(io: CliIo, since: string): WatchView {
+  const style = styleFor(io.stdout, io.env);
+  let state = "queued";
+  let startedAt = Date.parse(since);
+  let report: Progress | null = null;
+  let open = "";
+  let ended = false;
+
+  const statusLine = (): string => {
+    const time = durationText(Math.max(0, (io.clock.now() - startedAt) / 1_000));
+    const share = report === null ? null : shareOf(report);
+    const bar = share === null ? "" : ` ${progressBar(share, 20)}`;
+    const what = report === null ? open : progressText(report);
+    return cut(`${state} ${time}${bar} ${oneLine(what)}`, io.stdout.columns - 1);
+  };
+  const show = async (lines: readonly string[]): Promise<void> => {
+    await io.stdout.write(`\r\x1b[K${lines.map((line) => `${line}\n`).join("")}${ended ? "" : style.bold(statusLine())}`);
+  };
+  const tick = setInterval(() => void show([]).catch(() => undefined), 1_000);
+  return {
+    async event(event) {
+      state = STATES[event.event_type] ?? state;
+      if (event.event_type === "job.running") startedAt = Date.parse(event.created_at);
+      if (event.event_type === "progress.updated") {
+        report = progressOf(event);
+        await show([]);
+      } else await show([eventLine(style, event)]);
+    },
+    async output(stream, lines, begun) {
+      open = begun;
+      await show(lines.map((line) => outputLine(style, stream, line)));
+    },
+    async end(job) {
+      ended = true;
+      await show([endLine(style, job)]);
+    },
+    async close() {
+      clearInterval(tick);
+      if (!ended) await io.stdout.write("\r\x1b[K");
+    },
+  };
+}

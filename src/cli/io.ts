@@ -1,0 +1,93 @@
+import fs from "node:fs";
+import path from "node:path";
+import { isatty } from "node:tty";
+import type { Environment } from "../config/environment.ts";
+import { RelayError } from "../domain/errors.ts";
+import { isErrno } from "../lib/atomic-file.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+
+/** A stream that is written to. */
+export interface Output {
+  readonly isTerminal: boolean;
+  /** Width of the terminal in cells; 80 elsewhere. */
+  readonly columns: number;
+  /** Resolves when the bytes are with the system. Throws OutputClosed when nobody reads any more. */
+  write(data: string | Uint8Array): Promise<void>;
+}
+
+/** What a command line has around it. Everything that a verb reads or writes comes through here. */
+export interface CliIo {
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly stdin: {
+    readonly isTerminal: boolean;
+    /** All of it. Throws RelayError payload_too_large beyond the bound. */
+    read(maxBytes: number): Promise<Uint8Array>;
+  };
+  readonly env: Environment;
+  readonly clock: Clock;
+  /** How this program is run: the executable, or the runtime and the script. */
+  readonly self: readonly string[];
+  /** Call `listener` on a signal instead of what the system would do. Returns the way back to that. */
+  onSignal(signal: "SIGINT" | "SIGTERM", listener: () => void): () => void;
+}
+
+/** The reader of our output went away (`| head`): there is nothing left to do, and nothing wrong. */
+export class OutputClosed extends Error {}
+
+/** The real thing. */
+export function processIo(env: Environment, self: readonly string[]): CliIo {
+  return {
+    stdout: descriptor(1),
+    stderr: descriptor(2),
+    stdin: { isTerminal: isatty(0), read: readInput },
+    env,
+    clock: systemClock,
+    self,
+    onSignal(signal, listener) {
+      process.on(signal, listener);
+      return () => void process.off(signal, listener);
+    },
+  };
+}
+
+/** How this process was started: the executable, or the runtime with the program's first module. */
+export const selfCommand = (): readonly string[] =>
+  // Modules of an executable lie in a file system of its own (Bun, standalone executables).
+  /^(?:\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/.test(import.meta.path)
+    ? [process.execPath]
+    : [process.execPath, path.resolve(import.meta.dir, "../main.ts")];
+
+function descriptor(fd: 1 | 2): Output {
+  return {
+    isTerminal: isatty(fd),
+    get columns() {
+      return (fd === 1 ? process.stdout.columns : process.stderr.columns) || 80;
+    },
+    async write(data) {
+      const bytes = typeof data === "string" ? Buffer.from(data) : data;
+      for (let at = 0; at < bytes.length; ) {
+        try {
+          at += fs.writeSync(fd, bytes, at);
+        } catch (error) {
+          if (isErrno(error, "EPIPE")) throw new OutputClosed();
+          // Another process made the pipe or terminal non-blocking.
+          if (!isErrno(error, "EAGAIN")) throw error;
+          await Bun.sleep(2);
+        }
+      }
+    },
+  };
+}
+
+async function readInput(maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of Bun.stdin.stream() as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes)
+      throw new RelayError("payload_too_large", `standard input holds more than ${maxBytes} bytes`, { max_bytes: maxBytes });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

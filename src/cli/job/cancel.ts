@@ -1,0 +1,50 @@
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { isTerminal } from "../../domain/transitions.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { interruptible } from "../follow/interrupt.ts";
+import { printJson } from "../print/table.ts";
+import { jobId, patience } from "../values.ts";
+import { defineVerb, optionOr, toggle } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "End a job",
+  details:
+    "A queued job is canceled at once. A running one is asked to end: TERM, and KILL after a grace period; it is canceled when everything that it " +
+    "started is gone. A job of a scheduler keeps its allocation unless --cancel-scheduler-job is given. A job that is over stays as it is.",
+  positionals: { job: jobId },
+  flags: {
+    cluster: CLUSTER,
+    "cancel-scheduler-job": toggle("Give up the scheduler's job too"),
+    "keep-scheduler-job": toggle("Keep the scheduler's job (as without the option)"),
+    wait: toggle("Wait until it is over"),
+    "timeout-seconds": optionOr(patience, LIMITS.waitDefaultSeconds, "With --wait: how long at most"),
+  },
+  examples: [
+    ["job cancel job_0123456789abcdef0123456789abcdef", "ask for its end"],
+    ["job cancel job_0123456789abcdef0123456789abcdef --wait", "come back when it is over"],
+  ],
+  async run({ flags, args, io, json, relay }) {
+    if (flags["cancel-scheduler-job"] && flags["keep-scheduler-job"]) {
+      throw new RelayError("usage", "--cancel-scheduler-job and --keep-scheduler-job exclude each other");
+    }
+    const cluster = await relay.cluster(flags.cluster);
+    const asked = await cluster.cancel(args.job, { cancel_scheduler_job: flags["cancel-scheduler-job"] });
+    if (!flags.wait) {
+      if (json) await printJson(io.stdout, asked);
+      else await io.stdout.write(`${asked.job_id} ${isTerminal(asked.state) ? asked.state : `${asked.state}, cancel requested`}\n`);
+      return EXIT.ok;
+    }
+    const { printEnd, waitForJob } = await import("./wait.ts");
+    return interruptible(
+      io,
+      () => `no longer waiting; the cancellation goes on`,
+      async (signal) => {
+        const result = await waitForJob(cluster, args.job, flags["timeout-seconds"], io, signal);
+        if (json) await printJson(io.stdout, result);
+        else await printEnd(io, result);
+        return result.observation.outcome === "terminal" ? EXIT.ok : EXIT.notFinished;
+      },
+    );
+  },
+});

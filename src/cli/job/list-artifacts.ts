@@ -1,0 +1,36 @@
+import { EXIT } from "../../domain/errors.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { noteRest, PAGE } from "../page-options.ts";
+import { bytesText } from "../print/quantities.ts";
+import { styleFor } from "../print/style.ts";
+import { printJson, printTable } from "../print/table.ts";
+import { jobId } from "../values.ts";
+import { defineVerb } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "List the files that a job left",
+  positionals: { job: jobId },
+  flags: { cluster: CLUSTER, ...PAGE },
+  examples: [["job list-artifacts job_0123456789abcdef0123456789abcdef", "name, size and digest of each"]],
+  async run({ flags, args, io, json, relay }) {
+    const page = await (await relay.cluster(flags.cluster)).artifacts(args.job, { cursor: flags.cursor, limit: flags.limit });
+    if (json) await printJson(io.stdout, page);
+    else {
+      const forPeople = io.stdout.isTerminal;
+      await printTable(
+        io.stdout,
+        styleFor(io.stdout, io.env),
+        ["ARTIFACT", "KIND", "SIZE", "SHA-256", "NAME"],
+        page.artifacts.map((a) => [
+          a.artifact_id,
+          a.kind,
+          forPeople ? bytesText(a.size_bytes) : a.size_bytes,
+          forPeople ? `${a.sha256.slice(0, 16)}…` : a.sha256,
+          a.name,
+        ]),
+      );
+      await noteRest(io.stderr, page);
+    }
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,52 @@
+import { EXIT } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { JOB_KINDS, JOB_STATES } from "../job-words.ts";
+import { agoText } from "../print/quantities.ts";
+import { styleFor } from "../print/style.ts";
+import { printJson, printTable } from "../print/table.ts";
+import { oneOf, whole } from "../values.ts";
+import { defineVerb, list, option, optionOr } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "List recent jobs, newest first",
+  positionals: {},
+  flags: {
+    cluster: CLUSTER,
+    state: list(oneOf(...JOB_STATES), "Only jobs in this state"),
+    kind: option(oneOf(...JOB_KINDS), "Only jobs of this kind"),
+    before: option(whole(1, Number.MAX_SAFE_INTEGER), "Only jobs with a smaller sequence number"),
+    limit: optionOr(whole(1, LIMITS.pageMax), 20, "Jobs at most"),
+  },
+  examples: [
+    ["job list", "the last 20 jobs"],
+    ["job list --state running --state queued", "what is not over"],
+  ],
+  async run({ flags, io, json, relay }) {
+    const cluster = await relay.cluster(flags.cluster);
+    const page = await cluster.jobs({
+      ...(flags.state.length === 0 ? {} : { state: flags.state }),
+      ...(flags.kind === undefined ? {} : { kind: flags.kind }),
+      ...(flags.before === undefined ? {} : { before: flags.before }),
+      limit: flags.limit,
+    });
+    if (json) await printJson(io.stdout, page);
+    else {
+      const now = io.clock.now();
+      await printTable(
+        io.stdout,
+        styleFor(io.stdout, io.env),
+        ["JOB", "STATE", "KIND", "SUBMITTED", "WHAT"],
+        page.jobs.map((job) => [
+          job.job_id,
+          job.state,
+          job.kind,
+          io.stdout.isTerminal ? agoText(job.created_at, now) : job.created_at,
+          job.title,
+        ]),
+      );
+      if (page.next_before !== null) await io.stderr.write(`older ones: --before ${page.next_before}\n`);
+    }
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,54 @@
+import { EXIT } from "../../domain/errors.ts";
+import { isTerminal } from "../../domain/transitions.ts";
+import type { JobStatus } from "../../domain/views.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { progressText } from "../print/progress-text.ts";
+import { agoText, bytesText } from "../print/quantities.ts";
+import { printFields, printJson } from "../print/table.ts";
+import { jobId } from "../values.ts";
+import { defineVerb } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "Show where a job stands",
+  details: "State, place in the queue, current attempt, latest progress and size of its output. Does not wait for anything.",
+  positionals: { job: jobId },
+  flags: { cluster: CLUSTER },
+  examples: [
+    ["job status job_0123456789abcdef0123456789abcdef", "where it stands"],
+    ["job status job_0123456789abcdef0123456789abcdef --json", "the whole document, for a program"],
+  ],
+  async run({ flags, args, io, json, relay }) {
+    const status = await (await relay.cluster(flags.cluster)).status(args.job);
+    if (json) await printJson(io.stdout, status);
+    else await printFields(io.stdout, statusFields(status, io.clock.now()));
+    return EXIT.ok;
+  },
+});
+
+/** The lines that people read. */
+export function statusFields({ job, attempt, relay_queue, progress, logs }: JobStatus, now: number) {
+  const shim = attempt?.process ?? null;
+  return [
+    ["job", job.job_id],
+    ["state", job.cancellation_request !== null && !isTerminal(job.state) ? `${job.state}, cancel requested` : job.state],
+    ["kind", job.kind],
+    ["cluster", job.cluster],
+    ["submitted", `${job.created_at} (${agoText(job.created_at, now)})`],
+    ["position", relay_queue.position === null ? null : `${relay_queue.position} in its lane`],
+    [
+      "attempt",
+      attempt === null
+        ? null
+        : `${attempt.attempt}, ${attempt.state}${attempt.started_at === null ? "" : `, started ${agoText(attempt.started_at, now)}`}`,
+    ],
+    ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],
+    ["next try", job.not_before],
+    ["outcome", job.outcome === null ? null : `${job.outcome.reason}: ${job.outcome.message}`],
+    ["quarantine", job.quarantine],
+    ...progress.map((report) => ["progress", progressText(report)] as const),
+    ...logs.map((log) => [log.stream, `${bytesText(log.size_bytes)}${dropped(log.capture)}`] as const),
+  ] as const;
+}
+
+const dropped = (capture: JobStatus["logs"][number]["capture"]): string =>
+  capture === null || capture.dropped === 0 ? "" : `, ${bytesText(capture.dropped)} dropped (${capture.truncated})`;

@@ -1,0 +1,88 @@
+import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
+import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { sha256Hex } from "../../lib/digest.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { interruptible } from "../follow/interrupt.ts";
+import { printJson } from "../print/table.ts";
+import { assignment, duration, text, whole } from "../values.ts";
+import { defineVerb, list, option, optionOr, toggle } from "../verb.ts";
+import { workOf } from "./submission.ts";
+
+export const verb = defineVerb({
+  summary: "Put a job into a cluster's queue",
+  details:
+    "Prints the job's id, or with --json the job. Everything after -- is the command, word for word, without a shell. A script's #! line names its " +
+    "interpreter.\n\nEvery submission of a command is a new job. With --idempotency-key the same submission under the same key is the same job, and " +
+    "another one under it is refused; a pipeline file's own content is its key unless --new is given.",
+  positionals: {},
+  rest: "COMMAND…",
+  flags: {
+    cluster: CLUSTER,
+    script: option(text("FILE"), "Run this script"),
+    stdin: toggle("Run the script on standard input"),
+    "jarvis-yaml": option(text("FILE"), "Run this JARVIS-CD pipeline"),
+    workdir: option(text("DIR"), "Where it runs; on this machine the current directory unless given, elsewhere the home directory"),
+    env: list(assignment("NAME=VALUE"), "Add a variable to its environment"),
+    login: toggle("Run it through the login shell, so that its profile applies"),
+    timeout: option(duration, "End it after this time"),
+    output: list(text("GLOB"), "Keep files below its directory that match"),
+    retries: optionOr(whole(0, LIMITS.retriesMax), 0, "Further attempts when one fails"),
+    "used-artifact": list(assignment("ARTIFACT=SHA256"), "Pin an artifact that it consumes"),
+    "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
+    new: toggle("Run a pipeline again although its content is known"),
+    wait: toggle("Wait until it has ended; exit code as of job wait"),
+  },
+  examples: [
+    ["job submit -- python3 train.py --epochs 3", "a command, in the current directory"],
+    ["job submit --output 'result/*.csv' --timeout 2h --retries 1 -- ./simulate --steps 1000", "keep what it writes, and try twice"],
+    ["job submit --script prepare.sh --env DATASET=small --login", "a script, with the modules of the login shell"],
+    ["job submit --stdin --wait <<'EOF'\n  hostname\n  EOF", "a few lines, waited for"],
+  ],
+  async run({ flags, rest, io, json, relay }) {
+    if (flags.new && flags["idempotency-key"] !== undefined)
+      throw new RelayError("usage", "--new and --idempotency-key exclude each other");
+    const name = await relay.clusterName(flags.cluster);
+    const { mode } = await relay.desktop.clusterEntry(name);
+    const work = await workOf(io, flags, rest, mode === "local" ? io.env.cwd : null);
+    const key = flags["idempotency-key"] ?? defaultKey(work, flags.new);
+    const submission = {
+      cluster: name,
+      ...work,
+      idempotency_key: key,
+      used_artifact_refs: flags["used-artifact"].map(([artifact_id, sha256]) => ({ artifact_id, sha256 })),
+    } as JobSubmissionInput;
+    const cluster = relay.desktop.cluster(name);
+    let receipt: JobReceipt;
+    try {
+      receipt = await cluster.submit(submission);
+    } catch (error) {
+      if (!isRelayError(error, "link_down")) throw error;
+      // It may have been taken on; under the same key it is not taken on twice.
+      throw new RelayError(error.code, error.message, { ...error.data, idempotency_key: key }, `repeat it with --idempotency-key ${key}`);
+    }
+    if (json) await printJson(io.stdout, receipt);
+    else await io.stdout.write(`${receipt.job_id}\n`);
+    if (receipt.existing) {
+      const again = work.kind === "jarvis" && flags["idempotency-key"] === undefined ? "; --new runs again" : "";
+      await io.stderr.write(`notice: existing job ${receipt.job_id}, ${receipt.state}${again}\n`);
+    }
+    if (!flags.wait) return EXIT.ok;
+    const { waitExit, waitForJob } = await import("./wait.ts");
+    return interruptible(
+      io,
+      () => `no longer waiting; the job goes on. Wait again with: clio-relay job wait ${receipt.job_id} --cluster ${name}`,
+      async (signal) => {
+        const result = await waitForJob(cluster, receipt.job_id, Number.POSITIVE_INFINITY, io, signal);
+        if (result.outcome !== null) await io.stderr.write(`${result.state}: ${result.outcome.message}\n`);
+        return waitExit(result);
+      },
+    );
+  },
+});
+
+/** A fresh key for a command, so that a submission can be sent twice and taken once; the content's digest for a pipeline. */
+function defaultKey(work: Pick<JobSubmissionInput, "kind" | "spec">, fresh: boolean): string {
+  const yaml = "pipeline_yaml" in work.spec ? work.spec.pipeline_yaml : undefined;
+  return yaml === undefined || fresh ? `cli_${crypto.randomUUID().replaceAll("-", "")}` : `pipeline_${sha256Hex(yaml)}`;
+}

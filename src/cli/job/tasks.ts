@@ -1,0 +1,28 @@
+import { EXIT } from "../../domain/errors.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { noteRest, PAGE } from "../page-options.ts";
+import { styleFor } from "../print/style.ts";
+import { printJson, printTable } from "../print/table.ts";
+import { jobId } from "../values.ts";
+import { defineVerb } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "List the tasks of a job",
+  positionals: { job: jobId },
+  flags: { cluster: CLUSTER, ...PAGE },
+  examples: [["job tasks job_0123456789abcdef0123456789abcdef", "its tasks and their states"]],
+  async run({ flags, args, io, json, relay }) {
+    const page = await (await relay.cluster(flags.cluster)).tasks(args.job, { cursor: flags.cursor, limit: flags.limit });
+    if (json) await printJson(io.stdout, page);
+    else {
+      await printTable(
+        io.stdout,
+        styleFor(io.stdout, io.env),
+        ["TASK", "STATE", "UPDATED", "NAME"],
+        page.tasks.map((task) => [task.task_id, task.state, task.updated_at, task.name]),
+      );
+      await noteRest(io.stderr, page);
+    }
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,96 @@
+import type { ClusterClient } from "../../api/client.ts";
+import { EXIT } from "../../domain/errors.ts";
+import type { Event } from "../../domain/event.ts";
+import type { Job } from "../../domain/job.ts";
+import type { LogStream } from "../../domain/log.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { interruptible } from "../follow/interrupt.ts";
+import { jobEvents } from "../follow/job-events.ts";
+import { type Delta, Lines, LogText } from "../follow/log-lines.ts";
+import { Reconnect } from "../follow/reconnect.ts";
+import { liveView, plainView, type WatchView } from "../follow/watch-views.ts";
+import { jobId, whole } from "../values.ts";
+import { defineVerb, ignored, optionOr } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "Follow a job until it ends",
+  details:
+    "Shows events, progress and output as they come: live on a terminal, as lines elsewhere, as one JSON event a line with --json. Goes on " +
+    "through restarts of worker and daemon. Ctrl-C detaches and cancels nothing. Ends with 0 when the job succeeded, with 10 when it did not.",
+  positionals: { job: jobId },
+  flags: {
+    cluster: CLUSTER,
+    cursor: optionOr(whole(1, Number.MAX_SAFE_INTEGER), 1, "Number of the first event to show"),
+    limit: ignored("events come as they are committed, not in pages"),
+  },
+  examples: [
+    ["job watch job_0123456789abcdef0123456789abcdef", "from the beginning to the end"],
+    ["job watch job_0123456789abcdef0123456789abcdef --cursor 120 --json", "go on after event 119, for a program"],
+  ],
+  async run({ flags, args, io, json, relay }) {
+    const cluster = await relay.cluster(flags.cluster);
+    // What cannot be reached or found at all is said at once; only what once worked is waited for.
+    const job = await cluster.job(args.job);
+    let next = flags.cursor;
+    const farewell = () =>
+      `detached; the job goes on. Come back with: clio-relay job watch ${args.job} --cluster ${cluster.name} --cursor ${next}`;
+    return interruptible(io, farewell, async (signal) => {
+      const reconnect = new Reconnect(io.stderr, signal);
+      let ended: Promise<Job> | undefined;
+      const last = () => (ended ??= reconnect.persist(() => cluster.job(args.job)));
+      const events = jobEvents(cluster, args.job, flags.cursor, reconnect, signal);
+      if (json) {
+        for await (const event of events) {
+          await io.stdout.write(`${JSON.stringify(event)}\n`);
+          next = event.seq + 1;
+        }
+      } else {
+        const view = io.stdout.isTerminal ? liveView(io, job.created_at) : plainView(io);
+        const output = new Output(cluster, args.job, reconnect, view);
+        try {
+          for await (const event of events) {
+            if (!(await output.take(event))) await view.event(event);
+            next = event.seq + 1;
+          }
+          await output.finish();
+          await view.end(await last());
+        } finally {
+          await view.close();
+        }
+      }
+      return (await last()).state === "succeeded" ? EXIT.ok : EXIT.remoteFailed;
+    });
+  },
+});
+
+/** Both output streams of a job, brought to the view in the order of their events. */
+class Output {
+  readonly #streams: Readonly<Record<LogStream, { readonly text: LogText; readonly lines: Lines }>>;
+
+  constructor(
+    cluster: ClusterClient,
+    jobId: string,
+    reconnect: Reconnect,
+    private readonly view: WatchView,
+  ) {
+    const stream = (name: LogStream) => ({ text: new LogText(cluster, jobId, name, reconnect), lines: new Lines() });
+    this.#streams = { stdout: stream("stdout"), stderr: stream("stderr") };
+  }
+
+  /** Whether the event was about output, which is then shown. */
+  async take(event: Event): Promise<boolean> {
+    const name = event.event_type === "stdout.delta" ? "stdout" : event.event_type === "stderr.delta" ? "stderr" : null;
+    if (name === null) return false;
+    const { text, lines } = this.#streams[name];
+    for await (const piece of text.upTo(event.payload as unknown as Delta)) await this.view.output(name, lines.push(piece), lines.open);
+    return true;
+  }
+
+  async finish(): Promise<void> {
+    for (const [name, { text, lines }] of Object.entries(this.#streams)) {
+      for await (const piece of text.rest()) await this.view.output(name as LogStream, lines.push(piece), lines.open);
+      const last = lines.end();
+      if (last !== null) await this.view.output(name as LogStream, [last], "");
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { readEnvironment } from "../config/environment.ts";
+import { EXIT, RelayError } from "../domain/errors.ts";
+import { nearest } from "../lib/nearest.ts";
+import { COMMON, parseArguments } from "./arguments.ts";
+import { COMMANDS } from "./commands.ts";
+import { reportFailure } from "./failure.ts";
+import { Installation } from "./installation.ts";
+import { type CliIo, processIo, selfCommand } from "./io.ts";
+
+/**
+ * Run one command line and resolve to the exit code (domain/errors.ts, EXIT). Standard output carries data only; whatever goes
+ * wrong is said on standard error.
+ *
+ * @param argv arguments without the program's name
+ */
+export async function runCli(argv: readonly string[], io: CliIo = processIo(readEnvironment(), selfCommand())): Promise<number> {
+  const own = argv.includes("--") ? argv.slice(0, argv.indexOf("--")) : argv;
+  try {
+    return await dispatch(argv, io);
+  } catch (error) {
+    return reportFailure(io, error, own.includes("--json"));
+  }
+}
+
+const LEADING = new Set(["--json", "--yes", "-y", "--no-input"]);
+
+async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
+  // Options of every verb may come first.
+  const start = argv.findIndex((word) => !LEADING.has(word));
+  const leading = start < 0 ? argv : argv.slice(0, start);
+  const [first, ...more] = start < 0 ? [] : argv.slice(start);
+  if (first === undefined || first === "--help" || first === "-h" || first === "help") {
+    const { programHelp } = await import("./help.ts");
+    await (first === undefined ? io.stderr : io.stdout).write(programHelp());
+    return first === undefined ? EXIT.usage : EXIT.ok;
+  }
+  if (first === "--version" || first === "-V") return runVerb("version", [...leading, ...more], io);
+  if (Object.hasOwn(COMMANDS[""]!, first)) return runVerb(first, [...leading, ...more], io);
+  const verbs = Object.hasOwn(COMMANDS, first) && first !== "" ? COMMANDS[first]! : undefined;
+  if (verbs === undefined) {
+    if (first.startsWith("-")) throw unknown("option", first, [...Object.keys(COMMON).map((name) => `--${name}`), "--version"]);
+    throw unknown("command", first, [...Object.keys(COMMANDS[""]!), ...Object.keys(COMMANDS).filter((noun) => noun !== "")]);
+  }
+  const [second, ...rest] = more;
+  if (second === undefined || second === "--help" || second === "-h") {
+    const { nounHelp } = await import("./help.ts");
+    await (second === undefined ? io.stderr : io.stdout).write(nounHelp(first));
+    return second === undefined ? EXIT.usage : EXIT.ok;
+  }
+  if (!Object.hasOwn(verbs, second)) throw unknown(`command ${first}`, second, Object.keys(verbs));
+  return runVerb(`${first} ${second}`, [...leading, ...rest], io);
+}
+
+function unknown(what: string, given: string, known: readonly string[]): RelayError {
+  const meant = nearest(given, known);
+  const [kind, noun] = what.split(" ");
+  const shown = noun === undefined ? given : `${noun} ${given}`;
+  return new RelayError(
+    "usage",
+    `there is no ${kind} ${shown.slice(0, 200)}`,
+    {},
+    meant === null
+      ? `clio-relay ${noun === undefined ? "" : `${noun} `}--help lists what there is`
+      : `did you mean ${noun === undefined ? "" : `${noun} `}${meant}?`,
+  );
+}
+
+async function runVerb(path: string, argv: readonly string[], io: CliIo): Promise<number> {
+  const [noun, name] = path.includes(" ") ? path.split(" ") : ["", path];
+  const { verb } = await COMMANDS[noun!]![name!]!.load();
+  const { flags, args, rest, common, notices } = parseArguments(verb, argv);
+  if (common.has("help")) {
+    const { verbHelp } = await import("./help.ts");
+    await io.stdout.write(verbHelp(path, verb));
+    return EXIT.ok;
+  }
+  for (const notice of notices) await io.stderr.write(`notice: ${notice}\n`);
+  return verb.run({
+    // Made by the verb's own declaration.
+    flags: flags as never,
+    args: args as never,
+    rest,
+    io,
+    json: common.has("json"),
+    mayAsk: !common.has("yes") && !common.has("no-input"),
+    relay: new Installation(io),
+  });
+}

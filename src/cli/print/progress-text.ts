@@ -1,0 +1,28 @@
+import type { Progress } from "../../domain/progress.ts";
+import { numberText } from "./quantities.ts";
+
+type Report = Pick<Progress, "label" | "current" | "total" | "unit" | "message">;
+
+/** Share of the work that is done, between 0 and 1; null when the report does not say. */
+export const shareOf = ({ current, total }: Report): number | null =>
+  current === null || total === null ? null : Math.min(1, Math.max(0, current / total));
+
+/** `epoch 3/10 steps (30%) warming up` */
+export function progressText(report: Report): string {
+  const { label, current, total, unit, message } = report;
+  const share = shareOf(report);
+  return [
+    label,
+    current === null ? null : `${numberText(current)}${total === null ? "" : `/${numberText(total)}`}${unit === null ? "" : ` ${unit}`}`,
+    share === null ? null : `(${Math.floor(share * 100)}%)`,
+    message,
+  ]
+    .filter((part) => part !== null && part !== "")
+    .join(" ");
+}
+
+/** `[######----]`, in so many cells. */
+export function progressBar(share: number, cells: number): string {
+  const full = Math.floor(share * cells);
+  return `[${"#".repeat(full)}${"-".repeat(cells - full)}]`;
+}

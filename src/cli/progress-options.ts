@@ -1,0 +1,25 @@
+import type { NewProgressInput } from "../domain/progress.ts";
+import type { CliIo } from "./io.ts";
+import { METADATA, metadataOf } from "./json-option.ts";
+import { decimal, text } from "./values.ts";
+import { type FlagValues, option, optionOr } from "./verb.ts";
+
+/** Options of both verbs that report progress. */
+export const PROGRESS = {
+  label: optionOr(text("LABEL"), "progress", "What makes progress; the latest report of a label is the current one"),
+  current: option(decimal, "How far"),
+  total: option(decimal, "How far in all"),
+  unit: option(text("UNIT"), "Unit of both"),
+  message: option(text("TEXT"), "A few words"),
+  ...METADATA,
+} as const;
+
+/** The report that the options say. */
+export const progressOf = (io: CliIo, flags: FlagValues<typeof PROGRESS>): NewProgressInput => ({
+  label: flags.label,
+  ...(flags.current === undefined ? {} : { current: flags.current }),
+  ...(flags.total === undefined ? {} : { total: flags.total }),
+  ...(flags.unit === undefined ? {} : { unit: flags.unit }),
+  ...(flags.message === undefined ? {} : { message: flags.message }),
+  metadata: metadataOf(io, flags) as NonNullable<NewProgressInput["metadata"]>,
+});

@@ -1,0 +1,93 @@
+import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/quantity.ts";
+
+/** How the text of an option or argument becomes a value. */
+export interface Reader<T> {
+  /** What help shows in its place. */
+  readonly label: string;
+  /** What it must be, as errors say it. */
+  readonly form: string;
+  /** undefined: the text is not such a value. */
+  readonly read: (text: string) => T | undefined;
+}
+
+const orUndefined = <T>(value: T | null): T | undefined => (value === null ? undefined : value);
+
+export const text = (label: string): Reader<string> => ({ label, form: "text", read: (given) => given });
+
+/** Identifier of a record: what every id looks like, so that a slip of the hand is caught before anything is sent. */
+export const identifier = (label: string, what: string): Reader<string> => ({
+  label,
+  form: `the id of ${what} (lower case letters, digits, - and _)`,
+  read: (given) => (/^[a-z0-9][a-z0-9_-]{0,127}$/.test(given) ? given : undefined),
+});
+
+export const jobId = identifier("JOB", "a job");
+export const taskId = identifier("TASK", "a task");
+export const artifactId = identifier("ARTIFACT", "an artifact");
+
+export const clusterName: Reader<string> = {
+  label: "NAME",
+  form: "the name of a cluster (lower case letters, digits, - and _)",
+  read: (given) => (/^[a-z0-9][a-z0-9_-]{0,127}$/.test(given) ? given : undefined),
+};
+
+export const whole = (least: number, most: number): Reader<number> => ({
+  label: "N",
+  form: `a whole number from ${least} to ${most === Number.MAX_SAFE_INTEGER ? "2^53-1" : most}`,
+  read(given) {
+    const value = parseWhole(given);
+    return value !== null && value >= least && value <= most ? value : undefined;
+  },
+});
+
+export const decimal: Reader<number> = { label: "NUMBER", form: "a number", read: (given) => orUndefined(parseDecimal(given)) };
+
+export const byteCount: Reader<number> = {
+  label: "BYTES",
+  form: "a number of bytes, or one with KiB, MiB or GiB",
+  read: (given) => orUndefined(parseBytes(given)),
+};
+
+/** Seconds; `30m`, `2h`, `45s`, `1d` or a bare number of seconds. */
+export const duration: Reader<number> = {
+  label: "DURATION",
+  form: "a duration such as 45s, 30m, 2h or 1d, or a number of seconds, above zero",
+  read: (given) => orUndefined(parseDuration(given)),
+};
+
+/** The same, or 0 for no waiting at all. */
+export const patience: Reader<number> = {
+  label: "SECONDS",
+  form: "a number of seconds, or a duration such as 30m",
+  read: (given) => (/^0+(?:\.0+)?s?$/.test(given) ? 0 : orUndefined(parseDuration(given))),
+};
+
+export const oneOf = <const T extends string>(...words: readonly T[]): Reader<T> => ({
+  label: words.join("|"),
+  form: `one of ${words.join(", ")}`,
+  read: (given) => words.find((word) => word === given),
+});
+
+/** `KEY=VALUE`, cut at the first `=`. */
+export const assignment = (label: string): Reader<readonly [key: string, value: string]> => ({
+  label,
+  form: label,
+  read(given) {
+    const at = given.indexOf("=");
+    return at > 0 ? [given.slice(0, at), given.slice(at + 1)] : undefined;
+  },
+});
+
+/** A JSON object. */
+export const jsonObject: Reader<Record<string, unknown>> = {
+  label: "JSON",
+  form: "a JSON object",
+  read(given) {
+    try {
+      const value: unknown = JSON.parse(given);
+      return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+    } catch {
+      return undefined;
+    }
+  },
+};

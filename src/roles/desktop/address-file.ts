@@ -1,0 +1,36 @@
+import * as v from "valibot";
+import type { Address } from "../../api/client.ts";
+import type { Environment } from "../../config/environment.ts";
+import type { Paths } from "../../config/paths.ts";
+import { readPrivateFile } from "../../config/private-file.ts";
+import { ProcessIdentity } from "../../domain/attempt.ts";
+import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { isAlive } from "../../lib/process-identity.ts";
+
+/** What a running daemon leaves for clients: who it is and, where it listens on loopback, address and token of this start. */
+const Record = v.object({
+  process: ProcessIdentity,
+  version: v.string(),
+  tcp: v.nullable(v.strictObject({ url: v.pipe(v.string(), v.startsWith("http://127.0.0.1:")), token: v.string() })),
+});
+export type DaemonRecord = v.InferOutput<typeof Record>;
+
+/** The record of the daemon that runs, or null. What a daemon that was killed left behind counts as none. */
+export function readDaemonRecord(paths: Paths, env: Environment): DaemonRecord | null {
+  const text = readPrivateFile(paths.desktopAddress, 64 * 1024, env);
+  if (text === null) return null;
+  try {
+    const result = v.safeParse(Record, JSON.parse(text));
+    return result.success && isAlive(result.output.process) ? result.output : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Publish the record, readable by this user only. */
+export const writeDaemonRecord = (paths: Paths, record: DaemonRecord): void =>
+  writeFileAtomic(paths.desktopAddress, `${JSON.stringify(record)}\n`);
+
+/** Where a daemon of this record listens. */
+export const addressOf = (paths: Paths, record: Pick<DaemonRecord, "tcp"> | null): Address =>
+  record?.tcp ? { kind: "tcp", ...record.tcp } : { kind: "unix", path: paths.desktopSocket };

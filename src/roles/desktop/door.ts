@@ -1,0 +1,48 @@
+import type { Address, Door } from "../../api/client.ts";
+import type { Environment } from "../../config/environment.ts";
+import type { Paths } from "../../config/paths.ts";
+import { checkRunDirectory } from "../../config/run-directory.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
+
+export interface DoorOptions {
+  readonly paths: Paths;
+  readonly env: Environment;
+  readonly listen: "unix" | "tcp";
+  /** Start the daemon and return when it answers. */
+  readonly start: () => Promise<void>;
+}
+
+/**
+ * The way in to the desktop daemon, which is started when nobody answers. Cheap as long as somebody does: the modules that
+ * start a daemon load only then.
+ */
+export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
+  const onUnix: Address = { kind: "unix", path: paths.desktopSocket };
+  let found: Address | null = null;
+  return {
+    async address() {
+      if (found !== null) return found;
+      checkRunDirectory(paths, env);
+      found = listen === "unix" ? onUnix : await onLoopback(paths, env);
+      return found;
+    },
+    async reopen(failure, repeatable) {
+      // A connection that was refused carried nothing; one that broke may have.
+      const refused =
+        isErrno(failure, "ENOENT", "ECONNREFUSED", "ENOTDIR", "FailedToOpenSocket", "ConnectionRefused") || failure instanceof NotRunning;
+      if (!refused && !repeatable) return false;
+      await start();
+      found = listen === "unix" ? null : await onLoopback(paths, env);
+      return true;
+    },
+  };
+}
+
+class NotRunning extends Error {}
+
+async function onLoopback(paths: Paths, env: Environment): Promise<Address> {
+  const { addressOf, readDaemonRecord } = await import("./address-file.ts");
+  const record = readDaemonRecord(paths, env);
+  if (record?.tcp == null) throw new NotRunning("no daemon listens on loopback");
+  return addressOf(paths, record);
+}

@@ -1,0 +1,108 @@
+import { RelayError } from "../../domain/errors.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
+
+/** When a worker that is connected but silent is asked whether it lives, and how long it has to say so; milliseconds. */
+export interface Patience {
+  readonly silentMs: number;
+  readonly probeMs: number;
+}
+
+export const PATIENCE: Patience = { silentMs: 15_000, probeMs: 5_000 };
+
+/** Headers that belong to one connection (RFC 9110, section 7.6.1), and the host, which names the other side. */
+const HOP_BY_HOP = [
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+
+/**
+ * Send a request on to the app on a Unix socket. Bodies stream both ways with back-pressure; who goes away on one side is gone
+ * on the other; an answer that breaks off breaks off here too.
+ *
+ * A request may be quiet for as long as it likes (a wait is), but only while the worker answers other requests: one that
+ * does not is hung, and the request ends with link_down.
+ *
+ * @throws RelayError worker_not_running when nobody listens, link_down when the worker hangs or goes away before it answered
+ */
+export async function forwardToSocket(
+  cluster: string,
+  socket: string,
+  target: string,
+  request: Request,
+  patience: Patience = PATIENCE,
+): Promise<Response> {
+  const headers = new Headers(request.headers);
+  for (const name of [...HOP_BY_HOP, "host", "authorization"]) headers.delete(name);
+  const hung = new AbortController();
+  const probing = setInterval(() => void probe(socket, patience.probeMs).catch(() => hung.abort()), patience.silentMs);
+  try {
+    const answer = await fetch(`http://worker${target}`, {
+      method: request.method,
+      headers,
+      body: request.body,
+      signal: AbortSignal.any([request.signal, hung.signal]),
+      redirect: "manual",
+      unix: socket,
+      // The bytes go on as they are, whatever they are encoded in.
+      decompress: false,
+      timeout: false,
+      // A kept connection may be one that the worker closed meanwhile; only reads can be sent again over another.
+      keepalive: request.method === "GET",
+    } as RequestInit);
+    const answered = new Headers(answer.headers);
+    for (const name of HOP_BY_HOP) answered.delete(name);
+    return new Response(answer.body, { status: answer.status, headers: answered });
+  } catch (error) {
+    if (request.signal.aborted) throw error;
+    throw failureOf(cluster, error, hung.signal.aborted);
+  } finally {
+    clearInterval(probing);
+  }
+}
+
+/** One round trip to the worker: its duration in milliseconds and its version. Throws what fetch throws. */
+export async function probe(socket: string, withinMs: number): Promise<{ roundTripMs: number; version: string | null }> {
+  const start = performance.now();
+  const answer = await fetch("http://worker/healthz", {
+    unix: socket,
+    keepalive: false,
+    signal: AbortSignal.timeout(withinMs),
+  } as RequestInit);
+  await answer.arrayBuffer();
+  return { roundTripMs: performance.now() - start, version: answer.headers.get("clio-relay-version") };
+}
+
+/** Whether a failed fetch means that nobody listens on the socket. */
+export const nobodyListens = (error: unknown): boolean =>
+  isErrno(error, "ENOENT", "ECONNREFUSED", "ENOTDIR", "FailedToOpenSocket", "ConnectionRefused");
+
+function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
+  if (hung)
+    return new RelayError(
+      "link_down",
+      `the worker of ${cluster} is there, but does not answer`,
+      { cluster },
+      `clio-relay worker status --cluster ${cluster}`,
+    );
+  if (nobodyListens(error)) {
+    return new RelayError(
+      "worker_not_running",
+      `no worker is running for ${cluster}`,
+      { cluster },
+      `clio-relay worker start --cluster ${cluster}`,
+    );
+  }
+  return new RelayError(
+    "link_down",
+    `the connection to the worker of ${cluster} broke before it answered; whether it took the request on is not known`,
+    { cluster },
+    undefined,
+    { cause: error },
+  );
+}

@@ -1,0 +1,55 @@
+import fs from "node:fs";
+import { type ClusterEntry, clusterEntry, clusterNotFound, readClusters, updateClusters } from "../../config/clusters.ts";
+import type { Environment } from "../../config/environment.ts";
+import type { Paths } from "../../config/paths.ts";
+
+/** The cluster registry, read again whenever its file has changed. */
+export class ClusterRegistry {
+  #seen = "";
+  #clusters: readonly ClusterEntry[] = [];
+
+  constructor(
+    private readonly paths: Paths,
+    private readonly env: Environment,
+  ) {}
+
+  /** @throws RelayError configuration_error while the file cannot be used */
+  all(): readonly ClusterEntry[] {
+    const stat = fs.statSync(this.paths.clustersFile, { throwIfNoEntry: false, bigint: true });
+    const stamp = stat === undefined ? "none" : `${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+    if (stamp !== this.#seen) {
+      this.#clusters = readClusters(this.paths, this.env).clusters;
+      this.#seen = stamp;
+    }
+    return this.#clusters;
+  }
+
+  /** @throws RelayError cluster_not_found, configuration_error */
+  entry(name: string): ClusterEntry {
+    return clusterEntry({ version: 1, clusters: [...this.all()] }, name);
+  }
+
+  async put(entry: ClusterEntry): Promise<ClusterEntry> {
+    await updateClusters(this.paths, this.env, (clusters) =>
+      clusters.some(({ name }) => name === entry.name)
+        ? clusters.map((one) => (one.name === entry.name ? entry : one))
+        : [...clusters, entry],
+    );
+    return entry;
+  }
+
+  async remove(name: string): Promise<ClusterEntry> {
+    let removed: ClusterEntry | undefined;
+    await updateClusters(this.paths, this.env, (clusters) => {
+      removed = clusters.find((one) => one.name === name);
+      return clusters.filter((one) => one !== removed);
+    });
+    if (removed === undefined) {
+      throw clusterNotFound(
+        name,
+        this.all().map((one) => one.name),
+      );
+    }
+    return removed;
+  }
+}

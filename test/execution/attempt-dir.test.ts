@@ -1,0 +1,176 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import {
+  type AttemptPlan,
+  attemptDirectory,
+  eventsDirectory,
+  jobDirectory,
+  logSizes,
+  prepareAttempt,
+  readExit,
+  readProcess,
+  readSpec,
+  readStart,
+  readTruncation,
+  scriptPath,
+  voidAttempt,
+  writeCancel,
+  writeExit,
+} from "../../src/execution/attempt-dir.ts";
+import type { ExitRecord } from "../../src/execution/spool-records.ts";
+import { temporaryDirectories } from "../runner/temporary.ts";
+
+const temporary = temporaryDirectories();
+const fresh = (): string => attemptDirectory(jobDirectory(temporary(), "job_a"), 1);
+
+const plan: AttemptPlan = {
+  job_id: "job_a",
+  attempt: 1,
+  cluster: "local",
+  argv: ["true", "ünï\ncode"],
+  workdir: "/",
+  env: { A: "b" },
+  login: false,
+  env_setup: null,
+  timeout_seconds: 1.5,
+  quota: { stream_bytes: 1, job_bytes: 2, used: { stdout: 0, stderr: 0 } },
+  cancel_grace_seconds: 10,
+};
+
+const stream = { observed: 3, kept: 2, dropped: 1, truncated: "stream_quota", complete: true, sha256: "a".repeat(64) } as const;
+const exit: ExitRecord = {
+  record_version: 1,
+  outcome: { reason: "completed", exit_code: 0, signal: null, message: "", residual: [] },
+  started_at: "2026-01-02T03:04:05.678Z",
+  ended_at: "2026-01-02T03:04:05.678Z",
+  streams: { stdout: stream, stderr: { ...stream, sha256: null, truncated: null } },
+  usage: null,
+  leftover: 0,
+};
+
+describe("preparing", () => {
+  test("writes what the shim needs, for the user alone, with the mark of the attempt", () => {
+    const directory = fresh();
+    const spec = prepareAttempt(directory, { ...plan, script: "#!/bin/sh\necho hi\n" });
+    expect(spec).toEqual({ record_version: 1, ...plan, env: { A: "b", CLIO_RELAY_ATTEMPT: "job_a/1" } });
+    expect(readSpec(directory)).toEqual(spec);
+    expect(fs.readFileSync(scriptPath(directory), "utf8")).toBe("#!/bin/sh\necho hi\n");
+    expect(fs.readdirSync(directory).sort()).toEqual(["events", "script", "spec.json"]);
+    for (const made of [directory, eventsDirectory(directory)]) expect(fs.statSync(made).mode & 0o777).toBe(0o700);
+    for (const made of ["script", "spec.json"]) expect(fs.statSync(path.join(directory, made)).mode & 0o777).toBe(0o600);
+  });
+
+  test("again replaces what an interrupted try left", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    fs.writeFileSync(path.join(directory, "spec.json.tmp"), "{");
+    prepareAttempt(directory, { ...plan, argv: ["false"] });
+    expect(readSpec(directory)?.argv).toEqual(["false"]);
+    expect(fs.readdirSync(directory).sort()).toEqual(["events", "spec.json"]);
+  });
+
+  test("refuses what is too large to be written down", () => {
+    const directory = fresh();
+    expect(() => prepareAttempt(directory, { ...plan, argv: ["x".repeat(1024 * 1024)] })).toThrow(
+      expect.objectContaining({ code: "job_submission_refused" }),
+    );
+    expect(fs.existsSync(directory)).toBe(false);
+  });
+});
+
+describe("records", () => {
+  test("that are not there are null", () => {
+    for (const directory of [fresh(), "/dev/null"]) {
+      expect(readSpec(directory)).toBeNull();
+      expect(readStart(directory)).toBeNull();
+      expect(readProcess(directory)).toBeNull();
+      expect(readExit(directory)).toBeNull();
+      expect(readTruncation(directory, "stdout")).toBeNull();
+      expect(logSizes(directory)).toEqual({ stdout: 0, stderr: 0 });
+    }
+  });
+
+  for (const [title, text] of [
+    ["empty", ""],
+    ["cut short", '{"record_version":1,"claimed_by":"sh'],
+    ["not an object", "[]"],
+    ["of another shape", '{"record_version":1,"claimed_by":"nobody"}'],
+    ["too large", `"${"x".repeat(1024 * 1024)}"`],
+    ["binary", "\u0000\u0001"],
+  ] as const) {
+    test(`that are ${title} are torn, and a torn claim is a shim's`, () => {
+      const directory = fresh();
+      prepareAttempt(directory, plan);
+      for (const name of ["start.json", "process.json", "exit.json", "truncated-stdout.json"]) {
+        fs.writeFileSync(path.join(directory, name), text);
+      }
+      expect(readStart(directory)).toBe("torn");
+      expect(readExit(directory)).toBe("torn");
+      expect(readProcess(directory)).toBeNull();
+      expect(readTruncation(directory, "stdout")).toBeNull();
+      expect(voidAttempt(directory, "a test")).toBe(false);
+      expect(fs.readFileSync(path.join(directory, "start.json"), "utf8")).toBe(text);
+    });
+  }
+
+  test("of a newer shim are read without what is unknown", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    const newer = { ...exit, record_version: 7, extra: 1, outcome: { ...exit.outcome, more: [] } };
+    fs.writeFileSync(path.join(directory, "exit.json"), JSON.stringify(newer));
+    expect(readExit(directory)).toEqual({ ...exit, record_version: 7 });
+    const shim = { pid: 2, start_time: 3, boot_id: "b", hostname: "h" };
+    fs.writeFileSync(
+      path.join(directory, "start.json"),
+      JSON.stringify({ record_version: 7, claimed_by: "shim", shim, cgroup: null, version: "9.9.9", extra: {} }),
+    );
+    expect(readStart(directory)).toEqual({ record_version: 7, claimed_by: "shim", shim, cgroup: null, version: "9.9.9" });
+  });
+
+  test("that cannot be read for another reason are an error, not an absence", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    fs.mkdirSync(path.join(directory, "exit.json"));
+    expect(() => readExit(directory)).toThrow("EISDIR");
+  });
+});
+
+describe("voiding", () => {
+  test("makes the directory where there is none, and holds", () => {
+    const directory = fresh();
+    expect(voidAttempt(directory, "never started")).toBe(true);
+    expect(readStart(directory)).toEqual({ record_version: 1, claimed_by: "worker", reason: "never started" });
+    expect(voidAttempt(directory, "another reason")).toBe(true);
+    expect(readStart(directory)).toMatchObject({ reason: "never started" });
+    expect(fs.readdirSync(directory)).toEqual(["start.json"]);
+  });
+});
+
+describe("the worker's own records", () => {
+  test("an exit record is written once", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    expect(writeExit(directory, exit)).toBe(true);
+    expect(writeExit(directory, { ...exit, leftover: 9 })).toBe(false);
+    expect(readExit(directory)).toEqual(exit);
+  });
+
+  test("a cancel is written once", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    writeCancel(directory, "2026-01-02T03:04:05.678Z");
+    writeCancel(directory, "2027-01-02T03:04:05.678Z");
+    expect(JSON.parse(fs.readFileSync(path.join(directory, "cancel.json"), "utf8"))).toEqual({
+      record_version: 1,
+      requested_at: "2026-01-02T03:04:05.678Z",
+    });
+  });
+
+  test("log sizes are those of the files", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    fs.writeFileSync(path.join(directory, "stderr.log"), "12345");
+    expect(logSizes(directory)).toEqual({ stdout: 0, stderr: 5 });
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, test } from "bun:test";
+import os from "node:os";
+import { interpreterOf, type JobEnvironmentInput, jobEnvironment } from "../../src/execution/environment.ts";
+
+const environment = (worker: JobEnvironmentInput["worker"], spec: Record<string, string> = {}): Record<string, string> =>
+  jobEnvironment({ worker, spec, jobId: "job_a", attempt: 3, cluster: "c", eventsDir: "/spool/events" });
+
+const own = { CLIO_RELAY_JOB_ID: "job_a", CLIO_RELAY_CLUSTER: "c", CLIO_RELAY_EVENTS: "/spool/events", CLIO_RELAY_ATTEMPT: "job_a/3" };
+const login = { HOME: "/home/u", USER: "u", LOGNAME: "u", SHELL: "/bin/zsh", PATH: "/opt/bin:/bin" };
+
+describe("a job's environment", () => {
+  test("is an allow-list of the worker's, the submission's, and the relay's own", () => {
+    const worker = {
+      ...login,
+      LANG: "sv_SE.UTF-8",
+      LC_ALL: "C",
+      TZ: "UTC",
+      TMPDIR: "/scratch",
+      XDG_RUNTIME_DIR: "/run/user/1",
+      MODULEPATH: "/m",
+      CLIO_RELAY_API_TOKEN: "secret",
+      CLIO_RELAY_FRP_TOKEN: "secret",
+      CLIO_RELAY_HOME: "/relay",
+      CLIO_RELAY_JOB_ID: "job_outer",
+      AWS_SECRET_ACCESS_KEY: "secret",
+      SSH_AUTH_SOCK: "/agent",
+      https_proxy: "http://user:password@proxy",
+      LC_: "odd",
+      NOTIFY_SOCKET: "/run/systemd/notify",
+      GONE: undefined,
+    };
+    expect(environment(worker, { MINE: "1" })).toEqual({
+      ...login,
+      LANG: "sv_SE.UTF-8",
+      LC_ALL: "C",
+      TZ: "UTC",
+      TMPDIR: "/scratch",
+      XDG_RUNTIME_DIR: "/run/user/1",
+      MODULEPATH: "/m",
+      MINE: "1",
+      ...own,
+    });
+  });
+
+  test("is overridden by the submission, except what is the relay's", () => {
+    const result = environment(login, {
+      PATH: "/mine",
+      HOME: "/elsewhere",
+      CLIO_RELAY_JOB_ID: "job_fake",
+      CLIO_RELAY_ATTEMPT: "job_fake/1",
+    });
+    expect(result).toEqual({ ...login, PATH: "/mine", HOME: "/elsewhere", ...own });
+  });
+
+  test("has what a login has though the worker was started with nothing", () => {
+    const { username, homedir } = os.userInfo();
+    expect(environment({})).toMatchObject({ HOME: homedir, USER: username, LOGNAME: username, PATH: "/usr/local/bin:/usr/bin:/bin" });
+    expect(environment({ HOME: "", PATH: "" })).toMatchObject({ HOME: homedir, PATH: "/usr/local/bin:/usr/bin:/bin" });
+    expect(environment({})["SHELL"]).toStartWith("/");
+  });
+});
+
+describe("a script's interpreter", () => {
+  const cases: [string, string[]][] = [
+    ["echo hi\n", ["/bin/sh"]],
+    ["", ["/bin/sh"]],
+    ["#!/bin/bash\n", ["/bin/bash"]],
+    ["#!/bin/bash", ["/bin/bash"]],
+    ["#! /bin/bash -e \nset -u\n", ["/bin/bash", "-e"]],
+    ["#!/bin/bash -e -u\n", ["/bin/bash", "-e -u"]],
+    ["#!/usr/bin/env python3\n", ["/usr/bin/env", "python3"]],
+    ["#!/usr/bin/env -S python3 -u\n", ["/usr/bin/env", "-S python3 -u"]],
+    ["#!/bin/sh\r\necho windows\r\n", ["/bin/sh"]],
+    ["#!\n", ["/bin/sh"]],
+    ["#!\t/bin/sh\t-x\n", ["/bin/sh", "-x"]],
+    ["# !/bin/bash\n", ["/bin/sh"]],
+    ["\n#!/bin/bash\n", ["/bin/sh"]],
+  ];
+  for (const [script, expected] of cases) {
+    test(JSON.stringify(script), () => {
+      expect(interpreterOf(script)).toEqual(expected);
+    });
+  }
+});

@@ -7,6 +7,7 @@ import type { LogChunk, LogStream } from "../domain/log.ts";
 import type { NewProgressInput, Progress } from "../domain/progress.ts";
 import type { NewTaskEventInput, Task, TaskEvent } from "../domain/task.ts";
 import type { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
+import type { AuditReport, RepairReport } from "../queue/store.ts";
 import { readSse, type SseMessage } from "./sse-reader.ts";
 
 /** Where an app listens. */
@@ -300,6 +301,16 @@ export class ClusterClient {
 
   workers(): Promise<{ workers: WorkerStatus[]; worker_count: number }> {
     return this.http.json("/workers");
+  }
+
+  /** Check the whole queue; changes nothing. */
+  audit(): Promise<AuditReport> {
+    return this.http.json("/queue/audit", { method: "POST", repeatable: true });
+  }
+
+  /** Put right what an audit can prove. */
+  repair(): Promise<RepairReport> {
+    return this.http.json("/queue/repair", { method: "POST", repeatable: true });
   }
 
   private page<K extends string, T>(path: string, { signal, ...query }: PageOptions): Promise<Named<K, T>> {

@@ -23,6 +23,8 @@ export interface CliIo {
     readonly isTerminal: boolean;
     /** All of it. Throws RelayError payload_too_large beyond the bound. */
     read(maxBytes: number): Promise<Uint8Array>;
+    /** The next line without its end; empty at the end of input. */
+    line(): Promise<string>;
   };
   readonly env: Environment;
   readonly clock: Clock;
@@ -40,7 +42,7 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
   return {
     stdout: descriptor(1),
     stderr: descriptor(2),
-    stdin: { isTerminal: isatty(0), read: readInput },
+    stdin: { isTerminal: isatty(0), read: readInput, line: readLine },
     env,
     clock: systemClock,
     self,
@@ -90,4 +92,9 @@ async function readInput(maxBytes: number): Promise<Uint8Array> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+async function readLine(): Promise<string> {
+  for await (const line of console) return line;
+  return "";
 }

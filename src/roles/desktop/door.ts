@@ -2,7 +2,8 @@ import type { Address, Door } from "../../api/client.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { checkRunDirectory } from "../../config/run-directory.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { RelayError } from "../../domain/errors.ts";
+import { nobodyListens } from "../probe.ts";
 
 export interface DoorOptions {
   readonly paths: Paths;
@@ -28,9 +29,8 @@ export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
     },
     async reopen(failure, repeatable) {
       // A connection that was refused carried nothing; one that broke may have.
-      const refused =
-        isErrno(failure, "ENOENT", "ECONNREFUSED", "ENOTDIR", "FailedToOpenSocket", "ConnectionRefused") || failure instanceof NotRunning;
-      if (!refused && !repeatable) return false;
+      const refused = nobodyListens(failure) || failure instanceof NotRunning;
+      if (failure instanceof RelayError || (!refused && !repeatable)) return false;
       await start();
       found = listen === "unix" ? null : await onLoopback(paths, env);
       return true;

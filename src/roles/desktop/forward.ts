@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { nobodyListens, probe } from "../probe.ts";
 
 /** When a worker that is connected but silent is asked whether it lives, and how long it has to say so; milliseconds. */
 export interface Patience {
@@ -65,22 +65,6 @@ export async function forwardToSocket(
     clearInterval(probing);
   }
 }
-
-/** One round trip to the worker: its duration in milliseconds and its version. Throws what fetch throws. */
-export async function probe(socket: string, withinMs: number): Promise<{ roundTripMs: number; version: string | null }> {
-  const start = performance.now();
-  const answer = await fetch("http://worker/healthz", {
-    unix: socket,
-    keepalive: false,
-    signal: AbortSignal.timeout(withinMs),
-  } as RequestInit);
-  await answer.arrayBuffer();
-  return { roundTripMs: performance.now() - start, version: answer.headers.get("clio-relay-version") };
-}
-
-/** Whether a failed fetch means that nobody listens on the socket. */
-export const nobodyListens = (error: unknown): boolean =>
-  isErrno(error, "ENOENT", "ECONNREFUSED", "ENOTDIR", "FailedToOpenSocket", "ConnectionRefused");
 
 function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
   if (hung)

@@ -1,6 +1,6 @@
 import type { LinkStatus } from "../../api/desktop-views.ts";
 import type { ClusterEntry } from "../../config/clusters.ts";
-import { nobodyListens, probe } from "./forward.ts";
+import { nobodyListens, probe } from "../probe.ts";
 
 const WITHIN_MS = 2_000;
 

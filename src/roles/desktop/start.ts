@@ -1,12 +1,13 @@
 import fs from "node:fs";
 import path from "node:path";
 import { HttpPeer } from "../../api/client.ts";
-import { type Environment, variable } from "../../config/environment.ts";
+import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { tryLock } from "../../lib/file-lock.ts";
+import { startInBackground } from "../background.ts";
+import { backgroundEnvironment } from "../background-environment.ts";
 import { addressOf, readDaemonRecord } from "./address-file.ts";
 
 const START_MS = 20_000;
@@ -65,28 +66,20 @@ export async function answers(paths: Paths, env: Environment): Promise<boolean> 
 }
 
 async function start({ paths, env, self }: StartOptions, deadline: number): Promise<boolean> {
-  makePrivateDirectory(paths.logDir);
-  const words = path.join(paths.logDir, "desktop-stderr.log");
-  const fd = fs.openSync(words, "w", 0o600);
-  const child = Bun.spawn([...self, "desktop", "run", "--background"], {
+  const outcome = await startInBackground({
+    command: [...self, "desktop", "run", "--background"],
     cwd: "/",
-    env: daemonEnvironment(paths, env),
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: fd,
-    detached: true,
+    environment: daemonEnvironment(paths, env),
+    stderrFile: path.join(paths.logDir, "desktop-stderr.log"),
+    ready: () => answers(paths, env),
+    withinMs: deadline - performance.now(),
   });
-  fs.closeSync(fd);
-  child.unref();
-  while (child.exitCode === null && child.signalCode === null) {
-    if (await answers(paths, env)) return true;
-    if (performance.now() > deadline) throw silent(paths, env);
-    await Bun.sleep(POLL_MS);
-  }
+  if (outcome.state === "late") throw silent(paths, env);
+  if (outcome.state === "ready") return true;
   // Code 0: another process was the daemon already; it answers soon.
-  if (child.exitCode === 0) return false;
-  const said = fs.readFileSync(words, "utf8").trim().slice(-1_000);
-  throw new RelayError("desktop_unavailable", `the desktop daemon did not start: ${said === "" ? `exit code ${child.exitCode}` : said}`);
+  if (outcome.exitCode === 0) return false;
+  const said = outcome.said === "" ? `exit code ${outcome.exitCode}` : outcome.said;
+  throw new RelayError("desktop_unavailable", `the desktop daemon did not start: ${said}`);
 }
 
 function silent(paths: Paths, env: Environment): RelayError {
@@ -98,21 +91,11 @@ function silent(paths: Paths, env: Environment): RelayError {
   );
 }
 
+/** What finds the daemon's files and its way to the network. */
 const KEPT =
-  /^(?:HOME|USER|LOGNAME|PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|USERPROFILE|APPDATA|LOCALAPPDATA|XDG_\w+|SSL_CERT_\w+|\w+_PROXY|\w+_proxy)$/;
-/** Ours that belong to one request or to one job, and never to the daemon. */
-const NOT_KEPT = /^CLIO_RELAY_(?:CLUSTER|EVENTS|ATTEMPT|JOB_ID|TASK_ID|NO_INPUT)$/;
+  /^(?:HOME|USER|LOGNAME|PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|USERPROFILE|APPDATA|LOCALAPPDATA|XDG_\w+|SSL_CERT_\w+|\w+_PROXY|\w+_proxy|CLIO_RELAY_\w+)$/;
 
-/** The daemon's environment: what finds its files and its way to the network; nothing of the terminal, the directory or the agent. */
-function daemonEnvironment(paths: Paths, env: Environment): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const [name, value] of Object.entries(env.variables)) {
-    if (value !== undefined && (KEPT.test(name) || (name.startsWith("CLIO_RELAY_") && !NOT_KEPT.test(name)))) kept[name] = value;
-  }
-  // Paths that were relative to the caller's directory.
-  if (variable(env, "CLIO_RELAY_HOME") !== undefined) kept["CLIO_RELAY_HOME"] = paths.base;
-  if (variable(env, "CLIO_RELAY_CORE_DIR") !== undefined) kept["CLIO_RELAY_CORE_DIR"] = paths.coreRoot;
-  if (variable(env, "CLIO_RELAY_SPOOL_DIR") !== undefined) kept["CLIO_RELAY_SPOOL_DIR"] = paths.spoolRoot;
-  if (variable(env, "CLIO_RELAY_CLUSTER_REGISTRY") !== undefined) kept["CLIO_RELAY_CLUSTER_REGISTRY"] = paths.clustersFile;
-  return { ...kept, BUN_CONFIG_MAX_HTTP_REQUESTS: MAX_REQUESTS };
-}
+const daemonEnvironment = (paths: Paths, env: Environment): Record<string, string> => ({
+  ...Object.fromEntries(Object.entries(backgroundEnvironment(paths, env)).filter(([name]) => KEPT.test(name))),
+  BUN_CONFIG_MAX_HTTP_REQUESTS: MAX_REQUESTS,
+});

@@ -1,0 +1,97 @@
+import { DEFAULT_CAPACITY } from "../../config/clusters.ts";
+import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
+import { readSmallFile } from "../../lib/atomic-file.ts";
+import type { CliIo } from "../io.ts";
+import { resolveLocal } from "../local-path.ts";
+import { printJson } from "../print/table.ts";
+import { clusterName, oneOf, text, whole } from "../values.ts";
+import { defineVerb, list, option, optionOr, refused, required, toggle } from "../verb.ts";
+import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
+
+const SETUP_MAX_BYTES = 64 * 1024;
+const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
+const LATER = "this version reaches workers on the same machine only";
+
+export const verb = defineVerb({
+  summary: "Register a cluster, or change one",
+  details: "What is not given stays as it was. The name is a label of this installation.",
+  positionals: {},
+  flags: {
+    name: required(clusterName, "The cluster's name"),
+    mode: optionOr(oneOf("local"), "local" as const, "How its worker is reached"),
+    "env-setup": option(text("SHELL"), "Shell text that runs before every job, or @FILE with it"),
+    "env-setup-file": option(text("FILE"), "The same, from a file"),
+    "clear-env-setup": toggle("No such text any more"),
+    "worker-concurrency": option(whole(2, 10_000), "Jobs at a time, control queries included"),
+    "worker-control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
+    "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
+    "clear-kind-concurrency": toggle("No limits by kind any more"),
+    "ssh-host": option(text("HOST"), "Only localhost, as another way to say --mode local"),
+    "scheduler-provider": option(oneOf("external"), "Scheduler of the cluster"),
+    "agent-adapter": refused("this version has no engine for agents"),
+    "agent-bin": refused("this version has no engine for agents"),
+    "agent-npm-package": refused("this version has no engine for agents"),
+    "agent-npm-bin": refused("this version has no engine for agents"),
+    "jarvis-bin": refused("this version has no engine for JARVIS-CD"),
+    "jarvis-resource-graph-profile": refused("this version has no engine for JARVIS-CD"),
+    "spack-executable": refused("this version has no engine for JARVIS-CD"),
+    "bootstrap-profile": refused(LATER),
+    "core-dir": refused("set CLIO_RELAY_CORE_DIR for the worker"),
+    "spool-dir": refused("set CLIO_RELAY_SPOOL_DIR for the worker"),
+    "frpc-bin": refused(LATER),
+    "frp-server-addr": refused(LATER),
+    "frp-server-port": refused(LATER),
+    "frp-protocol": refused(LATER),
+    "frp-token-env": refused(LATER),
+    "stcp-secret-env": refused(LATER),
+    "direct-transport": refused(LATER, false),
+    "no-direct-transport": refused(LATER, false),
+    "direct-transport-mode": refused(LATER),
+    "direct-transport-fallback": refused(LATER),
+    "target-hostname": refused(LATER),
+    "ssh-host-key-sha256": refused(LATER),
+    "scheduler-cluster-name": refused(LATER),
+    "site-marker-sha256": refused(LATER),
+  },
+  examples: [
+    ["cluster add --name local --worker-concurrency 8", "let the worker run eight jobs at a time"],
+    ["cluster add --name local --env-setup 'module load python'", "prepare the environment of every job"],
+  ],
+  async run({ flags, io, json, relay }) {
+    if (flags["ssh-host"] !== undefined && !HERE.has(flags["ssh-host"])) {
+      throw new RelayError("configuration_error", `--ssh-host cannot be honoured: ${LATER}`, { option: "ssh-host" });
+    }
+    const known = await relay.desktop.clusterEntry(flags.name).catch((error: unknown) => {
+      if (isRelayError(error, "cluster_not_found")) return null;
+      throw error;
+    });
+    const capacity = known?.worker_capacity ?? DEFAULT_CAPACITY;
+    const entry = await relay.desktop.putCluster({
+      name: flags.name,
+      mode: flags.mode,
+      env_setup: setupOf(io, flags) ?? (flags["clear-env-setup"] ? null : (known?.env_setup ?? null)),
+      worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
+        concurrency: flags["worker-concurrency"],
+        control: flags["worker-control-query-concurrency"],
+        kinds: flags["worker-kind-concurrency"],
+      }),
+    });
+    if (json) await printJson(io.stdout, entry);
+    else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);
+    return EXIT.ok;
+  },
+});
+
+function setupOf(
+  io: CliIo,
+  flags: { readonly "env-setup": string | undefined; readonly "env-setup-file": string | undefined; readonly "clear-env-setup": boolean },
+): string | undefined {
+  const given = flags["env-setup"];
+  const file = flags["env-setup-file"] ?? (given?.startsWith("@") ? given.slice(1) : undefined);
+  const sources = [given, flags["env-setup-file"], flags["clear-env-setup"] ? "" : undefined].filter((source) => source !== undefined);
+  if (sources.length > 1) throw new RelayError("usage", "--env-setup, --env-setup-file and --clear-env-setup exclude each other");
+  if (file === undefined) return given;
+  const content = readSmallFile(resolveLocal(io, file), SETUP_MAX_BYTES);
+  if (content === null) throw new RelayError("local_file_unusable", `there is no file ${file}`);
+  return content;
+}

@@ -1,0 +1,21 @@
+import { RelayError } from "../../domain/errors.ts";
+import { clusterName } from "../values.ts";
+import { option, optional } from "../verb.ts";
+
+/** A cluster that is named as an argument, or by one of two options. */
+export const NAMED = {
+  positionals: { name: optional(clusterName) },
+  flags: { name: option(clusterName, "The cluster's name"), cluster: option(clusterName, "The same") },
+} as const;
+
+/** The one name that was given. @throws RelayError usage when there is none, or different ones */
+export function nameOf(
+  args: { readonly name: string | undefined },
+  flags: { readonly name: string | undefined; readonly cluster: string | undefined },
+): string {
+  const names = new Set([args.name, flags.name, flags.cluster].filter((name) => name !== undefined));
+  const [name, other] = names;
+  if (name === undefined) throw new RelayError("usage", "NAME is missing");
+  if (other !== undefined) throw new RelayError("usage", `which one, ${name} or ${other}?`);
+  return name;
+}

@@ -1,0 +1,25 @@
+import { EXIT } from "../../domain/errors.ts";
+import { printFields, printJson } from "../print/table.ts";
+import { defineVerb } from "../verb.ts";
+import { NAMED, nameOf } from "./named.ts";
+
+export const verb = defineVerb({
+  summary: "Show one cluster",
+  ...NAMED,
+  examples: [["cluster show local", "how it is configured"]],
+  async run({ flags, args, io, json, relay }) {
+    const entry = await relay.desktop.clusterEntry(nameOf(args, flags));
+    if (json) await printJson(io.stdout, entry);
+    else {
+      const { concurrency, control_query_concurrency, kind_concurrency } = entry.worker_capacity;
+      await printFields(io.stdout, [
+        ["name", entry.name],
+        ["mode", entry.mode],
+        ["slots", `${concurrency}, ${control_query_concurrency} of them for control queries`],
+        ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
+        ["before every job", entry.env_setup],
+      ]);
+    }
+    return EXIT.ok;
+  },
+});

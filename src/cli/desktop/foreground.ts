@@ -1,0 +1,36 @@
+import { VERSION } from "../../config/version.ts";
+import { EXIT, isRelayError } from "../../domain/errors.ts";
+import { LogFile } from "../../roles/desktop/log-file.ts";
+import { runDesktop } from "../../roles/desktop/run.ts";
+import type { Installation } from "../installation.ts";
+import type { CliIo } from "../io.ts";
+
+/** Run the daemon in this process until TERM, Ctrl-C or a request to stop. In the background, what it says goes to its log only. */
+export async function runInForeground(io: CliIo, relay: Installation, background: boolean): Promise<number> {
+  const file = new LogFile(relay.paths.desktopLog, io.clock);
+  const stop = new AbortController();
+  const off = [io.onSignal("SIGTERM", () => stop.abort()), io.onSignal("SIGINT", () => stop.abort())];
+  try {
+    await runDesktop(
+      {
+        paths: relay.paths,
+        env: io.env,
+        listen: relay.listen,
+        version: VERSION,
+        clock: io.clock,
+        log(level, message) {
+          file.write(level, message);
+          if (!background) void io.stderr.write(`${level}: ${message}\n`);
+        },
+      },
+      stop.signal,
+    );
+    return EXIT.ok;
+  } catch (error) {
+    // Whoever started this one finds the other.
+    if (background && isRelayError(error, "already_running")) return EXIT.ok;
+    throw error;
+  } finally {
+    for (const remove of off) remove();
+  }
+}

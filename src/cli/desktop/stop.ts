@@ -1,0 +1,31 @@
+import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
+import { terminate } from "../../roles/worker-process.ts";
+import { printJson } from "../print/table.ts";
+import { defineVerb } from "../verb.ts";
+import { runningDesktop } from "./running.ts";
+
+const WITHIN_MS = 10_000;
+
+export const verb = defineVerb({
+  summary: "Stop the desktop daemon; workers and jobs go on",
+  details: "The next command that needs it starts it again.",
+  positionals: {},
+  flags: {},
+  examples: [["desktop stop", "stop it and wait until it is gone"]],
+  async run({ io, json, relay }) {
+    const { desktop, record } = runningDesktop(io, relay);
+    if (record !== null) {
+      await desktop.stop().catch((error: unknown) => {
+        // One that does not answer gets the signal below.
+        if (!isRelayError(error, "desktop_unavailable")) throw error;
+      });
+      // It ends by itself now; the signal makes no difference to one that does.
+      if (!(await terminate(record.process, WITHIN_MS))) {
+        throw new RelayError("observation_timeout", `the daemon, process ${record.process.pid}, was asked to stop and still runs`);
+      }
+    }
+    if (json) await printJson(io.stdout, { state: record === null ? "not_running" : "stopped", pid: record?.process.pid ?? null });
+    else await io.stdout.write(record === null ? "no daemon is running\n" : `stopped process ${record.process.pid}\n`);
+    return EXIT.ok;
+  },
+});

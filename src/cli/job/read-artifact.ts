@@ -1,0 +1,115 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { Artifact } from "../../domain/artifact.ts";
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { makeWholeFile } from "../../lib/whole-file.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { artifactBytes } from "../follow/artifact-bytes.ts";
+import { interruptible } from "../follow/interrupt.ts";
+import { Reconnect } from "../follow/reconnect.ts";
+import type { CliIo } from "../io.ts";
+import { resolveLocal } from "../local-path.ts";
+import { progressBar } from "../print/progress-text.ts";
+import { bytesText } from "../print/quantities.ts";
+import { oneLine } from "../print/safe-text.ts";
+import { cut, printFields, printJson } from "../print/table.ts";
+import { artifactId, text } from "../values.ts";
+import { defineVerb, option } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "Fetch a file that a job left",
+  details:
+    "With -o the file appears whole and verified by its SHA-256, or not at all; a fetch that breaks off goes on where it was. -o - writes to standard " +
+    "output. Without -o the record is printed.",
+  positionals: { artifact: artifactId },
+  flags: { cluster: CLUSTER, output: option(text("FILE"), "Where to put it: a file, a directory, or - for standard output", "o") },
+  examples: [
+    ["job read-artifact artifact_0123456789abcdef0123456789abcdef", "what it is"],
+    ["job read-artifact artifact_0123456789abcdef0123456789abcdef -o result.csv", "the file itself"],
+    ["job read-artifact artifact_0123456789abcdef0123456789abcdef -o - | head", "its first lines"],
+  ],
+  async run({ flags, args, io, json, relay }) {
+    const cluster = await relay.cluster(flags.cluster);
+    const artifact = await cluster.artifact(args.artifact);
+    if (flags.output === undefined) {
+      if (json) await printJson(io.stdout, artifact);
+      else await printFields(io.stdout, fieldsOf(artifact));
+      return EXIT.ok;
+    }
+    if (flags.output === "-" && json) throw new RelayError("usage", "--json and -o - exclude each other");
+    const target = flags.output === "-" ? null : targetOf(resolveLocal(io, flags.output), artifact, flags.output.endsWith("/"));
+    await interruptible(
+      io,
+      () => (target === null ? null : `interrupted; ${target} was not touched`),
+      async (signal) => {
+        const bytes = artifactBytes(cluster, artifact, new Reconnect(io.stderr, signal), io.clock, signal);
+        if (target === null) for await (const piece of bytes) await io.stdout.write(piece);
+        else await save(bytes, target, artifact, io);
+      },
+    );
+    if (target !== null) {
+      if (json) await printJson(io.stdout, { ...artifact, path: target });
+      else await io.stdout.write(`${target}\n`);
+    }
+    return EXIT.ok;
+  },
+});
+
+const fieldsOf = (artifact: Artifact) =>
+  [
+    ["artifact", artifact.artifact_id],
+    ["job", artifact.job_id],
+    ["kind", artifact.kind],
+    ["name", artifact.name],
+    ["size", `${artifact.size_bytes} (${bytesText(artifact.size_bytes)})`],
+    ["sha256", artifact.sha256],
+    ["created", artifact.created_at],
+    ["uri", artifact.uri],
+  ] as const;
+
+/** The file to write: the one named, or one with the artifact's own last name in the directory that is named. */
+function targetOf(given: string, artifact: Artifact, directoryMeant: boolean): string {
+  const isDirectory = fs.statSync(given, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (!isDirectory && directoryMeant) throw new RelayError("local_file_unusable", `${given} is not a directory`);
+  if (!isDirectory) return given;
+  const name = path.posix.basename(artifact.name);
+  if (name === "" || name === "." || name === ".." || name.includes("\0")) {
+    throw new RelayError("usage", `${JSON.stringify(artifact.name)} is no name for a file`, {}, "name the file with -o FILE");
+  }
+  return path.join(given, name);
+}
+
+async function save(bytes: AsyncIterable<Uint8Array>, target: string, artifact: Artifact, io: CliIo): Promise<void> {
+  const file = makeWholeFile(target);
+  const bar = fetchBar(io, artifact);
+  let written = 0;
+  try {
+    for await (const piece of bytes) {
+      file.write(piece);
+      written += piece.length;
+      await bar.show(written);
+    }
+    file.finish();
+  } finally {
+    file.discard();
+    await bar.clear();
+  }
+}
+
+/** A bar on standard error, where somebody looks at it. */
+function fetchBar(io: CliIo, artifact: Artifact) {
+  let shown = Number.NEGATIVE_INFINITY;
+  return {
+    async show(written: number): Promise<void> {
+      const now = io.clock.monotonic();
+      if (!io.stderr.isTerminal || now - shown < 100) return;
+      shown = now;
+      const share = written / artifact.size_bytes;
+      const line = `${progressBar(share, 30)} ${Math.floor(share * 100)}% ${bytesText(written)} ${oneLine(artifact.name)}`;
+      await io.stderr.write(`\r\x1b[K${cut(line, io.stderr.columns - 1)}`);
+    },
+    async clear(): Promise<void> {
+      if (shown > Number.NEGATIVE_INFINITY) await io.stderr.write("\r\x1b[K");
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import { EXIT } from "../../domain/errors.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { confirm } from "../confirm.ts";
+import { Interrupted } from "../failure.ts";
+import { styleFor } from "../print/style.ts";
+import { printJson, printTable } from "../print/table.ts";
+import { defineVerb } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "Put right what an audit can prove",
+  details: "Works through the worker while one runs, and on its files while none does. Ends with 1 when something is left.",
+  positionals: {},
+  flags: { cluster: CLUSTER },
+  examples: [["queue repair --cluster local --yes", "without being asked"]],
+  async run(call) {
+    const { flags, io, json, relay } = call;
+    const { repairQueue } = await import("../../roles/queue-check.ts");
+    const cluster = await relay.cluster(flags.cluster);
+    if (!(await confirm(call, `Change the queue of ${cluster.name}?`))) throw new Interrupted();
+    const report = await repairQueue(cluster, relay.paths.coreDir(cluster.name));
+    if (json) await printJson(io.stdout, report);
+    else {
+      await printTable(
+        io.stdout,
+        styleFor(io.stdout, io.env),
+        ["RESULT", "CHECK", "SUBJECT", "DETAIL"],
+        [
+          ...report.repaired.map((finding) => ["repaired", finding.check, finding.subject, finding.detail]),
+          ...report.remaining.map((finding) => ["left", finding.check, finding.subject, finding.detail]),
+        ],
+      );
+      await io.stderr.write(`${report.repaired.length} repaired, ${report.remaining.length}${report.truncated ? " and more" : ""} left\n`);
+    }
+    return report.remaining.length === 0 && !report.truncated ? EXIT.ok : EXIT.failed;
+  },
+});

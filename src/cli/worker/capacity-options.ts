@@ -1,0 +1,34 @@
+import * as v from "valibot";
+import { Capacity } from "../../domain/endpoint.ts";
+import { RelayError } from "../../domain/errors.ts";
+import { JOB_KINDS } from "../job-words.ts";
+import { type Reader, whole } from "../values.ts";
+
+/** `KIND=N` */
+export const kindLimit: Reader<readonly [kind: (typeof JOB_KINDS)[number], limit: number]> = {
+  label: "KIND=N",
+  form: `KIND=N with one of ${JOB_KINDS.join(", ")} and a whole number from 1`,
+  read(given) {
+    const at = given.indexOf("=");
+    const kind = JOB_KINDS.find((one) => one === given.slice(0, Math.max(0, at)));
+    const limit = whole(1, 10_000).read(given.slice(at + 1));
+    return kind === undefined || limit === undefined ? undefined : [kind, limit];
+  },
+};
+
+interface CapacityFlags {
+  readonly concurrency: number | undefined;
+  readonly control: number | undefined;
+  readonly kinds: readonly (readonly [string, number])[];
+}
+
+/** The configured capacity with what the options change. @throws RelayError usage when the result does not hold together */
+export function capacityWith(configured: Capacity, { concurrency, control, kinds }: CapacityFlags): Capacity {
+  const result = v.safeParse(Capacity, {
+    concurrency: concurrency ?? configured.concurrency,
+    control_query_concurrency: control ?? configured.control_query_concurrency,
+    kind_concurrency: { ...configured.kind_concurrency, ...Object.fromEntries(kinds) },
+  });
+  if (!result.success) throw new RelayError("usage", result.issues[0].message);
+  return result.output;
+}

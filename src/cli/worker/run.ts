@@ -1,0 +1,92 @@
+import { clusterEntry, readClusters } from "../../config/clusters.ts";
+import { prepareRunDirectory } from "../../config/run-directory.ts";
+import { VERSION } from "../../config/version.ts";
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { chooseLauncher } from "../../roles/worker/launch.ts";
+import { runWorker } from "../../roles/worker/run.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { oneOf, whole } from "../values.ts";
+import { defineVerb, list, option, optionOr, refused, toggle } from "../verb.ts";
+import { capacityWith, kindLimit } from "./capacity-options.ts";
+
+export const verb = defineVerb({
+  summary: "Run the worker of a cluster on this machine",
+  details:
+    "Stays in the foreground until TERM or Ctrl-C; then it takes no new jobs and ends, while running jobs go on and are taken over by the next worker. " +
+    "Options win over what the cluster's entry says.",
+  positionals: {},
+  flags: {
+    cluster: CLUSTER,
+    concurrency: option(whole(2, 10_000), "Jobs at a time, control queries included"),
+    "control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
+    "kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
+    "take-over": toggle("Take the queue over from a worker of another host"),
+    "confirm-host-dead": toggle("With --take-over: that worker does not run any more, I made sure"),
+    role: optionOr(oneOf("worker", "desktop"), "worker" as const, "What to run"),
+    once: refused("a worker serves until it is stopped", false),
+    "scheduler-provider": option(oneOf("external"), "Scheduler of the cluster"),
+  },
+  examples: [
+    ["worker run --cluster local", "until it is stopped"],
+    ["worker run --cluster local --concurrency 8 --kind-concurrency command=6", "up to eight at a time, at most six of them commands"],
+  ],
+  async run({ flags, io, json, relay }) {
+    if (flags.role === "desktop") {
+      const { runInForeground } = await import("../desktop/foreground.ts");
+      return runInForeground(io, relay, false);
+    }
+    if (flags["take-over"] !== flags["confirm-host-dead"]) {
+      throw new RelayError("usage", "--take-over and --confirm-host-dead come together");
+    }
+    const { paths, settings } = relay;
+    const registry = readClusters(paths, io.env);
+    const named = flags.cluster ?? settings.default_cluster ?? (registry.clusters.length === 1 ? registry.clusters[0]!.name : undefined);
+    if (named === undefined)
+      throw new RelayError(
+        "usage",
+        "--cluster is needed",
+        {},
+        registry.clusters.length === 0 ? "clio-relay init" : "clio-relay cluster list",
+      );
+    const entry = clusterEntry(registry, named);
+    const capacity = capacityWith(entry.worker_capacity, {
+      concurrency: flags.concurrency,
+      control: flags["control-query-concurrency"],
+      kinds: flags["kind-concurrency"],
+    });
+    prepareRunDirectory(paths, io.env);
+    const stop = new AbortController();
+    const off = [io.onSignal("SIGTERM", () => stop.abort()), io.onSignal("SIGINT", () => stop.abort())];
+    try {
+      await runWorker(
+        {
+          cluster: entry.name,
+          version: VERSION,
+          capacity,
+          limits: {
+            logStreamBytes: settings.log_stream_max_bytes,
+            logJobBytes: settings.log_job_max_bytes,
+            artifactStoreBytes: settings.artifact_store_max_bytes,
+            minFreeBytes: settings.min_free_bytes,
+            activeJobsMax: settings.active_jobs_max,
+            cancelGraceSeconds: settings.cancel_grace_seconds,
+          },
+          coreDir: paths.coreDir(entry.name),
+          spoolDir: paths.spoolDir(entry.name),
+          socketPath: paths.workerSocket(entry.name),
+          environment: io.env.variables,
+          homeDir: io.env.home,
+          envSetup: entry.env_setup,
+          takeOver: flags["take-over"],
+          confirmHostDead: flags["confirm-host-dead"],
+          launcher: (log) => chooseLauncher({ command: io.self, environment: io.env.variables, spares: settings.spare_shims, log }),
+          ...(json ? { onReady: (endpoint) => void io.stdout.write(`${JSON.stringify(endpoint)}\n`) } : {}),
+        },
+        stop.signal,
+      );
+    } finally {
+      for (const remove of off) remove();
+    }
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,81 @@
+import { clusterEntry, readClusters } from "../../config/clusters.ts";
+import { prepareRunDirectory } from "../../config/run-directory.ts";
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { startInBackground } from "../../roles/background.ts";
+import { backgroundEnvironment } from "../../roles/background-environment.ts";
+import { probe } from "../../roles/probe.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { printJson } from "../print/table.ts";
+import { whole } from "../values.ts";
+import { defineVerb, list, option } from "../verb.ts";
+import { kindLimit } from "./capacity-options.ts";
+
+const WITHIN_MS = 60_000;
+
+export const verb = defineVerb({
+  summary: "Run a worker in the background",
+  details: "Returns when it answers. Its messages are in the log directory. A worker that runs already is left alone.",
+  positionals: {},
+  flags: {
+    cluster: CLUSTER,
+    concurrency: option(whole(2, 10_000), "Jobs at a time, control queries included"),
+    "control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
+    "kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
+  },
+  examples: [["worker start --cluster local", "start it and go on"]],
+  async run({ flags, io, json, relay }) {
+    const { paths } = relay;
+    const name = await relay.clusterName(flags.cluster);
+    clusterEntry(readClusters(paths, io.env), name);
+    prepareRunDirectory(paths, io.env);
+    const socket = paths.workerSocket(name);
+    const answers = (): Promise<boolean> =>
+      probe(socket, 2_000).then(
+        () => true,
+        () => false,
+      );
+    const report = async (state: "started" | "already_running", pid: number | null): Promise<number> => {
+      const log = paths.workerLog(name);
+      if (json) await printJson(io.stdout, { cluster: name, state, pid, log });
+      else if (state === "started") await io.stdout.write(`worker of ${name} runs as process ${pid}; its log is ${log}\n`);
+      else await io.stdout.write(`worker of ${name} runs already\n`);
+      return EXIT.ok;
+    };
+    if (await answers()) return report("already_running", null);
+    const outcome = await startInBackground({
+      command: [...io.self, "worker", "run", "--cluster", name, ...passedOn(flags)],
+      cwd: io.env.home,
+      environment: backgroundEnvironment(paths, io.env),
+      stderrFile: paths.workerLog(name),
+      ready: answers,
+      withinMs: WITHIN_MS,
+    });
+    if (outcome.state === "ready") return report("started", outcome.pid);
+    if (outcome.state === "late") {
+      throw new RelayError(
+        "observation_timeout",
+        `the worker, process ${outcome.pid}, has not answered yet`,
+        { pid: outcome.pid },
+        `see ${paths.workerLog(name)}`,
+      );
+    }
+    // Another start was faster.
+    if (await answers()) return report("already_running", null);
+    throw new RelayError(
+      "worker_not_running",
+      `the worker ended at once: ${outcome.said === "" ? `exit code ${outcome.exitCode}` : outcome.said}`,
+      {},
+      `see ${paths.workerLog(name)}`,
+    );
+  },
+});
+
+const passedOn = (flags: {
+  readonly concurrency: number | undefined;
+  readonly "control-query-concurrency": number | undefined;
+  readonly "kind-concurrency": readonly (readonly [string, number])[];
+}): string[] => [
+  ...(flags.concurrency === undefined ? [] : ["--concurrency", String(flags.concurrency)]),
+  ...(flags["control-query-concurrency"] === undefined ? [] : ["--control-query-concurrency", String(flags["control-query-concurrency"])]),
+  ...flags["kind-concurrency"].flatMap(([kind, limit]) => ["--kind-concurrency", `${kind}=${limit}`]),
+];

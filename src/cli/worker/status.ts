@@ -1,0 +1,43 @@
+import { EXIT } from "../../domain/errors.ts";
+import type { WorkerStatus } from "../../domain/views.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { agoText } from "../print/quantities.ts";
+import { printFields, printJson } from "../print/table.ts";
+import { defineVerb } from "../verb.ts";
+
+export const verb = defineVerb({
+  summary: "Show the worker of a cluster",
+  positionals: {},
+  flags: { cluster: CLUSTER },
+  examples: [
+    ["worker status --cluster local", "process, capacity and what it does"],
+    ["worker status --json", "the same, for a program"],
+  ],
+  async run({ flags, io, json, relay }) {
+    const answer = await (await relay.cluster(flags.cluster)).workers();
+    if (json) await printJson(io.stdout, answer);
+    else for (const worker of answer.workers) await printFields(io.stdout, fieldsOf(worker, io.clock.now()));
+    return EXIT.ok;
+  },
+});
+
+const counts = (by: Readonly<Record<string, number>>): string =>
+  Object.entries(by)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(", ") || "none";
+
+const fieldsOf = (worker: WorkerStatus, now: number) =>
+  [
+    ["cluster", worker.cluster],
+    ["process", `${worker.process.pid} on ${worker.process.hostname}`],
+    ["version", worker.version],
+    ["since", `${worker.registered_at} (${agoText(worker.registered_at, now)})`],
+    ["slots", `${worker.capacity.concurrency}, ${worker.capacity.control_query_concurrency} of them for control queries`],
+    ["kind limits", Object.keys(worker.capacity.kind_concurrency).length === 0 ? null : counts(worker.capacity.kind_concurrency)],
+    ["running", counts(worker.active_leases_by_kind)],
+    ["queued", counts(worker.queued_by_kind)],
+    ["quarantined", worker.quarantined],
+    ["last error", worker.lane_last_error],
+    ["state in", worker.core_dir],
+    ["output in", worker.spool_dir],
+  ] as const;

@@ -1,0 +1,50 @@
+import fs from "node:fs";
+import path from "node:path";
+import { makePrivateDirectory } from "../lib/atomic-file.ts";
+
+const POLL_MS = 15;
+
+export interface BackgroundStart {
+  readonly command: readonly string[];
+  readonly cwd: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Gets the process's standard error. */
+  readonly stderrFile: string;
+  /** Whether the process does what it was started for. */
+  readonly ready: () => Promise<boolean>;
+  readonly withinMs: number;
+}
+
+/** How a start went: ready, ended by itself before it was, or still on its way when the time was over. */
+export type BackgroundOutcome =
+  | { readonly state: "ready"; readonly pid: number }
+  | { readonly state: "late"; readonly pid: number }
+  | { readonly state: "ended"; readonly exitCode: number | null; readonly said: string };
+
+/** Start a process that outlives this one: in a session of its own, with no terminal, its standard error in a file. */
+export async function startInBackground(start: BackgroundStart): Promise<BackgroundOutcome> {
+  makePrivateDirectory(path.dirname(start.stderrFile));
+  const before = fs.statSync(start.stderrFile, { throwIfNoEntry: false })?.size ?? 0;
+  const fd = fs.openSync(start.stderrFile, "a", 0o600);
+  const child = Bun.spawn([...start.command], {
+    cwd: start.cwd,
+    env: start.environment,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: fd,
+    detached: true,
+  });
+  fs.closeSync(fd);
+  child.unref();
+  const deadline = performance.now() + start.withinMs;
+  while (child.exitCode === null && child.signalCode === null) {
+    if (await start.ready()) return { state: "ready", pid: child.pid };
+    if (performance.now() > deadline) return { state: "late", pid: child.pid };
+    await Bun.sleep(POLL_MS);
+  }
+  return {
+    state: "ended",
+    exitCode: child.exitCode,
+    said: fs.readFileSync(start.stderrFile).subarray(before).toString("utf8").trim().slice(-1_000),
+  };
+}

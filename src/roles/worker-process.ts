@@ -1,0 +1,54 @@
+import os from "node:os";
+import path from "node:path";
+import * as v from "valibot";
+import type { ClusterClient } from "../api/client.ts";
+import type { ProcessIdentity } from "../domain/attempt.ts";
+import { ProcessIdentity as Schema } from "../domain/attempt.ts";
+import { isRelayError, RelayError } from "../domain/errors.ts";
+import { readSmallFile } from "../lib/atomic-file.ts";
+import { isAlive } from "../lib/process-identity.ts";
+
+const Owner = v.object(Schema.entries);
+
+/**
+ * The process that is the worker of a cluster of this machine: as it says itself, or where it does not answer, as the queue's
+ * owner record says. Null when there is none.
+ */
+export async function workerProcess(cluster: ClusterClient, coreDir: string): Promise<ProcessIdentity | null> {
+  const identity = (await answering(cluster)) ?? recorded(coreDir);
+  if (identity === null) return null;
+  if (identity.hostname === os.hostname()) return isAlive(identity) ? identity : null;
+  throw new RelayError("resource_ownership_refused", `the worker of ${cluster.name} runs on ${identity.hostname}, not on this machine`, {
+    process: identity,
+  });
+}
+
+async function answering(cluster: ClusterClient): Promise<ProcessIdentity | null> {
+  try {
+    return (await cluster.workers()).workers[0]?.process ?? null;
+  } catch (error) {
+    if (isRelayError(error, "worker_not_running") || isRelayError(error, "link_down")) return null;
+    throw error;
+  }
+}
+
+function recorded(coreDir: string): ProcessIdentity | null {
+  try {
+    const text = readSmallFile(path.join(coreDir, "owner.json"), 16 * 1024);
+    const result = text === null ? null : v.safeParse(Owner, JSON.parse(text));
+    return result?.success ? result.output : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Ask a process to end, and wait until it is gone. False when it still runs after so long. Only exactly this process is ever signalled. */
+export async function terminate(identity: ProcessIdentity, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs;
+  if (isAlive(identity)) process.kill(identity.pid, "SIGTERM");
+  while (isAlive(identity)) {
+    if (performance.now() > deadline) return false;
+    await Bun.sleep(20);
+  }
+  return true;
+}

@@ -3,7 +3,7 @@ import { ProcessIdentity } from "../domain/attempt.ts";
 import { Outcome } from "../domain/job.ts";
 import { LogStream, StreamCapture } from "../domain/log.ts";
 import { ByteCount, Count, Finite, Id, looseText, Sequence, Sha256, Timestamp } from "../domain/primitives.ts";
-import type { AttemptSpec, CancelRecord, ExitRecord, ProcessRecord, StartRecord, TruncationRecord } from "./spool-records.ts";
+import type { AttemptSpec, ExitRecord, ProcessRecord, StartRecord, TruncationRecord } from "./spool-records.ts";
 
 /**
  * The worker's reading of the spool. Objects are open: members that a newer shim adds are passed over, while the members that
@@ -72,5 +72,3 @@ export const TruncationSchema: v.GenericSchema<unknown, TruncationRecord> = v.ob
   capture: v.object(StreamCapture.entries),
   at: Timestamp,
 });
-
-export const CancelSchema: v.GenericSchema<unknown, CancelRecord> = v.object({ record_version, requested_at: Timestamp });

@@ -14,7 +14,7 @@ const KiB = 1024;
 
 describeWith("tmpfs", "on a full disk", () => {
   const small = smallFileSystems();
-  const attempt = testAttempts([process.execPath, path.join(import.meta.dir, "impatient-shim.ts")]);
+  const attempt = testAttempts([process.execPath, path.join(import.meta.dir, "impatient-shim-entry.ts")]);
 
   test("output is cut with its reason, the job goes on, and its end is recorded", async () => {
     const root = small("512k");

@@ -60,7 +60,7 @@ describe("a launched shim", () => {
 
   test("outlives the process that launched it, killed with its whole session", async () => {
     const job = attempt(sh("echo up; until [ -e go ]; do sleep 0.02; done; echo end"));
-    const worker = Bun.spawn([process.execPath, path.join(import.meta.dir, "launching-worker.ts"), job.directory, "1"], {
+    const worker = Bun.spawn([process.execPath, path.join(import.meta.dir, "launching-worker-entry.ts"), job.directory, "1"], {
       stdin: "ignore",
       stdout: "pipe",
       stderr: "inherit",

@@ -4,7 +4,7 @@ import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
 import { FROM_SOURCE } from "./attempts.ts";
 
 /**
- * A process that launches a shim on an attempt, keeps a spare, and waits to be killed: `launching-worker.ts <attempt-dir> <spares>`. Prints their
+ * A process that launches a shim on an attempt, keeps a spare, and waits to be killed: `launching-worker-entry.ts <attempt-dir> <spares>`. Prints their
  * process ids.
  */
 const [directory, spares] = process.argv.slice(2);

@@ -43,7 +43,7 @@ const quoted = (argument: string): string => {
 function firstLine(script: string): string {
   const lines = script.slice(0, 16 * TITLE_MAX).split("\n");
   const telling = lines.map((line) => line.trim()).find((line) => line !== "" && !line.startsWith("#"));
-  return telling ?? lines[0]?.trim() ?? "script";
+  return telling || lines[0]?.trim() || "script";
 }
 
 /** Control characters are shown escaped, so that a title can neither break a list nor reach a terminal. */

@@ -78,7 +78,7 @@ export const openRow = (w: Writing, fence: Fence): Open<JobRow> => checkFence(w,
 
 function checkFence<Row extends JobHead>(w: Writing, fence: Fence, row: Row): Open<Row> {
   const data = { job_id: fence.job_id, attempt: fence.attempt, current_attempt: row.attempts, state: row.state };
-  if (fence.attempt !== row.attempts) {
+  if (fence.attempt !== row.attempts || fence.attempt < 1) {
     throw new RelayError("attempt_fenced", `attempt ${fence.attempt} of ${fence.job_id} is not its current one, ${row.attempts}`, data);
   }
   const attempt = attemptRow(w, row.sequence, fence.attempt);

@@ -61,6 +61,10 @@ function inspect(file: string, newest: number): void {
   const hadSharedMemory = fs.existsSync(sharedMemory);
   const database = new Database(file, { readonly: true });
   try {
+    // Pragmas answer with defaults where a query finds that the file is no database.
+    database.run("SELECT count(*) FROM sqlite_schema");
+    const pageSize = database.query<{ page_size: number }, []>("PRAGMA page_size").get()?.page_size ?? 1;
+    if (clean && size % pageSize !== 0) throw corrupt(file, `its ${size} bytes are no whole number of pages`);
     const id = database.query<{ application_id: number }, []>("PRAGMA application_id").get()?.application_id;
     if (id !== APPLICATION_ID) {
       throw new RelayError("queue_foreign", `${file} is a database of another program (application_id ${id}); it is left as it is`, {
@@ -75,8 +79,6 @@ function inspect(file: string, newest: number): void {
         newest_known: newest,
       });
     }
-    const pageSize = database.query<{ page_size: number }, []>("PRAGMA page_size").get()?.page_size ?? 1;
-    if (clean && size % pageSize !== 0) throw corrupt(file, `its ${size} bytes are no whole number of pages`);
     if (!clean || size <= ALWAYS_CHECKED_BYTES) quickCheck(database, file);
   } finally {
     database.close();

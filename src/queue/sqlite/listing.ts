@@ -92,6 +92,7 @@ export function jobsAhead(r: Reading, jobId: string): number | null {
 
 const count = (r: Reading, sql: string, lane: Lane, sequence: number): number => r.sql.get<{ n: number }>(sql, lane, sequence)?.n ?? 0;
 
-const READY_AHEAD = `SELECT count(*) AS n FROM jobs WHERE lane = ? AND kind IN (${KIND_LIST}) AND ready = 1 AND sequence < ?`;
+export const READY_AHEAD = `SELECT count(*) AS n FROM jobs WHERE lane = ? AND kind IN (${KIND_LIST}) AND ready = 1 AND sequence < ?`;
 
-const DELAYED_AHEAD = "SELECT count(*) AS n FROM jobs INDEXED BY jobs_delayed WHERE not_before IS NOT NULL AND quarantine IS NULL AND lane = ? AND sequence < ?";
+const DELAYED_AHEAD =
+  "SELECT count(*) AS n FROM jobs INDEXED BY jobs_delayed WHERE not_before IS NOT NULL AND quarantine IS NULL AND lane = ? AND sequence < ?";

@@ -30,7 +30,7 @@ export const records: JobCheck = (r, { from, to }) =>
 
 function unreadable(r: Reading, row: JobRow, detail: string): Damage {
   const damage = { check: "record", subject: row.job_id };
-  if (isTerminal(row.state)) return { ...damage, detail, mend: null };
+  if (isTerminal(row.state)) return { ...damage, detail: `${detail}; the job has ended`, mend: null };
   if (row.state === "queued" || noProcessLeft(r, row)) return { ...damage, detail, mend: (w) => fail(w, row.sequence, detail) };
   if (row.quarantine === null) return { ...damage, detail, mend: (w) => keepOut(w, row.sequence, detail) };
   return {

@@ -1,0 +1,85 @@
+import { describe, expect, test } from "bun:test";
+import { type OpenScene, ROOMY, refused, settlement } from "./scene.ts";
+
+export function quarantineContract(open: OpenScene): void {
+  describe("quarantine", () => {
+    test("a record that cannot be read is kept out, and the claim goes on to the next one", async () => {
+      const scene = await open();
+      const bad = await scene.submit();
+      const good = await scene.submit();
+      await scene.reopen(() => scene.backend.spoil(bad.job_id));
+      const endpoint = await scene.endpoint();
+      expect((await scene.store.claim(endpoint, ROOMY))?.job.job_id).toBe(good.job_id);
+      expect(await scene.store.claim(endpoint, ROOMY)).toBeNull();
+      expect(await scene.store.stats()).toMatchObject({ quarantined: 1, leases_by_kind: { command: 1 } });
+      const listed = (await scene.store.queueWindow({}, { cursor: 1, limit: 1 }, 10)).jobs[0];
+      expect(listed).toMatchObject({ job_id: bad.job_id, state: "queued" });
+      expect(listed?.quarantine).toContain("cannot be read");
+      expect(await scene.eventTypes(bad.job_id)).toEqual(["job.queued", "task.queued", "job.quarantined"]);
+      await refused(scene.store.job(bad.job_id), "queue_corrupt");
+      expect(await scene.store.jobsAhead(good.job_id)).toBeNull();
+    });
+
+    test("an unreadable record does not keep the others from being recovered", async () => {
+      const scene = await open();
+      const bad = await scene.running();
+      const good = await scene.running();
+      await scene.reopen(() => scene.backend.spoil(bad.job.job_id));
+      expect((await scene.store.openAttempts()).map(({ job }) => job.job_id)).toEqual([good.job.job_id]);
+      expect((await scene.store.stats()).quarantined).toBe(1);
+      expect((await scene.store.openAttempts()).map(({ job }) => job.job_id)).toEqual([good.job.job_id]);
+      expect((await scene.eventTypes(bad.job.job_id)).filter((type) => type === "job.quarantined")).toHaveLength(1);
+    });
+
+    test("keeps a readable job out of the lanes until a repair, and changes nothing else of it", async () => {
+      const scene = await open();
+      const job = await scene.submit();
+      await scene.store.quarantine(job.job_id, "the spool cannot be read");
+      await scene.store.quarantine(job.job_id, "again");
+      expect(await scene.store.job(job.job_id)).toMatchObject({ state: "queued", quarantine: "the spool cannot be read" });
+      const endpoint = await scene.endpoint();
+      expect(await scene.store.claim(endpoint, ROOMY)).toBeNull();
+      const later = await scene.submit();
+      expect(await scene.store.jobsAhead(later.job_id)).toBe(0);
+      const { repaired, remaining } = await scene.store.repair();
+      expect(repaired).toMatchObject([{ check: "quarantine", subject: job.job_id, repairable: true }]);
+      expect(remaining).toEqual([]);
+      expect((await scene.store.claim(endpoint, ROOMY))?.job.job_id).toBe(job.job_id);
+      await refused(scene.store.quarantine("job_none", "x"), "job_not_found");
+    });
+
+    test("an open attempt of a quarantined job can still be settled", async () => {
+      const scene = await open();
+      const { fence } = await scene.running();
+      await scene.store.quarantine(fence.job_id, "odd");
+      expect(await scene.store.settle(fence, settlement(scene.clock, "completed"))).toMatchObject({
+        state: "succeeded",
+        quarantine: "odd",
+      });
+    });
+
+    test("a repair fails a queued record that nobody can read, and says so", async () => {
+      const scene = await open();
+      const bad = await scene.submit();
+      await scene.reopen(() => scene.backend.spoil(bad.job_id));
+      const audit = await scene.store.audit();
+      expect(audit.findings).toMatchObject([{ check: "record", subject: bad.job_id, repairable: true }]);
+      const { repaired, remaining } = await scene.store.repair();
+      expect(repaired).toEqual(audit.findings);
+      expect(remaining).toMatchObject([{ check: "record", subject: bad.job_id, repairable: false }]);
+      expect((await scene.store.recentJobs({}, null, 1)).jobs[0]).toMatchObject({ state: "failed" });
+      expect((await scene.eventTypes(bad.job_id)).at(-1)).toBe("job.failed");
+      expect((await scene.store.stats()).active).toBe(0);
+    });
+
+    test("a repair leaves an unreadable record alone while its attempt may have processes", async () => {
+      const scene = await open();
+      const { fence } = await scene.claimed();
+      await scene.reopen(() => scene.backend.spoil(fence.job_id));
+      const { remaining } = await scene.store.repair();
+      expect(remaining).toMatchObject([{ check: "record", subject: fence.job_id, repairable: false }]);
+      expect((await scene.store.recentJobs({}, null, 1)).jobs[0]).toMatchObject({ state: "leased", quarantine: expect.any(String) });
+      expect(await scene.store.attempt(fence.job_id)).toMatchObject({ state: "claimed" });
+    });
+  });
+}

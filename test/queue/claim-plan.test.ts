@@ -1,0 +1,43 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { JOB_KINDS } from "../../src/domain/job.ts";
+import { NEXT_JOB } from "../../src/queue/sqlite/claim.ts";
+import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
+import { READY_AHEAD } from "../../src/queue/sqlite/listing.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
+
+const directory = temporaryDirectory();
+const { database } = openDatabase(directory.path);
+afterAll(() => {
+  database.close();
+  directory[Symbol.dispose]();
+});
+
+/** What SQLite is going to do, step by step (sqlite.org/eqp.html). */
+function plan(sql: string, parameters: number): string[] {
+  const statement = database.prepare<{ detail: string }, null[]>(`EXPLAIN QUERY PLAN ${sql}`);
+  const steps = statement.all(...Array.from({ length: parameters }, () => null)).map(({ detail }) => detail);
+  statement.finalize();
+  return steps;
+}
+
+describe("a claim costs the same whatever the backlog", () => {
+  const steps = plan(NEXT_JOB, 2 + JOB_KINDS.length);
+
+  test("each look at jobs is a search: one by sequence, one for the head of a kind", () => {
+    const ofJobs = steps.filter((step) => /\b(jobs|waiting)\b/.test(step));
+    expect(ofJobs).toEqual([
+      "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
+      "SEARCH waiting USING COVERING INDEX jobs_ready (lane=? AND kind=? AND ready=?)",
+    ]);
+  });
+
+  test("what is scanned is bounded by the slots, and nothing of jobs is sorted", () => {
+    const scanned = steps.filter((step) => step.startsWith("SCAN "));
+    expect(scanned.filter((step) => !/CONSTANT ROWS?$/.test(step))).toEqual(["SCAN leases"]);
+    expect(steps.filter((step) => step.includes("ORDER BY"))).toEqual([]);
+  });
+
+  test("so does the number of jobs ahead read the index alone", () => {
+    expect(plan(READY_AHEAD, 2)).toEqual(["SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND kind=? AND ready=? AND sequence<?)"]);
+  });
+});

@@ -1,0 +1,33 @@
+import { expect, test } from "bun:test";
+import path from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import type { Writing } from "../../src/queue/sqlite/access.ts";
+import { counters } from "../../src/queue/sqlite/checks/file.ts";
+import { Counts } from "../../src/queue/sqlite/counts.ts";
+import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
+import { openQueue } from "../../src/queue/sqlite/open.ts";
+import { Statements } from "../../src/queue/sqlite/statements.ts";
+import { SteadyTime } from "../../src/queue/sqlite/steady-time.ts";
+import { command, jarvis } from "../contract/queue-store/scene.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
+
+test("numbers in memory that are not those of the tables are found, and counted anew", async () => {
+  using directory = temporaryDirectory();
+  const core = path.join(directory.path, "core");
+  const store = openQueue(core, { clock: systemClock, activeJobsMax: 10, leaseSeconds: 120 });
+  for (const submission of [command(), command(), jarvis()]) await store.submit(submission, "workload");
+  await store.requestCancel((await store.submit(command(), "control")).job.job_id, { cancel_scheduler: false });
+  await store.close();
+
+  const { database } = openDatabase(core);
+  const sql = new Statements(database);
+  const w: Writing = { sql, counts: new Counts(), time: new SteadyTime(systemClock), now: "", touch: () => undefined };
+  const [damage, ...more] = counters(w);
+  expect(more).toEqual([]);
+  expect(damage?.check).toBe("counters");
+  damage!.mend!(w);
+  expect([w.counts.total, w.counts.active, w.counts.queued("command"), w.counts.queued("jarvis")]).toEqual([4, 3, 2, 1]);
+  expect(counters(w)).toEqual([]);
+  sql.finalize();
+  database.close();
+});

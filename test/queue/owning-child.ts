@@ -1,0 +1,13 @@
+/** Owns the queue in a directory until it is killed. */
+import { systemClock } from "../../src/lib/clock.ts";
+import { self } from "../../src/lib/process-identity.ts";
+import { acquireOwnership } from "../../src/queue/ownership.ts";
+
+acquireOwnership(process.argv[2]!, {
+  identity: self(),
+  endpointId: "endpoint_child",
+  takeOver: false,
+  confirmHostDead: false,
+  clock: systemClock,
+});
+setInterval(() => undefined, 60_000);

@@ -1,0 +1,42 @@
+import { describe, expect, test } from "bun:test";
+import type { JobSubmission } from "../../src/domain/job.ts";
+import { titleOf } from "../../src/queue/title.ts";
+
+const argv = (...words: string[]) => titleOf({ kind: "command", spec: { argv: words } } as unknown as JobSubmission);
+const script = (text: string) => titleOf({ kind: "command", spec: { script: text } } as unknown as JobSubmission);
+
+describe("titleOf", () => {
+  test("quotes what a shell would need quoted, and nothing else", () => {
+    expect(argv("python3", "train.py", "--lr=1e-3", "/data/été")).toBe("python3 train.py --lr=1e-3 /data/été");
+    expect(argv("sh", "-c", "echo $HOME; exit", "")).toBe("sh -c 'echo $HOME; exit' ''");
+    expect(argv("echo", "it's")).toBe("echo 'it'\\''s'");
+  });
+
+  test("shows control characters, so that a title is one line and moves no cursor", () => {
+    expect(argv("printf", "a\nb\t\u001b[2Jc\u0000")).toBe("printf 'a\\nb\\t\\x1b[2Jc\\x00'");
+  });
+
+  test("is cut where it is too long, between characters", () => {
+    const title = argv("echo", "🚀".repeat(600));
+    expect(title.length).toBeLessThanOrEqual(512);
+    expect(title.endsWith("…")).toBe(true);
+    expect(title.isWellFormed()).toBe(true);
+    expect(argv(...Array.from({ length: 4_000 }, () => "word")).length).toBe(512);
+  });
+
+  test("of a script is its first line that says something", () => {
+    expect(script("#!/bin/bash\n\n  # set up\n  module load gcc\nsrun x\n")).toBe("module load gcc");
+    expect(script("#!/bin/bash\n# nothing else")).toBe("#!/bin/bash");
+    expect(script("\n")).toBe("script");
+  });
+
+  test("of other kinds names their subject", () => {
+    const of = (kind: string, spec: object) => titleOf({ kind, spec } as unknown as JobSubmission);
+    expect(of("jarvis", { pipeline_name: "ior" })).toBe("ior");
+    expect(of("jarvis", { pipeline_yaml: "name: x" })).toBe("pipeline");
+    expect(of("remote_agent", { prompt_path: "/p/ask.md" })).toBe("/p/ask.md");
+    expect(of("mcp_call", { server: "files", tool: "read", operation: "tools/call" })).toBe("files read");
+    expect(of("mcp_call", { server: "files", tool: null, operation: "tools/list" })).toBe("files tools/list");
+    expect(of("input_ingest", { logical_name: "mesh.bin" })).toBe("mesh.bin");
+  });
+});

@@ -1,6 +1,5 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isatty } from "node:tty";
 import type { Environment } from "../config/environment.ts";
 import { RelayError } from "../domain/errors.ts";
 import { isErrno } from "../lib/atomic-file.ts";
@@ -42,7 +41,13 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
   return {
     stdout: descriptor(1),
     stderr: descriptor(2),
-    stdin: { isTerminal: isatty(0), read: readInput, line: readLine },
+    stdin: {
+      get isTerminal() {
+        return isTerminal(0);
+      },
+      read: readInput,
+      line: readLine,
+    },
     env,
     clock: systemClock,
     self,
@@ -60,9 +65,22 @@ export const selfCommand = (): readonly string[] =>
     ? [process.execPath]
     : [process.execPath, path.resolve(import.meta.dir, "../main.ts")];
 
+/** Whether a descriptor is a terminal. The module that knows loads a good part of Bun's streams, so it is asked only where it can say yes. */
+function isTerminal(fd: number): boolean {
+  try {
+    return fs.fstatSync(fd).isCharacterDevice() && process.getBuiltinModule("node:tty").isatty(fd);
+  } catch {
+    return false; // closed by whoever started us
+  }
+}
+
 function descriptor(fd: 1 | 2): Output {
+  let known: boolean | undefined;
   return {
-    isTerminal: isatty(fd),
+    get isTerminal() {
+      known ??= isTerminal(fd);
+      return known;
+    },
     get columns() {
       return (fd === 1 ? process.stdout.columns : process.stderr.columns) || 80;
     },

@@ -112,7 +112,8 @@ export type Topic = `job:${string}` | "queue";
 /**
  * The durable queue of one cluster. Every promise settles after the commit that holds its result. Failures are
  * RelayErrors: *_not_found for unknown ids, attempt_fenced for stale fences, state_conflict for a change that the
- * transition table does not have, storage_admission_refused when the disk is full.
+ * transition table does not have, storage_admission_refused when the disk is full, queue_corrupt for a record that cannot be read,
+ * shutting_down after close.
  */
 export interface QueueStore {
   /**
@@ -122,7 +123,10 @@ export interface QueueStore {
   submit(submission: JobSubmission, lane: Lane): Promise<{ readonly job: Job; readonly existing: boolean }>;
 
   job(jobId: string): Promise<Job>;
-  /** Newest first; cursor is the sequence below which to go on, null for the newest. */
+  /**
+   * Newest first; `before` is the sequence below which to go on, null for the newest. A bounded number of jobs is looked at: as long as
+   * next_before is set there may be more, however few were found.
+   */
   recentJobs(filter: JobFilter, before: number | null, limit: number): Promise<{ jobs: readonly JobSummary[]; next_before: number | null }>;
   queueWindow(filter: JobFilter, page: PageRequest, scanLimit: number): Promise<QueueWindow>;
   /** Queued jobs of the same lane that come before it; null when it is not queued. */
@@ -133,21 +137,25 @@ export interface QueueStore {
   claim(endpointId: string, capacity: Capacity): Promise<Claim | null>;
   /** Milliseconds until the next delayed retry becomes eligible; null when none is delayed. */
   nextDelay(): Promise<number | null>;
-  /** claimed -> running. Repeating it with the same identities changes nothing. */
+  /** claimed -> running. Repeating it with the same identities changes nothing; with others it is refused (state_conflict). */
   startAttempt(fence: Fence, started: { shim: ProcessIdentity; process: ProcessIdentity; started_at: string }): Promise<Job>;
-  /** claimed -> void; the job is queued again, or canceled where that was asked for. */
+  /** claimed -> void; the job is queued again, or canceled where that was asked for. Refused for an attempt that runs (state_conflict). */
   voidAttempt(fence: Fence, reason: string): Promise<Job>;
-  /** The attempt ends; the job follows by domain/retry.ts. Repeating it after the commit is refused (attempt_fenced). */
+  /**
+   * The attempt ends; the job follows by domain/retry.ts. Repeating it after the commit is refused (attempt_fenced). Kept bytes that had
+   * no delta event get one; a truncation that had none gets one.
+   */
   settle(fence: Fence, settlement: Settlement): Promise<Job>;
+  /** All of the batch or nothing. A truncation that is on record already is passed over. */
   ingest(fence: Fence, batch: Ingest): Promise<void>;
   /** Positions up to which the attempt's event files were ingested. */
   emitOffsets(fence: Fence): Promise<ReadonlyMap<string, number>>;
   segments(jobId: string): Promise<readonly LogSegment[]>;
   attempt(jobId: string, attempt?: number): Promise<Attempt | null>;
   attempts(jobId: string): Promise<readonly Attempt[]>;
-  /** Attempts that are claimed or running, with their jobs: what a starting worker has to recover. */
+  /** Attempts that are claimed or running, with their jobs: what a starting worker has to recover. Unreadable ones are quarantined and left out. */
   openAttempts(): Promise<readonly { readonly job: Job; readonly attempt: Attempt }[]>;
-  /** Give the lease of an open attempt to another endpoint. */
+  /** Give the lease of an open attempt to another endpoint, which must be registered. */
   takeOverLease(fence: Fence, endpointId: string): Promise<Lease>;
 
   /** Queued: canceled at once. Leased or running: a request. Ended: unchanged. */
@@ -179,7 +187,9 @@ export interface QueueStore {
   /** Call `listener` after each commit that touched the topic. Returns the way to stop that. */
   subscribe(topic: Topic, listener: () => void): () => void;
 
+  /** Check everything; changes nothing. Other calls go on meanwhile. */
   audit(): Promise<AuditReport>;
+  /** Put right what can be derived, and list the rest. */
   repair(): Promise<RepairReport>;
 
   /** Commits what is queued and closes the file. Calling it twice is harmless; afterwards every call is refused. */

@@ -4,6 +4,12 @@ import { dropPages } from "../../lib/libc.ts";
 const HEADER = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p [0-9a-f]+ [0-9a-f:]+ (\d+)/;
 const WORTHWHILE_KB = 64;
 
+/** Resident set of this process in bytes (proc_pid_status(5)); 0 where that cannot be known. */
+export function residentBytes(): number {
+  if (process.platform !== "linux") return 0;
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(fs.readFileSync("/proc/self/status", "latin1"))?.[1] ?? 0) * 1024;
+}
+
 /**
  * Take the pages of the executable that starting up has touched out of the resident set: a shim that only waits needs few of
  * them, and those come back from the page cache. Only read-only private mappings of files without a single page of their own

@@ -3,7 +3,7 @@ import { type EndedProcesses, endProcesses } from "../end-processes.ts";
 import type { AttemptSpec } from "../spool-records.ts";
 import { JobProcesses } from "./job-processes.ts";
 import type { Cause, FirstExit } from "./outcome.ts";
-import { shrinkResidentSet } from "./resident-set.ts";
+import { residentBytes, shrinkResidentSet } from "./resident-set.ts";
 import type { ShimLog } from "./shim-log.ts";
 import type { StreamRecorder } from "./stream-recorder.ts";
 import type { TermSignal } from "./term-signal.ts";
@@ -12,7 +12,10 @@ import type { TermSignal } from "./term-signal.ts";
 const SETTLE_MS = 1_000;
 /** How long a pipe may stay silent, once no process of the job is left, before the shim stops waiting for its end. */
 const DRAIN_IDLE_MS = 3_000;
+/** When the shim first gives up memory that it does not need to wait; later it looks now and then whether a flood of output took it again. */
 const SHRINK_AFTER_MS = 1_000;
+const SHRINK_EVERY_MS = 30_000;
+const SHRINK_ABOVE_BYTES = 30 * 1024 * 1024;
 /** Adopted processes that end in a burst are waited for together. */
 const REAP_DELAY_MS = 100;
 /** The longest that one timer may run (setTimeout takes 2^31 - 1 ms). */
@@ -42,7 +45,7 @@ export async function superviseJob(job: Supervision): Promise<End> {
   const { child, clock, spec } = job;
   const processes = new JobProcesses(child.pid);
   const stopReaping = reapWhileRunning(processes);
-  const shrink = setTimeout(() => attempt(job.log, shrinkResidentSet), SHRINK_AFTER_MS);
+  const stopShrinking = keepSmall(job.log);
   try {
     const cause = await causeOfEnd(job);
     if (cause === "ended") await settle(processes, clock);
@@ -54,7 +57,7 @@ export async function superviseJob(job: Supervision): Promise<End> {
     signaled.delete(child.pid);
     return { cause, exit: firstExit(child), leftover: signaled.size, residual: ended.residual };
   } finally {
-    clearTimeout(shrink);
+    stopShrinking();
     stopReaping();
   }
 }
@@ -137,10 +140,18 @@ function firstExit(child: Bun.Subprocess): FirstExit {
   return { code: child.exitCode, signal: signal === null || signal === undefined ? null : String(signal) };
 }
 
-function attempt(log: ShimLog, work: () => void): void {
-  try {
-    work();
-  } catch (error) {
-    log.note(String(error));
-  }
+function keepSmall(log: ShimLog): () => void {
+  const look = (): void => {
+    try {
+      if (residentBytes() > SHRINK_ABOVE_BYTES) shrinkResidentSet();
+    } catch (error) {
+      log.note(String(error));
+    }
+  };
+  const first = setTimeout(look, SHRINK_AFTER_MS);
+  const again = setInterval(look, SHRINK_EVERY_MS);
+  return () => {
+    clearTimeout(first);
+    clearInterval(again);
+  };
 }

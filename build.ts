@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import manifest from "./package.json";
 
 const root = import.meta.dir;
+const started = process.cwd();
 
 const { values: options } = parseArgs({
   options: {
@@ -55,6 +56,8 @@ async function build(outfile: string, builtCommit: string): Promise<void> {
   const temporary = fs.mkdtempSync(path.join(path.dirname(outfile), ".build-"));
   try {
     const built = path.join(temporary, path.basename(outfile));
+    // The bytes depend on the way from the working directory to the sources.
+    process.chdir(root);
     const result = await Bun.build({
       entrypoints: [path.join(root, "src/main.ts")],
       root,
@@ -82,6 +85,7 @@ async function build(outfile: string, builtCommit: string): Promise<void> {
     if (addons.length > 0) throw new Error(`native addons would be embedded: ${addons.join(", ")}`);
     fs.renameSync(built, outfile);
   } finally {
+    process.chdir(started);
     fs.rmSync(temporary, { recursive: true, force: true });
   }
 }

@@ -27,9 +27,13 @@ function project(main: string, files: Record<string, string> = {}): string {
 }
 
 describe("the build", () => {
-  test("gives the same bytes in another directory", () => {
-    const digests = [directories(), directories()].map((outdir) => {
-      const built = bun(["build.ts", "--outdir", outdir, "--digest"], ROOT);
+  test("gives the same bytes in another directory, from another directory", () => {
+    const places = [
+      { outdir: directories(), cwd: ROOT },
+      { outdir: path.join(directories(), "one", "two"), cwd: directories() },
+    ];
+    const digests = places.map(({ outdir, cwd }) => {
+      const built = bun([path.join(ROOT, "build.ts"), "--outdir", outdir, "--digest"], cwd);
       expect(built.stderr).toBe("");
       const bytes = fs.readFileSync(path.join(outdir, NAME));
       expect(built.stdout).toContain(sha256Hex(bytes));

@@ -42,7 +42,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
   },
   worker: {
     run: command("Run the worker of a cluster on this machine", () => import("./worker/run.ts")),
-    start: command("The same in the background", () => import("./worker/start.ts")),
+    start: command("Run a worker in the background", () => import("./worker/start.ts")),
     stop: command("Stop a worker; its jobs go on", () => import("./worker/stop.ts")),
     status: command("Show the worker of a cluster", () => import("./worker/status.ts")),
   },
@@ -51,8 +51,8 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     status: alias("Another name of worker status", () => import("./worker/status.ts")),
   },
   desktop: {
-    start: command("Start the desktop daemon, which other commands do by themselves", () => import("./desktop/start.ts")),
-    stop: command("Stop the daemon; workers and jobs go on", () => import("./desktop/stop.ts")),
+    start: command("Start the desktop daemon", () => import("./desktop/start.ts")),
+    stop: command("Stop the desktop daemon; workers and jobs go on", () => import("./desktop/stop.ts")),
     status: command("Show the daemon and the way to each cluster", () => import("./desktop/status.ts")),
     logs: command("Print the daemon's log", () => import("./desktop/logs.ts")),
     run: command("Run the daemon in the foreground", () => import("./desktop/run.ts")),

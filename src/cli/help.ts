@@ -12,6 +12,20 @@ const listed = (noun: string): [string, string][] =>
     .filter(([, command]) => !command.alias)
     .map(([verb, command]) => [verb, command.summary]);
 
+const WIDTH = 90;
+
+/** A paragraph in lines of at most WIDTH characters. */
+function wrapped(paragraph: string): string {
+  const lines = [""];
+  for (const word of paragraph.split(" ")) {
+    const line = lines.at(-1)!;
+    if (line === "") lines[lines.length - 1] = word;
+    else if (line.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines.join("\n");
+}
+
 /** What `clio-relay --help` prints. */
 export const programHelp = (): string => `Submit work to a cluster, follow it, and collect what it leaves.
 
@@ -68,7 +82,7 @@ export const optionRows = (verb: Verb<Flags, Positionals>): [string, string][] =
 /** What `--help` of a verb prints. */
 export function verbHelp(path: string, verb: Verb<Flags, Positionals>): string {
   const parts = [`${verb.summary}.`, `Usage: ${usageLine(path, verb)}`];
-  if (verb.details !== undefined) parts.push(verb.details);
+  if (verb.details !== undefined) parts.push(...verb.details.split("\n\n").map(wrapped));
   parts.push(`Options:\n${columns(optionRows(verb))}`);
   parts.push(`Examples:\n${verb.examples.map(([line, what]) => `  # ${what}\n  clio-relay ${line}`).join("\n")}`);
   return `${parts.join("\n\n")}\n`;

@@ -5,22 +5,26 @@ import { isErrno } from "../lib/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
 
+type Owner = Pick<Environment, "uid" | "platform">;
+
 /**
  * Make the run directory, and refuse one that is not the user's alone: whoever owns it decides who answers on its sockets.
  * `/tmp` lets anybody make a directory of our name first, or a link in its place.
  *
  * @throws RelayError resource_ownership_refused with the path and what to do
  */
-export function prepareRunDirectory(paths: Paths, env: Pick<Environment, "uid" | "platform">): void {
+export function prepareRunDirectory(paths: Paths, env: Owner): void {
+  // Each is checked before anything is made in it, so that a link never leads elsewhere.
   for (const directory of ownDirectories(paths)) {
     try {
       fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
     } catch (error) {
       // What lies there instead is named by the check.
-      if (!isErrno(error, "EEXIST", "ENOTDIR")) throw error;
+      if (!isErrno(error, "EEXIST", "ENOTDIR", "ENOENT")) throw error;
+      if (fs.lstatSync(directory, { throwIfNoEntry: false }) === undefined) throw error;
     }
+    check(directory, env);
   }
-  checkRunDirectory(paths, env);
 }
 
 /**
@@ -28,16 +32,21 @@ export function prepareRunDirectory(paths: Paths, env: Pick<Environment, "uid" |
  *
  * @throws RelayError resource_ownership_refused
  */
-export function checkRunDirectory(paths: Paths, env: Pick<Environment, "uid" | "platform">): void {
-  if (env.platform === "win32") return;
-  for (const directory of ownDirectories(paths)) {
-    const stat = fs.lstatSync(directory, { throwIfNoEntry: false });
-    if (stat === undefined) return;
-    if (stat.isSymbolicLink() || !stat.isDirectory()) refuse(directory, "is not a directory", `rm ${directory}`);
-    if (stat.uid !== env.uid)
-      refuse(directory, `is owned by user ${stat.uid}, not by you (${env.uid})`, "set CLIO_RELAY_HOME to a directory of your own");
-    if ((stat.mode & 0o077) !== 0) refuse(directory, "is open to other users", `chmod 700 ${directory}`);
+export function checkRunDirectory(paths: Paths, env: Owner): void {
+  for (const directory of ownDirectories(paths)) if (!check(directory, env)) return;
+}
+
+/** Whether the directory is there. */
+function check(directory: string, env: Owner): boolean {
+  const stat = fs.lstatSync(directory, { throwIfNoEntry: false });
+  if (stat === undefined) return false;
+  if (!stat.isDirectory()) refuse(directory, "is not a directory", `rm ${directory}`);
+  if (env.platform === "win32") return true;
+  if (stat.uid !== env.uid) {
+    refuse(directory, `is owned by user ${stat.uid}, not by you (${env.uid})`, "set CLIO_RELAY_HOME to a directory of your own");
   }
+  if ((stat.mode & 0o077) !== 0) refuse(directory, "is open to other users", `chmod 700 ${directory}`);
+  return true;
 }
 
 /** The directories that are ours alone, outermost first: one below CLIO_RELAY_HOME, two where the first has all installations of a user. */

@@ -1,0 +1,124 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { Lines } from "../../src/cli/follow/log-lines.ts";
+import { progressBar, progressText } from "../../src/cli/print/progress-text.ts";
+import { agoText, bytesText, durationText } from "../../src/cli/print/quantities.ts";
+import { oneLine, safeText } from "../../src/cli/print/safe-text.ts";
+import { styleFor } from "../../src/cli/print/style.ts";
+import { cut, printTable } from "../../src/cli/print/table.ts";
+import { readEnvironment } from "../../src/config/environment.ts";
+import { Captured } from "./captured-io.ts";
+
+describe("text for a terminal", () => {
+  test("controls are shown, layout stays", () => {
+    expect(safeText("a\x1b[31mred\x07\x00\x7f\tb\r\nc")).toBe("a^[[31mred^G^@^?\tb\r\nc");
+    expect(safeText("\u009b31m \u202eevil")).toBe("\\u009b31m \\u202eevil");
+    expect(oneLine("a\nb\rc\td")).toBe("a\\nb\\rc\\td");
+  });
+
+  test("nothing that a terminal obeys is left", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        expect(safeText(text)).not.toMatch(/(?![\t\n\r])\p{Cc}/u);
+        expect(oneLine(text)).not.toMatch(/\p{Cc}/u);
+      }),
+    );
+  });
+
+  test("other text is as it was", () => {
+    expect(safeText("日本語 ünïcode 🚀 <&>'\"")).toBe("日本語 ünïcode 🚀 <&>'\"");
+  });
+});
+
+describe("lines of output", () => {
+  test("come when they end, and the last at the end", () => {
+    const lines = new Lines();
+    expect(lines.push("a\nb")).toEqual(["a"]);
+    expect(lines.open).toBe("b");
+    expect(lines.push("c\n\nd")).toEqual(["bc", ""]);
+    expect(lines.end()).toBe("d");
+    expect(lines.end()).toBeNull();
+  });
+
+  test("a bar that overwrites itself is one line, in its last state", () => {
+    const lines = new Lines();
+    expect(lines.push("10%\r20%\r")).toEqual([]);
+    expect(lines.open).toBe("20%");
+    expect(lines.push("100%\r\ndone\r\n")).toEqual(["100%", "done"]);
+  });
+
+  test("one that never ends is shown in pieces, and nothing of it is lost", () => {
+    const lines = new Lines();
+    const shown = Array.from({ length: 100 }, () => lines.push("x".repeat(1_000))).flat();
+    expect(shown.length).toBeGreaterThan(3);
+    expect(shown.join("").length + (lines.end() ?? "").length).toBe(100_000);
+  });
+
+  test("however the text is cut, the lines are the same", () => {
+    const piece = fc.constantFrom("a", "bc", "\n", "\r", "\r\n", "é");
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const whole = new Lines();
+        const once = [...whole.push(pieces.join("")), whole.end()];
+        const cutUp = new Lines();
+        const many = [...pieces.flatMap((text) => cutUp.push(text)), cutUp.end()];
+        expect(many).toEqual(once);
+      }),
+    );
+  });
+});
+
+test("quantities", () => {
+  expect([0, 0.04, 9.96, 59.6, 61, 3_600, 90_000].map(durationText)).toEqual(["0s", "0s", "10s", "1m 00s", "1m 01s", "1h 00m", "1d 01h"]);
+  expect([0, 1, 1_023, 1_024, 1_572_864, 2 ** 40].map(bytesText)).toEqual(["0 B", "1 B", "1023 B", "1.0 KiB", "1.5 MiB", "1.0 TiB"]);
+  expect(agoText("2026-01-01T00:00:00.000Z", Date.parse("2026-01-01T00:01:05.000Z"))).toBe("1m 05s ago");
+  expect(agoText("2026-01-01T00:00:00.000Z", 0)).toBe("0s ago");
+});
+
+test("progress", () => {
+  const report = { label: "epoch", current: 3, total: 10, unit: "steps", message: "warm" };
+  expect(progressText(report)).toBe("epoch 3/10 steps (30%) warm");
+  expect(progressText({ ...report, total: null, unit: null, message: null })).toBe("epoch 3");
+  expect(progressText({ ...report, current: 12 })).toBe("epoch 12/10 steps (100%) warm");
+  expect(progressBar(0.5, 10)).toBe("[#####-----]");
+  expect(progressBar(1, 4)).toBe("[####]");
+});
+
+describe("a table", () => {
+  const rows = [
+    ["a", 1, "日本"],
+    ["long\nname", null, "x".repeat(100)],
+  ];
+  const style = styleFor(new Captured(), readEnvironment({}, "/"));
+
+  test("has columns and a header on a terminal, and fits", async () => {
+    const output = new Captured(true, 40);
+    await printTable(output, style, ["NAME", "N", "WHAT"], rows);
+    const lines = output.text.trimEnd().split("\n");
+    expect(lines[0]).toBe("NAME        N  WHAT");
+    expect(lines[1]).toBe("a           1  日本");
+    expect(lines[2]).toMatch(/^long\\nname {2}- {2}x+…$/);
+    for (const line of lines) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(40);
+  });
+
+  test("is tab-separated elsewhere, one line a row, nothing cut", async () => {
+    const output = new Captured();
+    await printTable(output, style, ["NAME", "N", "WHAT"], rows);
+    expect(output.text).toBe(`a\t1\t日本\nlong\\nname\t-\t${"x".repeat(100)}\n`);
+  });
+
+  test("cutting counts cells", () => {
+    expect(cut("日本語", 5)).toBe("日本…");
+    expect(cut("abc", 3)).toBe("abc");
+  });
+});
+
+test("colours only on a terminal that wants them", () => {
+  const bold = (terminal: boolean, variables: Record<string, string>) =>
+    styleFor(new Captured(terminal), readEnvironment(variables, "/")).bold("x");
+  expect(bold(true, {})).toBe("\x1b[1mx\x1b[0m");
+  expect(bold(false, {})).toBe("x");
+  expect(bold(true, { NO_COLOR: "1" })).toBe("x");
+  expect(bold(true, { NO_COLOR: "" })).toBe("\x1b[1mx\x1b[0m");
+  expect(bold(true, { TERM: "dumb" })).toBe("x");
+});

@@ -1,0 +1,142 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { clusterEntry, DEFAULT_CAPACITY, readClusters, updateClusters } from "../../src/config/clusters.ts";
+import { describeWith } from "../runner/components.ts";
+import { temporaryDirectories } from "../runner/temporary.ts";
+import { environment } from "./environments.ts";
+
+const directory = temporaryDirectories();
+const env = environment();
+
+function files() {
+  const base = directory();
+  return { clustersFile: path.join(base, "config", "clusters.json"), runDir: path.join(base, "run") };
+}
+
+function written(content: unknown, mode = 0o600) {
+  const paths = files();
+  fs.mkdirSync(path.dirname(paths.clustersFile));
+  fs.writeFileSync(paths.clustersFile, typeof content === "string" ? content : JSON.stringify(content), { mode });
+  fs.chmodSync(paths.clustersFile, mode);
+  return paths;
+}
+
+const entry = (name: string) => ({ name, mode: "local" as const, env_setup: null, worker_capacity: DEFAULT_CAPACITY });
+
+test("no file is no cluster", () => {
+  expect(readClusters(files(), env)).toEqual({ version: 1, clusters: [] });
+});
+
+test("what is written is read, readable by the owner only", async () => {
+  const paths = files();
+  await updateClusters(paths, env, () => [{ ...entry("a"), env_setup: "module load x\n'\"é" }]);
+  expect(readClusters(paths, env).clusters).toEqual([{ ...entry("a"), env_setup: "module load x\n'\"é" }]);
+  expect(fs.statSync(paths.clustersFile).mode & 0o777).toBe(0o600);
+});
+
+test("what may be left out has a default", () => {
+  const paths = written({ version: 1, clusters: [{ name: "a", mode: "local" }] });
+  expect(readClusters(paths, env).clusters).toEqual([entry("a")]);
+});
+
+test("a change that fails leaves the file as it was", async () => {
+  const paths = files();
+  await updateClusters(paths, env, () => [entry("a")]);
+  const before = fs.readFileSync(paths.clustersFile);
+  const change = updateClusters(paths, env, () => {
+    throw new Error("no");
+  });
+  expect(change).rejects.toThrow("no");
+  const many = updateClusters(paths, env, () => Array.from({ length: 513 }, (_, i) => entry(`c${i}`)));
+  expect(many).rejects.toMatchObject({ code: "configuration_error" });
+  await Promise.allSettled([change, many]);
+  expect(fs.readFileSync(paths.clustersFile)).toEqual(before);
+});
+
+test("a cluster that is not there is refused, naming those that are", () => {
+  expect(() => clusterEntry({ version: 1, clusters: [] }, "x")).toThrow(expect.objectContaining({ hint: "clio-relay init" }));
+  expect(() => clusterEntry({ version: 1, clusters: [entry("a"), entry("b")] }, "x")).toThrow(
+    expect.objectContaining({ code: "cluster_not_found", hint: "clusters: a, b" }),
+  );
+});
+
+describe("a file that is not what it must be is refused, with its path and the place", () => {
+  test.each<[string, unknown, string]>([
+    ["not JSON", "{", "is not JSON"],
+    ["unknown member", { version: 1, clusters: [{ ...entry("a"), colour: "red" }] }, "clusters.0.colour"],
+    ["unknown member on top", { version: 1, clusters: [], extra: 1 }, "extra"],
+    ["a mode that is not known", { version: 1, clusters: [{ name: "a", mode: "carrier-pigeon" }] }, "clusters.0.mode"],
+    ["a bad name", { version: 1, clusters: [{ name: "A b", mode: "local" }] }, "clusters.0.name"],
+    ["a name twice", { version: 1, clusters: [entry("a"), entry("a")] }, "names a cluster twice"],
+    [
+      "capacity that cannot be",
+      {
+        version: 1,
+        clusters: [{ ...entry("a"), worker_capacity: { concurrency: 2, control_query_concurrency: 2, kind_concurrency: {} } }],
+      },
+      "control_query_concurrency must be below concurrency",
+    ],
+    ["a newer version", { version: 2, clusters: {} }, "has version 2"],
+    ["a list", [], "version"],
+    ["null", null, "document"],
+  ])("%s", (_what, content, message) => {
+    const paths = written(content);
+    expect(() => readClusters(paths, env)).toThrow(
+      expect.objectContaining({
+        code: "configuration_error",
+        message: expect.stringContaining(message),
+        data: { path: paths.clustersFile },
+      }),
+    );
+  });
+
+  test("too large", () => {
+    const paths = written(" ".repeat(4 * 1024 * 1024 + 1));
+    expect(() => readClusters(paths, env)).toThrow(/holds 4194305 bytes/);
+  });
+
+  test.each(["640", "604", "660", "666"])("mode %s", (mode) => {
+    const paths = written({ version: 1, clusters: [] }, Number.parseInt(mode, 8));
+    expect(() => readClusters(paths, env)).toThrow(expect.objectContaining({ hint: `chmod 600 ${paths.clustersFile}` }));
+  });
+
+  test("a symbolic link, a second name, a directory, a pipe", () => {
+    const target = written({ version: 1, clusters: [] }).clustersFile;
+    const paths = files();
+    fs.mkdirSync(path.dirname(paths.clustersFile));
+    fs.symlinkSync(target, paths.clustersFile);
+    expect(() => readClusters(paths, env)).toThrow(/symbolic link/);
+    fs.rmSync(paths.clustersFile);
+    fs.linkSync(target, paths.clustersFile);
+    expect(() => readClusters(paths, env)).toThrow(/another name/);
+    fs.rmSync(paths.clustersFile);
+    fs.mkdirSync(paths.clustersFile);
+    expect(() => readClusters(paths, env)).toThrow(/regular file/);
+    fs.rmdirSync(paths.clustersFile);
+    expect(Bun.spawnSync(["mkfifo", "-m", "600", paths.clustersFile]).exitCode).toBe(0);
+    expect(() => readClusters(paths, env)).toThrow(/regular file/);
+  });
+});
+
+describeWith("root", "a file of somebody else", () => {
+  test("is refused, naming the owner", () => {
+    const paths = written({ version: 1, clusters: [] });
+    fs.chownSync(paths.clustersFile, 65_534, 65_534);
+    expect(() => readClusters(paths, env)).toThrow(/owned by user 65534/);
+  });
+});
+
+test("changes of several processes at once are all there", async () => {
+  const paths = files();
+  const program = path.join(import.meta.dir, "adding-process.ts");
+  const children = ["a", "b", "c", "d"].map((prefix) =>
+    Bun.spawn([process.execPath, program, paths.clustersFile, paths.runDir, prefix, "8"], { stdout: "ignore", stderr: "pipe" }),
+  );
+  const codes = await Promise.all(children.map((child) => child.exited));
+  expect(codes).toEqual([0, 0, 0, 0]);
+  const names = readClusters(paths, env).clusters.map(({ name }) => name);
+  expect(names.toSorted()).toEqual(
+    ["a", "b", "c", "d"].flatMap((prefix) => Array.from({ length: 8 }, (_, i) => `${prefix}${i}`)).toSorted(),
+  );
+});

@@ -1,0 +1,122 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { loadSettings, SETTINGS, type SettingName } from "../../src/config/settings.ts";
+import { readSettingsFile } from "../../src/config/settings-file.ts";
+import { isRelayError } from "../../src/domain/errors.ts";
+import { LIMITS } from "../../src/domain/limits.ts";
+import { temporaryDirectories } from "../runner/temporary.ts";
+import { environment } from "./environments.ts";
+
+const directory = temporaryDirectories();
+
+test("defaults are the limits of the domain", () => {
+  expect(loadSettings(environment())).toMatchObject({
+    default_cluster: null,
+    local_listen: "auto",
+    log_stream_max_bytes: LIMITS.logStreamBytes,
+    log_job_max_bytes: LIMITS.logJobBytes,
+    active_jobs_max: LIMITS.activeJobs,
+    artifact_store_max_bytes: LIMITS.artifactStoreBytes,
+    min_free_bytes: LIMITS.minFreeBytes,
+    cancel_grace_seconds: LIMITS.cancelGraceSeconds,
+  });
+});
+
+test("flag wins over environment, environment over file, file over default", () => {
+  const name: SettingName = "active_jobs_max";
+  const env = environment({ CLIO_RELAY_ACTIVE_JOBS_MAX: "20" });
+  const file = { active_jobs_max: 10 };
+  expect(loadSettings(environment(), file)[name]).toBe(10);
+  expect(loadSettings(env, file)[name]).toBe(20);
+  expect(loadSettings(env, file, { active_jobs_max: "30" })[name]).toBe(30);
+});
+
+test("bytes and durations may have units", () => {
+  const settings = loadSettings(environment({ CLIO_RELAY_LOG_STREAM_MAX_BYTES: "2GiB", CLIO_RELAY_CANCEL_GRACE_SECONDS: "1m" }), {
+    min_free_bytes: "512MiB",
+    artifact_store_max_bytes: 0,
+  });
+  expect(settings).toMatchObject({
+    log_stream_max_bytes: 2 ** 31,
+    cancel_grace_seconds: 60,
+    min_free_bytes: 2 ** 29,
+    artifact_store_max_bytes: 0,
+  });
+});
+
+describe("a bad value is refused, naming where it stands and what it is", () => {
+  test.each([
+    ["CLIO_RELAY_ACTIVE_JOBS_MAX", "many", "active_jobs_max"],
+    ["CLIO_RELAY_ACTIVE_JOBS_MAX", "0", "active_jobs_max"],
+    ["CLIO_RELAY_ACTIVE_JOBS_MAX", "-1", "active_jobs_max"],
+    ["CLIO_RELAY_LOG_STREAM_MAX_BYTES", "64M", "log_stream_max_bytes"],
+    ["CLIO_RELAY_CANCEL_GRACE_SECONDS", "2 h", "cancel_grace_seconds"],
+    ["CLIO_RELAY_LOCAL_LISTEN", "http", "local_listen"],
+    ["CLIO_RELAY_CLUSTER", "My Cluster", "default_cluster"],
+  ])("%s=%s", (variable, value, setting) => {
+    let failure: unknown;
+    try {
+      loadSettings(environment({ [variable]: value }));
+    } catch (error) {
+      failure = error;
+    }
+    expect(isRelayError(failure, "configuration_error")).toBe(true);
+    expect(failure).toMatchObject({ message: expect.stringContaining(`${variable} is ${JSON.stringify(value)}`), data: { setting } });
+  });
+
+  test.each([[{ active_jobs_max: [1] }], [{ active_jobs_max: true }], [{ active_jobs_max: { a: 1 } }], [{ active_jobs_max: 1.5 }]])(
+    "config.toml: %j",
+    (file) => {
+      expect(() => loadSettings(environment(), file)).toThrow("config.toml: active_jobs_max is");
+    },
+  );
+
+  test("an unknown key, with what was probably meant", () => {
+    let failure: unknown;
+    try {
+      loadSettings(environment(), { active_job_max: 1 });
+    } catch (error) {
+      failure = error;
+    }
+    expect(failure).toMatchObject({ code: "configuration_error", hint: "did you mean active_jobs_max?" });
+  });
+});
+
+test("every setting has a variable of its own, named after it, and a default that its own reader takes", () => {
+  const variables = Object.values(SETTINGS).map((one) => one.variable);
+  expect(new Set(variables).size).toBe(variables.length);
+  for (const [name, one] of Object.entries(SETTINGS)) {
+    expect(one.variable).toMatch(/^CLIO_RELAY_[A-Z_]+$/);
+    expect(one.doc.endsWith(".")).toBe(true);
+    if (one.default !== null) expect([name, one.parse(String(one.default))]).toEqual([name, one.default as never]);
+  }
+});
+
+describe("the file", () => {
+  const write = (text: string): { settingsFile: string } => {
+    const settingsFile = path.join(directory(), "config.toml");
+    fs.writeFileSync(settingsFile, text);
+    return { settingsFile };
+  };
+
+  test("is read", () => {
+    expect(readSettingsFile(write('default_cluster = "a"\nactive_jobs_max = 5\n'))).toEqual({ default_cluster: "a", active_jobs_max: 5 });
+  });
+
+  test("need not be there", () => {
+    expect(readSettingsFile({ settingsFile: path.join(directory(), "none.toml") })).toEqual({});
+  });
+
+  test("that is not TOML is named", () => {
+    const paths = write("active_jobs_max = = 5");
+    expect(() => readSettingsFile(paths)).toThrow(`${paths.settingsFile} is not TOML`);
+  });
+
+  test("that is too large, or no file, is named", () => {
+    const paths = write("#".repeat(300 * 1024));
+    expect(() => readSettingsFile(paths)).toThrow(`${paths.settingsFile} cannot be read`);
+    const settingsFile = directory();
+    expect(() => readSettingsFile({ settingsFile })).toThrow(`${settingsFile} cannot be read`);
+  });
+});

@@ -121,7 +121,12 @@ export function writeCancel(attemptDir: string, requestedAt: string): void {
 
 /** Write exit.json in place of a shim that was killed. False when there is one already, which then holds. */
 export function writeExit(attemptDir: string, record: ExitRecord): boolean {
-  return storing(attemptDir, () => createFileExclusive(path.join(attemptDir, FILES.exit), JSON.stringify(record)));
+  const written = storing(attemptDir, () => createFileExclusive(path.join(attemptDir, FILES.exit), JSON.stringify(record)));
+  // The room that the shim had taken for its records.
+  for (const name of fs.readdirSync(attemptDir)) {
+    if (/^\.(exit|process)\.json\..*\.tmp$/.test(name)) fs.rmSync(path.join(attemptDir, name), { force: true });
+  }
+  return written;
 }
 
 /** Sizes of the attempt's log files in bytes, 0 where there is none. */

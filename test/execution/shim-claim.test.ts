@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
-import { readExit, readProcess, readStart, voidAttempt } from "../../src/execution/attempt-dir.ts";
+import { readExit, readProcess, readStart, voidAttempt, writeExit } from "../../src/execution/attempt-dir.ts";
 import { endJob, findJob } from "../../src/execution/processes.ts";
+import type { ExitRecord } from "../../src/execution/spool-records.ts";
 import { identify, isAlive } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
 import { bash, FROM_SOURCE, sh, testAttempts } from "./attempts.ts";
@@ -116,6 +117,17 @@ describe("a spare shim", () => {
 });
 
 describe("when the shim is killed", () => {
+  const stream = { observed: 3, kept: 3, dropped: 0, truncated: null, complete: false, sha256: null };
+  const lost: ExitRecord = {
+    record_version: 1,
+    outcome: { reason: "outcome_unknown", exit_code: null, signal: null, message: "the shim was killed", residual: [] },
+    started_at: null,
+    ended_at: "2026-01-02T03:04:05.678Z",
+    streams: { stdout: stream, stderr: stream },
+    usage: null,
+    leftover: 0,
+  };
+
   test("the job is found by its record and its mark, and ended", async () => {
     const job = attempt(bash("trap 'echo bye' TERM; (setsid sleep 1000 &); sleep 1000 & echo up; wait; sleep 1000"), {});
     job.start();
@@ -131,6 +143,9 @@ describe("when the shim is killed", () => {
     expect(isAlive(first)).toBe(false);
     expect(job.processes()).toEqual([]);
     expect(readExit(job.directory)).toBeNull();
+    expect(writeExit(job.directory, lost)).toBe(true);
+    expect(readExit(job.directory)).toEqual(lost);
+    expect(fs.readdirSync(job.directory).filter((name) => name.endsWith(".tmp"))).toEqual([]);
     // What the shim had taken in is there.
     expect(job.text("stdout.log")).toBe("up\n");
   });

@@ -67,6 +67,9 @@ export const COMPONENTS = {
   tmpfs: { probe: tmpfs },
   cgroup: { probe: cgroup },
   systemd: { probe: systemd },
+  tcsh: { probe: program("tcsh", "-c", "true"), packages: ["tcsh"] },
+  fish: { probe: program("fish", "-c", "true"), packages: ["fish"] },
+  zsh: { probe: program("zsh", "-c", "true"), packages: ["zsh"] },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;
 

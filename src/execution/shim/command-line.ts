@@ -33,11 +33,13 @@ export function commandLine(spec: AttemptSpec, envSetupFile: string | null): Com
   if (!spec.login) return resolve(setup, spec);
   const shell = spec.env.SHELL ?? "/bin/sh";
   const kind = path.basename(shell);
-  if (kind === "fish") return resolve([shell, "-l", "-c", "exec $argv", "--", ...inWorkdir(setup, spec)], spec);
+  // These two have no "$@": they run /bin/sh, which goes back to the working directory.
+  if (kind === "fish") return resolve([shell, "-l", "-c", "exec $argv", "--", "/bin/sh", "-c", RUN, "sh", spec.workdir, ...setup], spec);
   if (kind === "csh" || kind === "tcsh") {
-    // They take -l only when it is alone; a name that begins with `-` makes a login shell, too.
-    const { file } = resolve([shell], spec);
-    return { file, argv0: `-${kind}`, args: ["-c", "exec $argv:q", ...inWorkdir(setup, spec)] };
+    // -l is for interactive shells only, but a name that begins with `-` makes a login shell, too. $argv:q loses empty words.
+    const words = [spec.workdir, ...setup].map((word) => `+${word}`);
+    const line = resolve([shell, "-c", "exec $argv:q", "/bin/sh", "-c", `${TAKE_PLUS}; ${RUN}`, "sh", ...words], spec);
+    return { ...line, argv0: `-${kind}` };
   }
   if (envSetupFile === null) return resolve([shell, "-l", "-c", RUN, "sh", spec.workdir, ...spec.argv], spec);
   // Sourced by the login shell itself, whose functions (`module`) the setup text may need.
@@ -50,8 +52,8 @@ const RUN = 'cd "$1" && shift && exec "$@"';
 /** $1 is the setup file. Sourced within a function, so that it cannot change the arguments that follow. */
 const withSetup = (run: string): string => `relay_setup() { . "$1"; }; relay_setup "$1"; shift; unset -f relay_setup; ${run}`;
 
-/** For shells whose language has no "$@": they run /bin/sh, which goes back to the working directory. */
-const inWorkdir = (argv: readonly string[], spec: AttemptSpec): string[] => ["/bin/sh", "-c", RUN, "sh", spec.workdir, ...argv];
+/** Takes the first character off every argument. */
+const TAKE_PLUS = `for word do set -- "$@" "\${word#+}"; shift; done`;
 
 /** Find the program as a shell would: by the job's own PATH, relative names from the job's working directory. */
 function resolve(argv: readonly string[], spec: AttemptSpec): CommandLine {

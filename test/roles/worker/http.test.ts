@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import path from "node:path";
+import { RelayError } from "../../../src/domain/errors.ts";
+import { WorkerHarness } from "./harness.ts";
+
+let worker: WorkerHarness;
+beforeAll(async () => {
+  worker = await new WorkerHarness({ capacity: { concurrency: 3 } }).start();
+});
+afterAll(() => worker[Symbol.asyncDispose]());
+
+const socket = () => path.join(worker.directory, "run", "worker.sock");
+
+async function call(method: string, target: string, body?: string, headers: Record<string, string> = {}) {
+  const response = await fetch(`http://relay${target}`, {
+    unix: socket(),
+    method,
+    headers: { "content-type": "application/json", ...headers },
+    ...(body === undefined ? {} : { body }),
+  });
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Record<string, unknown> };
+}
+
+const command = (spec: Record<string, unknown>, more: Record<string, unknown> = {}) =>
+  JSON.stringify({ cluster: "local", kind: "command", spec, ...more });
+
+async function refusal(promise: Promise<unknown>): Promise<RelayError> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof RelayError) return error;
+    throw error;
+  }
+  throw new Error("it was accepted");
+}
+
+describe("bodies", () => {
+  test.each([
+    ["not JSON", "{", 400, "http_request_malformed"],
+    ["no body", undefined, 422, "request_validation_failed"],
+    ["an array", "[]", 422, "request_validation_failed"],
+    ["an unknown member", command({ argv: ["true"] }, { color: "red" }), 422, "request_validation_failed"],
+    ["an unknown member of the spec", command({ argv: ["true"], shell: true }), 422, "request_validation_failed"],
+    ["an unknown kind", command({ argv: ["true"] }, { kind: "magic" }), 422, "request_validation_failed"],
+    ["half of an owner", command({ argv: ["true"] }, { owner_session_id: "s" }), 422, "request_validation_failed"],
+    ["another cluster", command({ argv: ["true"] }, { cluster: "elsewhere" }), 409, "job_cluster_mismatch"],
+    [
+      "a spec that is too large",
+      command({ argv: ["true"], env: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`A${i}`, "x".repeat(120_000)])) }),
+      413,
+      "payload_too_large",
+    ],
+    ["a body that is too large", `"${"x".repeat(3 * 1024 * 1024)}"`, 413, "payload_too_large"],
+    ["a body that nests too deep", `${"[".repeat(10_000)}${"]".repeat(10_000)}`, 400, "http_request_malformed"],
+  ])("%s is refused, and nothing is written", async (_name, body, status, reason) => {
+    const before = (await worker.client.queue({ include_terminal: true })).source_total;
+    const answer = await call("POST", "/jobs", body);
+    expect(answer.status).toBe(status);
+    expect(answer.body).toMatchObject({ reason, status, type: `urn:clio-relay:error:${reason}`, schema_version: "clio-relay.error.v1" });
+    expect(answer.headers.get("content-type")).toBe("application/problem+json");
+    expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
+  });
+
+  test.each([
+    ["jarvis", { pipeline_name: "demo" }],
+    ["remote_agent", { prompt_path: "/p" }],
+    ["mcp_call", { server: "s", operation: "tools/list" }],
+    ["input_ingest", { logical_name: "f", size_bytes: 1, sha256: "0".repeat(64) }],
+  ])("kind %s has a schema but no engine", async (kind, spec) => {
+    const before = (await worker.client.queue({ include_terminal: true })).source_total;
+    const answer = await call("POST", "/jobs", JSON.stringify({ cluster: "local", kind, spec }));
+    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command"] } });
+    expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
+  });
+
+  test("a body without end is refused once it is over the bound", async () => {
+    const text = await new Promise<string>((resolve, reject) => {
+      const peer = connect(socket());
+      let answer = "";
+      const chunk = Buffer.alloc(64 * 1024, "x");
+      const piece = Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")]);
+      peer.on("data", (data) => {
+        answer += data.toString();
+        if (answer.includes("payload_too_large")) {
+          peer.destroy();
+          resolve(answer);
+        }
+      });
+      peer.on("error", reject);
+      peer.on("close", () => resolve(answer));
+      peer.write("POST /jobs HTTP/1.1\r\nHost: relay\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+      const send = () => {
+        while (!peer.destroyed && peer.write(piece));
+        if (!peer.destroyed) peer.once("drain", send);
+      };
+      send();
+    });
+    expect(text).toStartWith("HTTP/1.1 413");
+  });
+});
+
+describe("queries and paths", () => {
+  test.each([
+    ["GET", "/jobs/job_none", 404, "job_not_found"],
+    ["GET", "/jobs/%2e%2e%2f%2e%2e%2fetc", 404, "job_not_found"],
+    ["GET", "/jobs/job_none/events", 404, "job_not_found"],
+    ["GET", "/jobs/job_none/events/sse", 404, "job_not_found"],
+    ["GET", "/jobs/job_none/logs/stdout", 404, "job_not_found"],
+    ["GET", "/jobs/job_none/logs/stdout/content", 404, "job_not_found"],
+    ["POST", "/jobs/job_none/cancel", 404, "job_not_found"],
+    ["POST", "/jobs/job_none/wait", 404, "job_not_found"],
+    ["GET", "/tasks/task_none/events", 404, "task_not_found"],
+    ["GET", "/artifacts/artifact_none/content", 404, "artifact_not_found"],
+    ["GET", "/nowhere", 404, "route_not_found"],
+    ["DELETE", "/jobs", 405, "method_not_allowed"],
+    ["GET", "/queue?limit=0", 422, "request_validation_failed"],
+    ["GET", "/queue?limit=501", 422, "request_validation_failed"],
+    ["GET", "/queue?scan_limit=10001", 422, "request_validation_failed"],
+    ["GET", "/queue?state=lost", 422, "request_validation_failed"],
+    ["GET", "/queue?colour=red", 422, "request_validation_failed"],
+    ["GET", "/jobs?before=0", 422, "request_validation_failed"],
+  ])("%s %s is %d %s", async (method, target, status, reason) => {
+    expect(await call(method, target)).toMatchObject({ status, body: { reason } });
+  });
+
+  test("parameters of one job", async () => {
+    const { job_id } = await worker.shell("echo hi");
+    await worker.ended(job_id);
+    for (const [target, status, reason] of [
+      [`/jobs/${job_id}/logs/console`, 400, "log_stream_invalid"],
+      [`/jobs/${job_id}/logs/stdout?offset=-1`, 422, "request_validation_failed"],
+      [`/jobs/${job_id}/logs/stdout?limit=1048577`, 422, "request_validation_failed"],
+      [`/jobs/${job_id}/events?cursor=0`, 422, "request_validation_failed"],
+      [`/jobs/${job_id}/events?cursor=1e99`, 422, "request_validation_failed"],
+    ] as const) {
+      expect(await call("GET", target)).toMatchObject({ status, body: { reason } });
+    }
+    for (const seconds of ["-1", "x", "86401", "", "Infinity"]) {
+      expect(await call("POST", `/jobs/${job_id}/wait?timeout_seconds=${seconds}`)).toMatchObject({
+        status: 422,
+        body: { reason: "wait_parameters_invalid" },
+      });
+    }
+    expect(await call("GET", `/jobs/${job_id}/events/sse`, undefined, { "last-event-id": "seven" })).toMatchObject({ status: 422 });
+  });
+});
+
+describe("idempotency", () => {
+  test("10,000 submissions with one key from 20 clients are one job", async () => {
+    const spec = { argv: ["true"] };
+    const seen = new Map<string, number>();
+    let fresh = 0;
+    let left = 10_000;
+    await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        while (left-- > 0) {
+          const { job_id, existing } = await worker.submit(spec, { idempotency_key: "the one" });
+          seen.set(job_id, (seen.get(job_id) ?? 0) + 1);
+          if (!existing) fresh++;
+        }
+      }),
+    );
+    expect([...seen.values()]).toEqual([10_000]);
+    expect(fresh).toBe(1);
+  }, 60_000);
+
+  test("the same key with another body is a conflict that names both digests", async () => {
+    await worker.submit({ argv: ["true"] }, { idempotency_key: "k" });
+    const error = await refusal(worker.submit({ argv: ["false"] }, { idempotency_key: "k" }));
+    expect(error.code).toBe("job_submission_conflict");
+    expect(error.data["existing_digest"]).toMatch(/^[0-9a-f]{64}$/);
+    expect(error.data["submitted_digest"]).toMatch(/^[0-9a-f]{64}$/);
+    expect(error.data["existing_digest"]).not.toBe(error.data["submitted_digest"]);
+  });
+
+  test("the header means the same as the member, and may not contradict it", async () => {
+    const first = await call("POST", "/jobs", command({ argv: ["true"] }), { "idempotency-key": "h" });
+    const second = await call("POST", "/jobs", command({ argv: ["true"] }, { idempotency_key: "h" }));
+    expect([first.status, second.status]).toEqual([201, 200]);
+    expect(second.body).toMatchObject({ job_id: first.body["job_id"], existing: true });
+    expect(await call("POST", "/jobs", command({ argv: ["true"] }, { idempotency_key: "a" }), { "idempotency-key": "b" })).toMatchObject({
+      status: 422,
+    });
+  });
+});
+
+describe("logs and artifacts by range", () => {
+  test("bytes, text and tags", async () => {
+    const { job_id } = await worker.shell("printf 'aé€😀z'");
+    await worker.ended(job_id);
+    const whole = Buffer.from("aé€😀z");
+    for (let offset = 0, text = ""; ; ) {
+      const chunk = await worker.client.log(job_id, "stdout", { offset, limit: 1 });
+      text += chunk.text;
+      expect(chunk.next_offset > offset || chunk.eof).toBe(true);
+      offset = chunk.next_offset;
+      if (!chunk.eof) continue;
+      expect(text).toBe("aé€😀z");
+      expect(offset).toBe(whole.length);
+      break;
+    }
+    const content = `http://relay/jobs/${job_id}/logs/stdout/content`;
+    const part = await fetch(content, { unix: socket(), headers: { range: "bytes=1-2" } });
+    expect(part.status).toBe(206);
+    expect(part.headers.get("content-range")).toBe(`bytes 1-2/${whole.length}`);
+    expect(Buffer.from(await part.arrayBuffer())).toEqual(whole.subarray(1, 3));
+    const etag = (await fetch(content, { unix: socket() })).headers.get("etag")!;
+    expect((await fetch(content, { unix: socket(), headers: { "if-none-match": etag } })).status).toBe(304);
+    const beyond = await fetch(content, { unix: socket(), headers: { range: "bytes=99-" } });
+    expect([beyond.status, ((await beyond.json()) as { reason: string }).reason]).toEqual([416, "range_not_satisfiable"]);
+  });
+
+  test("an output that was changed afterwards is refused, and so is one that is gone", async () => {
+    const { job_id } = await worker.shell("head -c 2000000 /dev/zero > big.bin", { workdir: worker.directory, outputs: ["big.bin"] });
+    await worker.ended(job_id);
+    const { artifacts } = await worker.client.artifacts(job_id);
+    const output = artifacts.find((artifact) => artifact.kind === "execution_output")!;
+    expect(output.uri).toStartWith("file:");
+    const file = path.join(worker.directory, "big.bin");
+    expect((await (await worker.client.artifactContent(output.artifact_id)).arrayBuffer()).byteLength).toBe(2_000_000);
+    await Bun.write(file, "other");
+    expect((await refusal(worker.client.artifactContent(output.artifact_id))).code).toBe("artifact_changed");
+    await Bun.file(file).delete();
+    expect((await refusal(worker.client.artifactContent(output.artifact_id))).code).toBe("artifact_unreadable");
+  });
+});
+
+test("every answer says the version, refusals too", async () => {
+  for (const target of ["/healthz", "/nowhere", "/jobs/job_none"]) {
+    expect((await call("GET", target)).headers.get("clio-relay-version")).toBe("test");
+  }
+});
+
+test("the OpenAPI document is served", async () => {
+  const { body } = await call("GET", "/openapi.json");
+  expect(body["openapi"]).toBe("3.1.0");
+  expect(Object.keys(body["paths"] as object)).toContain("/jobs/{id}/events/sse");
+});

@@ -33,11 +33,11 @@ export class WorkerHarness implements AsyncDisposable {
   }
 
   get coreDir(): string {
-    return path.join(this.directory, "core");
+    return (this.options["coreDir"] as string | undefined) ?? path.join(this.directory, "core");
   }
 
   get spoolDir(): string {
-    return path.join(this.directory, "spool");
+    return (this.options["spoolDir"] as string | undefined) ?? path.join(this.directory, "spool");
   }
 
   /** What the worker has said on standard error. */

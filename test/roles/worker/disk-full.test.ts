@@ -1,0 +1,86 @@
+import { expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { isRelayError } from "../../../src/domain/errors.ts";
+import { fillUp, smallFileSystems } from "../../execution/tmpfs.ts";
+import { describeWith } from "../../runner/components.ts";
+import { eventually } from "../../runner/wait.ts";
+import { historyFaults, WorkerHarness } from "./harness.ts";
+
+const reasonOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => "accepted",
+    (error: unknown) => (isRelayError(error) ? error.code : String(error)),
+  );
+
+describeWith("tmpfs", "a full disk", () => {
+  const small = smallFileSystems();
+
+  /** A worker whose `part` (core or spool) lies on a small file system. */
+  function withSmall(part: "core" | "spool", size: string): { worker: WorkerHarness; disk: string } {
+    const disk = small(size);
+    const worker = new WorkerHarness({ [`${part}Dir`]: path.join(disk, part), limits: { minFreeBytes: 0 } });
+    return { worker, disk };
+  }
+
+  test("as state: submissions are refused with a type, nothing is torn, the running job goes on and ends", async () => {
+    const { worker: made, disk } = withSmall("core", "4m");
+    await using worker = made;
+    await worker.start();
+    const release = path.join(worker.directory, "release");
+    const { job_id } = await worker.shell(`echo before; while [ ! -e ${release} ]; do sleep 0.05; done; echo after`);
+    await worker.running(job_id);
+    const ballast = fillUp(disk);
+
+    let refused = "accepted";
+    const accepted: string[] = [];
+    for (let i = 0; i < 200 && refused === "accepted"; i++) {
+      refused = await reasonOf(
+        worker.submit({ argv: ["true"], env: { PADDING: "x".repeat(50_000) } }).then((job) => accepted.push(job.job_id)),
+      );
+    }
+    expect(refused).toBe("storage_admission_refused");
+
+    fs.writeFileSync(release, "");
+    await eventually(() => fs.readFileSync(path.join(worker.attemptDir(job_id), "stdout.log"), "utf8") === "before\nafter\n");
+    fs.rmSync(ballast);
+    const { job } = await worker.ended(job_id, 40_000);
+    expect(job.state).toBe("succeeded");
+    expect(historyFaults(await worker.events(job_id))).toEqual([]);
+    for (const id of accepted) expect((await worker.ended(id, 40_000)).job.state).toBe("succeeded");
+    expect(await worker.client.http.json<{ findings: unknown[] }>("/queue/audit", { method: "POST" })).toMatchObject({ findings: [] });
+  }, 90_000);
+
+  test("as spool: the job's output is cut and counted, its end is recorded, and the worker goes on", async () => {
+    const { worker: made, disk } = withSmall("spool", "1m");
+    await using worker = made;
+    await worker.start();
+    const { job_id } = await worker.shell("head -c 3000000 /dev/zero; echo done >&2; exit 4");
+    await worker.running(job_id);
+    const { job, logs } = await worker.ended(job_id, 60_000);
+    expect(job).toMatchObject({ state: "failed", outcome: { reason: "exit_nonzero", exit_code: 4 } });
+    const { capture, size_bytes } = logs.find((log) => log.stream === "stdout")!;
+    expect(capture).toMatchObject({ observed: 3_000_000, truncated: "disk_full", complete: true });
+    expect(capture!.kept + capture!.dropped).toBe(3_000_000);
+    expect(size_bytes).toBe(capture!.kept);
+    expect((await worker.events(job_id)).map((e) => e.event_type)).toContain("stdout.truncated");
+
+    fs.rmSync(path.join(worker.attemptDir(job_id), "stdout.log"));
+    expect(fs.statfsSync(disk).bavail).toBeGreaterThan(0);
+    const next = await worker.shell("echo again");
+    await worker.ended(next.job_id, 40_000);
+    expect(await worker.stdout(next.job_id)).toBe("again\n");
+  }, 120_000);
+
+  test("below the reserve: submissions are refused before anything is written", async () => {
+    const disk = small("8m");
+    await using worker = new WorkerHarness({ spoolDir: path.join(disk, "spool"), limits: { minFreeBytes: 4 * 1024 * 1024 } });
+    await worker.start();
+    const first = await worker.shell("true");
+    await worker.ended(first.job_id);
+    fillUp(disk, 3 * 1024 * 1024);
+    const before = (await worker.client.queue({ include_terminal: true })).source_total;
+    expect(await reasonOf(worker.shell("true"))).toBe("storage_admission_refused");
+    expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
+  });
+});

@@ -144,7 +144,8 @@ export class AttemptRun {
           return this.#void("the shim could not be launched");
         }
       }
-      const overdue = this.#shimExited || this.#launchedAt === null || this.context.clock.monotonic() - this.#launchedAt > START_DEADLINE_MS;
+      const overdue =
+        this.#shimExited || this.#launchedAt === null || this.context.clock.monotonic() - this.#launchedAt > START_DEADLINE_MS;
       if (this.#phase === "recovering" || this.#canceling || overdue) return this.#void("never started");
       return false;
     }

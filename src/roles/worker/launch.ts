@@ -31,7 +31,8 @@ export async function chooseLauncher({ command, environment, spares, log }: Laun
 
 async function run(argv: readonly string[], environment: Readonly<Record<string, string>>): Promise<number | null> {
   try {
-    return await Bun.spawn([...argv], { env: { ...SHIM_ENVIRONMENT, ...environment }, stdin: "ignore", stdout: "ignore", stderr: "ignore" }).exited;
+    return await Bun.spawn([...argv], { env: { ...SHIM_ENVIRONMENT, ...environment }, stdin: "ignore", stdout: "ignore", stderr: "ignore" })
+      .exited;
   } catch {
     return null;
   }

@@ -3,6 +3,7 @@ import { serveOnSocket } from "../../api/socket-server.ts";
 import { workerApp } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";
 import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
+import { isRelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
 import { jobDirectory } from "../../execution/attempt-dir.ts";
@@ -11,7 +12,7 @@ import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { self } from "../../lib/process-identity.ts";
-import { acquireOwnership } from "../../queue/ownership.ts";
+import { acquireOwnership, type Ownership } from "../../queue/ownership.ts";
 import { openQueue } from "../../queue/sqlite/open.ts";
 import { admitByFreeSpace } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
@@ -22,6 +23,9 @@ import { workerStatus } from "./status.ts";
 
 /** How long answers in flight may take when the worker drains. */
 const DRAIN_GRACE_MS = 5_000;
+
+/** How long a starting worker waits for the one before it to be gone. */
+const OWNER_PATIENCE_MS = 2_000;
 
 export interface WorkerOptions {
   readonly cluster: string;
@@ -64,13 +68,17 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
   const endpointId = newId("endpoint");
   makePrivateDirectory(options.coreDir);
   makePrivateDirectory(options.spoolDir);
-  const ownership = acquireOwnership(options.coreDir, {
-    identity: self(),
-    endpointId,
-    takeOver: options.takeOver,
-    confirmHostDead: options.confirmHostDead,
+  const ownership = await owning(
+    () =>
+      acquireOwnership(options.coreDir, {
+        identity: self(),
+        endpointId,
+        takeOver: options.takeOver,
+        confirmHostDead: options.confirmHostDead,
+        clock,
+      }),
     clock,
-  });
+  );
   try {
     const store = await openQueue(options.coreDir, {
       clock,
@@ -84,6 +92,19 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
     }
   } finally {
     ownership.release();
+  }
+}
+
+/** A worker that was just killed takes a moment to be gone; one that lives is still there after it. */
+async function owning(acquire: () => Ownership, clock: Clock): Promise<Ownership> {
+  const deadline = clock.monotonic() + OWNER_PATIENCE_MS;
+  for (;;) {
+    try {
+      return acquire();
+    } catch (error) {
+      if (!isRelayError(error, "queue_owned") || clock.monotonic() >= deadline) throw error;
+      await Bun.sleep(50);
+    }
   }
 }
 

@@ -1,0 +1,86 @@
+import { expect, test } from "bun:test";
+import type { Event } from "../../src/domain/event.ts";
+import { historyFaults } from "../roles/worker/harness.ts";
+import { startRelay } from "../runner/relay.ts";
+import { eventually } from "../runner/wait.ts";
+
+const LINES = 120;
+const WORK = `i=0; while [ $i -lt ${LINES} ]; do echo "line $i é"; i=$((i+1)); sleep 0.02; done`;
+const OUTPUT = Array.from({ length: LINES }, (_, i) => `line ${i} é\n`).join("");
+
+/** Collects what a process prints while it runs. */
+function capture(stream: ReadableStream<Uint8Array>): { text: () => string; done: Promise<void> } {
+  const pieces: Uint8Array[] = [];
+  const done = (async () => {
+    for await (const bytes of stream as unknown as AsyncIterable<Uint8Array>) pieces.push(bytes);
+  })();
+  return { text: () => Buffer.concat(pieces).toString(), done };
+}
+
+test("the desktop is killed during a watch and a follow: both go on, no event and no byte is missing or doubled", async () => {
+  await using relay = await startRelay();
+  const { job_id } = await relay.json<{ job_id: string }>("job", "submit", "--cluster", "local", "--", "/bin/sh", "-c", WORK);
+  const watch = relay.start(["job", "watch", job_id, "--json"]);
+  const follow = relay.start(["job", "read-log", job_id, "--stream", "stdout", "-f", "--raw"]);
+  const watched = capture(watch.stdout);
+  const followed = capture(follow.stdout);
+
+  for (const line of [20, 60]) {
+    await eventually(() => followed.text().includes(`line ${line} `));
+    const { process: daemon } = await relay.json<{ process: { pid: number } }>("desktop", "status");
+    process.kill(daemon.pid, "SIGKILL");
+  }
+
+  expect(await watch.exited).toBe(0);
+  expect(await follow.exited).toBe(0);
+  await Promise.all([watched.done, followed.done]);
+  expect(followed.text()).toBe(OUTPUT);
+  const records = watched
+    .text()
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Event);
+  expect(historyFaults(records.filter((record) => record.seq !== undefined))).toEqual([]);
+}, 60_000);
+
+test("the worker is killed during a watch and a follow, and another is started at once: the same", async () => {
+  await using relay = await startRelay();
+  const { job_id } = await relay.json<{ job_id: string }>("job", "submit", "--cluster", "local", "--", "/bin/sh", "-c", WORK);
+  const watch = relay.start(["job", "watch", job_id, "--json"]);
+  const follow = relay.start(["job", "read-log", job_id, "--stream", "stdout", "-f", "--raw"]);
+  const watched = capture(watch.stdout);
+  const followed = capture(follow.stdout);
+  await eventually(() => followed.text().includes("line 30 "));
+  const { workers } = await relay.json<{ workers: { process: { pid: number } }[] }>("worker", "status", "--cluster", "local");
+  process.kill(workers[0]!.process.pid, "SIGKILL");
+  await relay.worker();
+
+  expect(await watch.exited).toBe(0);
+  expect(await follow.exited).toBe(0);
+  await Promise.all([watched.done, followed.done]);
+  expect(followed.text()).toBe(OUTPUT);
+  const records = watched
+    .text()
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Event);
+  expect(historyFaults(records.filter((record) => record.seq !== undefined))).toEqual([]);
+}, 60_000);
+
+test("a worker that is not there: commands say so at once, and how to start it", async () => {
+  await using relay = await startRelay();
+  const { job_id } = await relay.json<{ job_id: string }>("job", "submit", "--cluster", "local", "--", "sleep", "1");
+  const { workers } = await relay.json<{ workers: { process: { pid: number } }[] }>("worker", "status", "--cluster", "local");
+  process.kill(workers[0]!.process.pid, "SIGKILL");
+  await eventually(async () => (await relay.run(["job", "status", job_id])).code === 5);
+  for (const verb of [
+    ["job", "watch", job_id],
+    ["job", "wait", job_id],
+    ["job", "list"],
+    ["job", "submit", "--", "true"],
+  ]) {
+    const result = await relay.run(verb);
+    expect([verb, result.code]).toEqual([verb, 5]);
+    expect(result.stderr).toContain("clio-relay worker start --cluster local");
+  }
+}, 60_000);

@@ -72,7 +72,7 @@ describe("the runner", () => {
 
   test("an unknown required component is refused before anything runs", () => {
     const result = run({ "test/project/a.test.ts": PASSES }, ["project"], { CLIO_RELAY_TEST_REQUIRE: "systmed" });
-    expect(result.code).not.toBe(0);
+    expect(result.code).toBe(2);
     expect(result.stderr).toContain('names "systmed"');
     expect(result.stdout).not.toContain("passed");
   });

@@ -96,7 +96,12 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(typeof plans === "string" ? plans : `name suites (${SUITES.map((suite) => suite.name).join(", ")}) or test files`);
     return 2;
   }
-  requiredComponents();
+  try {
+    requiredComponents();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    return 2;
+  }
   if (plans.some(({ suite }) => suite.name !== "project")) await installComponents();
   const verdicts: Verdict[] = [];
   for (const one of plans) {

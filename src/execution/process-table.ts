@@ -2,15 +2,27 @@ import fs from "node:fs";
 import { isErrno } from "../lib/atomic-file.ts";
 import { isOver, type ProcessStat, processStat } from "../lib/process-identity.ts";
 
-/** Every process that this user can see (proc(5)). Those that end meanwhile are left out. */
+/**
+ * Every process that this user can look at (proc(5)). Those that end meanwhile are left out, and those that the system hides
+ * (hidepid), which are other users'.
+ */
 export function allProcesses(): ProcessStat[] {
   const found: ProcessStat[] = [];
   for (const name of fs.readdirSync("/proc")) {
     if (!/^[1-9]\d*$/.test(name)) continue;
-    const stat = processStat(Number(name));
-    if (stat !== null) found.push(stat);
+    const stat = visibleStat(Number(name));
+    if (stat !== null && stat !== "hidden") found.push(stat);
   }
   return found;
+}
+
+function visibleStat(pid: number): ProcessStat | "hidden" | null {
+  try {
+    return processStat(pid);
+  } catch (error) {
+    if (isErrno(error, "EACCES", "EPERM")) return "hidden";
+    throw error;
+  }
 }
 
 /** Everything below the given processes in the tree, zombies included, themselves excluded. */
@@ -35,7 +47,7 @@ export function descendantsIn(table: readonly ProcessStat[], roots: Iterable<num
   return found;
 }
 
-/** Children of one process, from the kernel's own lists (proc_pid_children(5)); null where the kernel has none or the process is gone. */
+/** Children of one process, from the kernel's own lists (proc_pid_children(5)); null when the process is gone. */
 function childrenOf(pid: number): number[] | null {
   const children: number[] = [];
   try {
@@ -45,6 +57,7 @@ function childrenOf(pid: number): number[] | null {
     }
   } catch (error) {
     if (isErrno(error, "ENOENT", "ESRCH")) return null;
+    if (isErrno(error, "EACCES", "EPERM")) return [];
     throw error;
   }
   return children;
@@ -76,15 +89,16 @@ function walkBelow(root: number): { found: ProcessStat[]; disturbed: boolean } {
     for (const child of children ?? []) {
       if (seen.has(child)) continue;
       seen.add(child);
-      const stat = processStat(child);
+      const stat = visibleStat(child);
       if (stat === null) {
         disturbed = true;
         continue;
       }
-      found.push(stat);
+      // A set-user-id program that hides itself still runs.
+      const shown = stat === "hidden" ? { pid: child, state: "?", ppid: pid, pgrp: 0, session: 0, threads: 1, start_time: 0 } : stat;
+      found.push(shown);
       // What has ended has handed its children over already.
-      if (isOver(stat)) continue;
-      queue.push(child);
+      if (!isOver(shown)) queue.push(child);
     }
   }
   return { found, disturbed };

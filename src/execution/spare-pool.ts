@@ -36,7 +36,9 @@ export class SpareShimLauncher implements ShimLauncher {
   }
 
   async launch(attemptDir: string): Promise<LaunchedShim> {
-    for (let spare = this.#waiting.shift(); spare !== undefined; spare = this.#waiting.shift()) {
+    // A spare is told its directory in one line.
+    const tellable = !attemptDir.includes("\n");
+    for (let spare = tellable ? this.#waiting.shift() : undefined; spare !== undefined; spare = this.#waiting.shift()) {
       if (await spare.tell(attemptDir)) {
         // Not at once: starting one would take the processor from the job that starts.
         this.#refillSoon(100);

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { readExit, readStart } from "../../src/execution/attempt-dir.ts";
 import { directSpawner, SHIM_ENVIRONMENT } from "../../src/execution/direct-spawner.ts";
@@ -103,6 +104,20 @@ describe("spares", () => {
     }
     expect(new Set(shims.map(({ pid }) => pid)).size).toBe(4);
     await eventually(() => launcher.waiting === 2, { what: "two fresh spares" });
+  });
+
+  test("are not told a directory that is no single line", async () => {
+    const launcher = direct(1);
+    await eventually(() => launcher.waiting === 1, { what: "a spare" });
+    const root = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay\nlines-"));
+    try {
+      const job = attempt(sh("echo ran"), {}, root);
+      await (await launcher.launch(job.directory)).exited;
+      expect(job.text("stdout.log")).toBe("ran\n");
+      expect(launcher.waiting).toBe(1);
+    } finally {
+      fs.rmSync(root, { recursive: true });
+    }
   });
 
   test("that died while they waited are passed over", async () => {

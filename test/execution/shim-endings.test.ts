@@ -4,9 +4,10 @@ import { readProcess, writeCancel } from "../../src/execution/attempt-dir.ts";
 import { descendantsOf } from "../../src/execution/process-table.ts";
 import { identify } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
-import { bash, sh, testAttempts } from "./attempts.ts";
+import { bash, FROM_SOURCE, sh, testAttempts } from "./attempts.ts";
 
 const attempt = testAttempts();
+const withoutPidfd = testAttempts(["/usr/bin/env", "BUN_FEATURE_FLAG_FORCE_WAITER_THREAD=1", ...FROM_SOURCE]);
 type Attempt = ReturnType<typeof attempt>;
 
 const cancel = (job: Attempt): void => {
@@ -180,4 +181,9 @@ test("processes that the shim adopted do not pile up as zombies while the job ru
   await eventually(() => descendantsOf(shim.pid).length === 1, { what: "only the first process below the shim" });
   fs.writeFileSync(`${job.workdir}/gate`, "end\n");
   expect(await job.exit()).toMatchObject({ leftover: 0, outcome: { reason: "completed" } });
+});
+
+test("the end of the first process is noticed without pidfd_open, whatever else ended before", async () => {
+  const job = withoutPidfd(bash("(sleep 0.1 &); (sleep 0.2 &); sleep 0.5; exit 4"));
+  expect((await job.run()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 4 });
 });

@@ -120,6 +120,7 @@ function noteTruncation(stream: LogStream, capture: StreamCapture, { directory, 
     fs.renameSync(`${target}.tmp`, target);
   } catch (error) {
     // exit.json says it, too.
+    fs.rmSync(`${target}.tmp`, { force: true });
     log.note(`${stream}: truncation record not written: ${String(error)}`);
   }
 }

@@ -16,8 +16,7 @@ const DRAIN_IDLE_MS = 3_000;
 const SHRINK_AFTER_MS = 1_000;
 const SHRINK_EVERY_MS = 30_000;
 const SHRINK_ABOVE_BYTES = 30 * 1024 * 1024;
-/** Adopted processes that end in a burst are waited for together. */
-const REAP_DELAY_MS = 100;
+const REAP_EVERY_MS = 2_000;
 /** The longest that one timer may run (setTimeout takes 2^31 - 1 ms). */
 const TIMER_MAX_MS = 86_400_000;
 
@@ -118,20 +117,13 @@ async function drain({ recorders, log }: Supervision): Promise<void> {
   }
 }
 
-/** Wait for adopted processes as they end. */
+/**
+ * Wait for adopted processes that have ended. By looking, not by SIGCHLD: a listener of that would take it from Bun, which needs it
+ * to notice the end of the first process on kernels without pidfd_open(2).
+ */
 function reapWhileRunning(processes: JobProcesses): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const onChild = (): void => {
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      processes.running();
-    }, REAP_DELAY_MS);
-  };
-  process.on("SIGCHLD", onChild);
-  return () => {
-    process.off("SIGCHLD", onChild);
-    clearTimeout(timer);
-  };
+  const timer = setInterval(() => processes.running(), REAP_EVERY_MS);
+  return () => clearInterval(timer);
 }
 
 function firstExit(child: Bun.Subprocess): FirstExit {

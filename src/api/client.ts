@@ -27,6 +27,13 @@ export interface Door {
    * @param repeatable whether sending it twice does no more than sending it once
    */
   reopen(failure: unknown, repeatable: boolean): Promise<boolean>;
+  /** How a listener that takes requests and answers none is told from one that takes its time. Absent: all the time is given. */
+  readonly liveness?: {
+    /** How long a request may be quiet before it is asked, in milliseconds. */
+    readonly everyMs: number;
+    /** Whether it answers something easy. */
+    probe(): Promise<boolean>;
+  };
 }
 
 export interface PageOptions {
@@ -119,15 +126,34 @@ export class HttpPeer {
     const headers: Record<string, string> = { ...options.headers };
     if (options.body !== undefined) headers["content-type"] = "application/json";
     if (address.kind === "tcp") headers["authorization"] = `Bearer ${address.token}`;
-    return fetch(url, {
-      method: options.method ?? "GET",
-      headers,
-      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-      ...(address.kind === "unix" ? { unix: address.path } : {}),
-      // Waits and streams are quiet for as long as they like; the caller's signal ends them.
-      timeout: false,
-    } as RequestInit);
+    const hung = new AbortController();
+    const watch = this.watch(hung);
+    try {
+      return await fetch(url, {
+        method: options.method ?? "GET",
+        headers,
+        signal: options.signal === undefined ? hung.signal : AbortSignal.any([options.signal, hung.signal]),
+        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+        ...(address.kind === "unix" ? { unix: address.path } : {}),
+        // Waits and streams are quiet for as long as they like; the caller's signal ends them.
+        timeout: false,
+      } as RequestInit);
+    } catch (error) {
+      if (hung.signal.aborted) throw new RelayError("desktop_unavailable", "the local socket takes requests, but does not answer");
+      throw error;
+    } finally {
+      clearInterval(watch);
+    }
+  }
+
+  /** Look again and again whether the other side lives, until it does not or the interval is cleared. */
+  private watch(hung: AbortController): ReturnType<typeof setInterval> | undefined {
+    const { liveness } = this.door;
+    if (liveness === undefined) return undefined;
+    return setInterval(() => {
+      const dead = () => hung.abort();
+      liveness.probe().then((alive) => (alive ? undefined : dead()), dead);
+    }, liveness.everyMs);
   }
 
   async json<T>(path: string, options: CallOptions = {}): Promise<T> {

@@ -19,8 +19,8 @@ export class DesktopClient {
     return this.http.json("/status");
   }
 
-  stop(): Promise<{ stopping: true }> {
-    return this.http.json("/stop", { method: "POST", repeatable: true });
+  stop(signal?: AbortSignal): Promise<{ stopping: true }> {
+    return this.http.json("/stop", { method: "POST", repeatable: true, signal });
   }
 
   async clusters(): Promise<ClusterEntry[]> {

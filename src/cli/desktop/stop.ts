@@ -4,6 +4,7 @@ import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { runningDesktop } from "./running.ts";
 
+const ANSWER_MS = 2_000;
 const WITHIN_MS = 10_000;
 
 export const verb = defineVerb({
@@ -15,9 +16,10 @@ export const verb = defineVerb({
   async run({ io, json, relay }) {
     const { desktop, record } = runningDesktop(io, relay);
     if (record !== null) {
-      await desktop.stop().catch((error: unknown) => {
+      const limit = AbortSignal.timeout(ANSWER_MS);
+      await desktop.stop(limit).catch((error: unknown) => {
         // One that does not answer gets the signal below.
-        if (!isRelayError(error, "desktop_unavailable")) throw error;
+        if (!limit.aborted && !isRelayError(error, "desktop_unavailable")) throw error;
       });
       // It ends by itself now; the signal makes no difference to one that does.
       if (!(await terminate(record.process, WITHIN_MS))) {

@@ -5,6 +5,9 @@ import { checkRunDirectory } from "../../config/run-directory.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { nobodyListens } from "../probe.ts";
 
+/** When a request that got no answer yet makes one ask whether the daemon lives. */
+const SILENT_MS = 5_000;
+
 export interface DoorOptions {
   readonly paths: Paths;
   readonly env: Environment;
@@ -21,6 +24,10 @@ export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
   const onUnix: Address = { kind: "unix", path: paths.desktopSocket };
   let found: Address | null = null;
   return {
+    liveness: {
+      everyMs: SILENT_MS,
+      probe: async () => (await import("./start.ts")).answers(paths, env),
+    },
     async address() {
       if (found !== null) return found;
       checkRunDirectory(paths, env);

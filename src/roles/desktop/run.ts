@@ -18,7 +18,7 @@ import { ClusterRegistry } from "./registry.ts";
 
 /** How long answers in flight may take when the daemon stops. */
 const STOP_GRACE_MS = 1_000;
-const SOCKET_CHECK_MS = 30_000;
+const LOOK_MS = 60_000;
 
 export interface DesktopOptions {
   readonly paths: Paths;
@@ -92,14 +92,13 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     writeDaemonRecord(paths, { process: identity, version, tcp: server.tcp });
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
     options.onReady?.(server.where);
-    const check = setInterval(() => {
-      if (server.lost()) {
-        log("error", `${server.where} was taken away`);
-        stop.abort();
-      }
-    }, SOCKET_CHECK_MS);
+    const unwatch = watchDirectory(paths.runDir, () => {
+      if (stop.signal.aborted || !server.lost()) return;
+      log("error", `${server.where} was taken away`);
+      stop.abort();
+    });
     await aborted(AbortSignal.any([signal, stop.signal]));
-    clearInterval(check);
+    unwatch();
     await server.stop();
     fs.rmSync(paths.desktopAddress, { force: true });
     log("info", "stopped");
@@ -116,6 +115,17 @@ function namesOf(registry: ClusterRegistry): { clusters: string[]; registry_erro
     if (!isRelayError(error)) throw error;
     return { clusters: [], registry_error: error.message };
   }
+}
+
+/** Call `look` whenever something in a directory changes, and once a minute, for file systems that do not tell. */
+function watchDirectory(directory: string, look: () => void): () => void {
+  const timer = setInterval(look, LOOK_MS);
+  const watcher = fs.watch(directory, look);
+  watcher.on("error", () => watcher.close());
+  return () => {
+    clearInterval(timer);
+    watcher.close();
+  };
 }
 
 interface Listener {

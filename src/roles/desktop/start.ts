@@ -11,6 +11,8 @@ import { backgroundEnvironment } from "../background-environment.ts";
 import { addressOf, readDaemonRecord } from "./address-file.ts";
 
 const START_MS = 20_000;
+/** How long a daemon that once answered may be silent. */
+const SILENT_MS = 5_000;
 const ANSWER_MS = 2_000;
 const POLL_MS = 15;
 
@@ -34,10 +36,13 @@ export interface StartOptions {
 export async function ensureDesktop(options: StartOptions): Promise<boolean> {
   const { paths, env } = options;
   prepareRunDirectory(paths, env);
-  const deadline = performance.now() + START_MS;
+  const begun = performance.now();
+  const deadline = begun + START_MS;
   let started = false;
   while (!(await answers(paths, env))) {
-    if (performance.now() > deadline) throw silent(paths, env);
+    // One that has a record did answer once; the one that is just starting has none yet.
+    const patience = readDaemonRecord(paths, env) === null ? START_MS : SILENT_MS;
+    if (performance.now() - begun > patience) throw silent(paths, env);
     const lock = tryLock(paths.desktopStartLock);
     try {
       if (lock !== null && !(await answers(paths, env))) {

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isErrno } from "../lib/atomic-file.ts";
-import { enterCgroup, makeShimCgroup } from "./cgroup.ts";
+import { enterCgroup, makeShimCgroup, removeCgroup } from "./cgroup.ts";
 import type { ShimProcess, ShimSpawner } from "./launcher.ts";
 
 /** What a shim gets as its environment: nothing of the worker's. The job's comes from spec.json alone. */
@@ -32,6 +32,8 @@ export function directSpawner(options: DirectSpawnerOptions): ShimSpawner {
         } catch (error) {
           if (!isErrno(error, "ESRCH")) options.onTrouble?.("the shim stays in the worker's cgroup", error);
         }
+        // What a killed shim leaves in it is ended, and the cgroup removed, by whoever settles the attempt.
+        void shim.exited.then(() => removeCgroup(group));
       }
       return Promise.resolve(shim);
     },

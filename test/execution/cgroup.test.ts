@@ -101,6 +101,19 @@ describeWith("cgroup", "cgroups", () => {
     expect(fs.existsSync(group)).toBe(false);
   });
 
+  test("go with the shim that they were made for", async () => {
+    const parent = makeShimCgroup(delegatedCgroup()!, `parent-${crypto.randomUUID()}`);
+    groups.push(parent);
+    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: parent }), { spares: 1 });
+    const made = (): string[] => fs.readdirSync(parent).filter((name) => name.startsWith("clio-relay-shim-"));
+    await eventually(() => launcher.waiting === 1 && made().length === 1, { what: "a spare in its cgroup" });
+    const job = attempt(bash("(setsid sleep 1000 &) ; true"));
+    await (await launcher.launch(job.directory)).exited;
+    expect(await job.exit()).toMatchObject({ leftover: 1, outcome: { reason: "completed" } });
+    await launcher.close();
+    await eventually(() => made().length === 0, { what: "the removal of the cgroups" });
+  });
+
   test("are swept when they are empty, and only then", async () => {
     const parent = makeShimCgroup(delegatedCgroup()!, `sweep-${crypto.randomUUID()}`);
     groups.push(parent);

@@ -77,6 +77,11 @@ describe("the runner", () => {
     expect(result.stdout).not.toContain("passed");
   });
 
+  test("the user's own settings do not reach the tests", () => {
+    const looking = `${HEAD}test("a", () => { expect(process.env.CLIO_RELAY_HOME).toBeUndefined(); });\n`;
+    expect(run({ "test/project/a.test.ts": looking }, ["project"], { CLIO_RELAY_HOME: "/nowhere" })).toMatchObject({ code: 0 });
+  });
+
   test("a process left behind is ended and fails the run", async () => {
     const leaving = `${HEAD}test("a", () => {
       const child = Bun.spawn(["sleep", "1000"], { stdio: ["ignore", "ignore", "ignore"] });

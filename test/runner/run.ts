@@ -14,6 +14,9 @@ import { judge, type SkipRecord, summary, type Verdict } from "./verdict.ts";
 
 const root = path.dirname(path.dirname(import.meta.dir));
 
+/** Bound of each suite where only a reduced run was asked for. */
+const REDUCED_TIMEOUT_MS = 15 * 60_000;
+
 interface Plan {
   readonly suite: Suite;
   readonly files: readonly string[];
@@ -41,6 +44,12 @@ function soakSettings(reduced: boolean): Record<string, string> {
   return { CLIO_RELAY_SOAK_SEED: seed, CLIO_RELAY_SOAK_SCALE: scale };
 }
 
+/** The environment without the user's own settings of the relay, which tests must not depend on. */
+function inherited(): Record<string, string | undefined> {
+  const own = (name: string): boolean => name.startsWith("CLIO_RELAY_") && !/^CLIO_RELAY_(?:TEST|SOAK)_/.test(name);
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !own(name)));
+}
+
 async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdict> {
   console.log(`\n== ${suite.name}: ${suite.about} (${files.length} files)`);
   if (files.length === 0) return judge({ suite: suite.name, files, cases: [], skips: [], exitCode: 0, leftRunning: [] });
@@ -64,8 +73,8 @@ async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdi
         stdin: "ignore",
         stdout: "inherit",
         stderr: "inherit",
-        env: { ...process.env, ...(suite.name === "soak" ? soakSettings(reduced) : {}), CLIO_RELAY_TEST_SKIPS: skips, [RUN_MARK]: run },
-        timeout: suite.suiteTimeoutMs,
+        env: { ...inherited(), ...(suite.name === "soak" ? soakSettings(reduced) : {}), CLIO_RELAY_TEST_SKIPS: skips, [RUN_MARK]: run },
+        timeout: reduced ? Math.min(suite.suiteTimeoutMs, REDUCED_TIMEOUT_MS) : suite.suiteTimeoutMs,
         killSignal: "SIGKILL",
       },
     );

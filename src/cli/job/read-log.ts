@@ -127,16 +127,17 @@ async function followPieces(
   signal: AbortSignal,
 ): Promise<void> {
   let offset = start;
-  const drain = async (): Promise<void> => {
+  /** Print what is there. True when that was the end. */
+  const drain = async (): Promise<boolean> => {
     for (;;) {
       const chunk = await reconnect.persist(() => cluster.log(jobId, stream, { offset }));
-      if (chunk.next_offset === offset && !chunk.eof) return;
+      if (chunk.next_offset === offset && !chunk.eof) return false;
       await io.stdout.write(`${JSON.stringify(chunk)}\n`);
       offset = chunk.next_offset;
-      if (chunk.eof) return;
+      if (chunk.eof) return true;
     }
   };
-  for await (const _bytes of followLog(cluster, jobId, stream, start, reconnect, signal)) await drain();
+  for await (const _bytes of followLog(cluster, jobId, stream, start, reconnect, signal)) if (await drain()) return;
   await drain();
 }
 

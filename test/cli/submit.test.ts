@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { type SourceRelay, withWorker } from "./source-relay.ts";
+
+const TIMEOUT = 60_000;
+let relay: SourceRelay;
+beforeAll(async () => {
+  relay = await withWorker();
+}, TIMEOUT);
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+}, TIMEOUT);
+
+/** Print each word and chosen variables between marks, and where it runs. */
+const SHOW = ["sh", "-c", 'for w in "$@"; do printf "<%s>" "$w"; done; printf "|%s|%s" "$GREETING" "$(pwd)"', "show"];
+const ODD = ["", " ", "a b", "it's", '"quoted"', "two\nlines", "tab\there", "ünïcode 🚀 日本", "$HOME `id` \\", "--login", "-x", "*"];
+
+describe("what is submitted is what runs", () => {
+  test(
+    "words, variables and directory, whatever is in them",
+    async () => {
+      const workdir = path.join(relay.directory, "my 'work'\ndir é");
+      fs.mkdirSync(workdir);
+      const greeting = "hé\n'llo' \"=$X\"";
+      const child = relay.start(["job", "submit", "--wait", "--env", `GREETING=${greeting}`, "--", ...SHOW, ...ODD], { cwd: workdir });
+      const [id, code] = [(await child.stdout.text()).trimEnd(), await child.exited];
+      expect(code).toBe(0);
+      const output = await relay.ok("job", "read-log", id);
+      expect(output).toBe(`${ODD.map((word) => `<${word}>`).join("")}|${greeting}|${workdir}`);
+      // The title is one line whatever the command was.
+      expect((await relay.ok("job", "list")).split("\n")[0]).toContain(id);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a relative directory is taken from where the command was typed",
+    async () => {
+      fs.mkdirSync(path.join(relay.directory, "sub"), { recursive: true });
+      const id = await relay.submit("--wait", "--workdir", "sub", "--", "pwd");
+      expect(await relay.ok("job", "read-log", id)).toBe(path.join(relay.directory, "sub"));
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a script from a file and from standard input",
+    async () => {
+      fs.writeFileSync(path.join(relay.directory, "s.sh"), "#!/bin/sh\necho from file; exit 4\n");
+      const file = await relay.run(["job", "submit", "--wait", "--script", "s.sh"]);
+      expect(file.code).toBe(10);
+      expect(await relay.ok("job", "read-log", file.stdout.trim())).toBe("from file");
+      const stdin = await relay.run(["job", "submit", "--wait", "--stdin"], { stdin: "echo from stdin é\n" });
+      expect(stdin.code).toBe(0);
+      expect(await relay.ok("job", "read-log", stdin.stdout.trim())).toBe("from stdin é");
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "the record has what was asked for",
+    async () => {
+      const job = await relay.json(
+        "job",
+        "submit",
+        "--timeout",
+        "2h",
+        "--retries",
+        "2",
+        "--output",
+        "a/*",
+        "--output",
+        "b",
+        "--login",
+        "--",
+        "true",
+      );
+      expect(job).toMatchObject({
+        state: "queued",
+        existing: false,
+        kind: "command",
+        spec: { argv: ["true"], timeout_seconds: 7_200, retries: 2, outputs: ["a/*", "b"], login: true, workdir: relay.directory },
+      });
+      expect(job["job_id"]).toMatch(/^job_[0-9a-f]{32}$/);
+    },
+    TIMEOUT,
+  );
+});
+
+describe("keys", () => {
+  test(
+    "the same under the same key is the same job; another one is a conflict",
+    async () => {
+      const first = await relay.run(["job", "submit", "--idempotency-key", "k 1", "--", "true"]);
+      expect(first).toMatchObject({ code: 0, stderr: "" });
+      const again = await relay.run(["job", "submit", "--idempotency-key", "k 1", "--", "true"]);
+      expect(again.stdout).toBe(first.stdout);
+      expect(again.stderr).toMatch(/^notice: existing job job_[0-9a-f]{32}, \w+\n$/);
+      const other = await relay.run(["job", "submit", "--json", "--idempotency-key", "k 1", "--", "false"]);
+      expect(other).toMatchObject({ code: 7, stdout: "" });
+      const problem = JSON.parse(other.stderr.trimEnd().split("\n").at(-1)!) as Record<string, unknown>;
+      expect(problem).toMatchObject({ reason: "job_submission_conflict", status: 409 });
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "without one, each command is a job of its own",
+    async () => {
+      const [one, other] = await Promise.all([relay.submit("--", "true"), relay.submit("--", "true")]);
+      expect(one).not.toBe(other);
+    },
+    TIMEOUT,
+  );
+});
+
+describe("refusals", () => {
+  test.each<[string, string[], number, RegExp]>([
+    ["nothing to run", [], 2, /what is to be run\?/],
+    ["two sources", ["--stdin", "--", "true"], 2, /a command after -- and --stdin exclude each other/],
+    ["a command without --", ["true"], 2, /COMMAND… comes after --/],
+    ["a file that is not there", ["--script", "none.sh"], 1, /none\.sh.*\[local_file_unusable\]/],
+    ["a file that is not text", ["--script", "binary"], 1, /is not UTF-8 text/],
+    ["a file that is too large", ["--script", "large"], 2, /\[payload_too_large\]/],
+    ["a bad name of a variable", ["--env", "1A=x", "--", "true"], 2, /must be an environment variable name/],
+    ["a credential of ours", ["--env", "CLIO_RELAY_API_TOKEN=x", "--", "true"], 2, /names a relay credential/],
+    ["the same variable twice", ["--env", "A=1", "--env", "A=2", "--", "true"], 2, /--env A is given twice/],
+    ["outputs outside", ["--output", "../x", "--", "true"], 2, /must stay below the working directory/],
+    ["a cluster that is none", ["--cluster", "nowhere", "--", "true"], 3, /hint: clusters: local/],
+    ["an engine that is not there", ["--jarvis-yaml", "p.yaml"], 1, /\[engine_unavailable\]/],
+    ["options that do not go together", ["--jarvis-yaml", "p.yaml", "--retries", "1"], 2, /--retries does not go with --jarvis-yaml/],
+  ])(
+    "%s",
+    async (_what, args, code, message) => {
+      fs.writeFileSync(path.join(relay.directory, "binary"), Buffer.from([0xff, 0xfe, 0x00]));
+      fs.writeFileSync(path.join(relay.directory, "large"), "#".repeat(600_000));
+      fs.writeFileSync(path.join(relay.directory, "p.yaml"), "name: p\npkgs: []\n");
+      const before = (await relay.json<{ source_total: number }>("queue", "list")).source_total;
+      const result = await relay.run(["job", "submit", ...args]);
+      expect([result.code, result.stdout]).toEqual([code, ""]);
+      expect(result.stderr).toMatch(message);
+      expect((await relay.json<{ source_total: number }>("queue", "list")).source_total).toBe(before);
+    },
+    TIMEOUT,
+  );
+});

@@ -325,8 +325,8 @@ export class ClusterClient {
     return this.http.send(`/jobs/${segment(id)}/logs/${stream}/content`, { query, signal });
   }
 
-  workers(): Promise<{ workers: WorkerStatus[]; worker_count: number }> {
-    return this.http.json("/workers");
+  workers(signal?: AbortSignal): Promise<{ workers: WorkerStatus[]; worker_count: number }> {
+    return this.http.json("/workers", { signal });
   }
 
   /** Check the whole queue; changes nothing. */

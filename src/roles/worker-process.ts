@@ -8,6 +8,9 @@ import { isRelayError, RelayError } from "../domain/errors.ts";
 import { readSmallFile } from "../lib/atomic-file.ts";
 import { isAlive } from "../lib/process-identity.ts";
 
+/** How long a worker may take to say who it is. */
+const ANSWER_MS = 3_000;
+
 const Owner = v.object(Schema.entries);
 
 /**
@@ -24,10 +27,11 @@ export async function workerProcess(cluster: ClusterClient, coreDir: string): Pr
 }
 
 async function answering(cluster: ClusterClient): Promise<ProcessIdentity | null> {
+  const limit = AbortSignal.timeout(ANSWER_MS);
   try {
-    return (await cluster.workers()).workers[0]?.process ?? null;
+    return (await cluster.workers(limit)).workers[0]?.process ?? null;
   } catch (error) {
-    if (isRelayError(error, "worker_not_running") || isRelayError(error, "link_down")) return null;
+    if (limit.aborted || isRelayError(error, "worker_not_running") || isRelayError(error, "link_down")) return null;
     throw error;
   }
 }

@@ -32,7 +32,8 @@ export class SourceRelay implements AsyncDisposable {
     const { PATH = "", CLIO_RELAY_TEST_RUN } = process.env;
     return {
       PATH,
-      HOME: this.directory,
+      // Apart from where the commands are typed: Bun keeps a cache there.
+      HOME: path.join(this.directory, "user"),
       LANG: "C.UTF-8",
       CLIO_RELAY_HOME: this.home,
       ...(CLIO_RELAY_TEST_RUN === undefined ? {} : { CLIO_RELAY_TEST_RUN }),

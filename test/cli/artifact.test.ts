@@ -1,0 +1,196 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { Hono } from "hono";
+import { type SocketServer, serveOnSocket } from "../../src/api/socket-server.ts";
+import { describeWith } from "../runner/components.ts";
+import { eventually } from "../runner/wait.ts";
+import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
+
+const TIMEOUT = 60_000;
+
+describe("of a real job", () => {
+  test(
+    "the record, the file, a file in a directory, standard output",
+    async () => {
+      await using relay = await withWorker();
+      const id = await relay.submit(
+        "--wait",
+        "--output",
+        "out/*",
+        "--",
+        "sh",
+        "-c",
+        "mkdir out; head -c 3000000 /dev/urandom > 'out/it'\\''s é.bin'",
+      );
+      const list = await relay.json<{
+        artifacts: { artifact_id: string; kind: string; name: string; sha256: string; size_bytes: number }[];
+      }>("job", "list-artifacts", id);
+      const artifact = list.artifacts.find(({ kind }) => kind === "execution_output")!;
+      expect(artifact).toMatchObject({ name: "out/it's é.bin", size_bytes: 3_000_000 });
+      const original = fs.readFileSync(path.join(relay.directory, artifact.name));
+      expect(await relay.json("job", "read-artifact", artifact.artifact_id)).toEqual(artifact);
+
+      expect(await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "copy")).toBe(path.join(relay.directory, "copy"));
+      expect(fs.readFileSync(path.join(relay.directory, "copy")).equals(original)).toBe(true);
+      const target = path.join(relay.directory, "target");
+      fs.mkdirSync(target);
+      await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "target/");
+      expect(fs.readdirSync(target)).toEqual(["it's é.bin"]);
+      const child = relay.start(["job", "read-artifact", artifact.artifact_id, "-o", "-"]);
+      expect(Buffer.from(await child.stdout.bytes()).equals(original)).toBe(true);
+
+      const none = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "nowhere/x"]);
+      expect(none.code).toBe(1);
+      expect(none.stderr).toContain("[local_file_unusable]");
+      expect((await relay.run(["job", "read-artifact", `artifact_${"0".repeat(32)}`, "-o", "x"])).code).toBe(3);
+      expect(fs.existsSync(path.join(relay.directory, "x"))).toBe(false);
+    },
+    TIMEOUT,
+  );
+});
+
+/** How the worker of these tests gives its one artifact. */
+interface Manner {
+  /** Bytes after which each answer breaks off. */
+  readonly breakAfter?: number;
+  /** What is given in place of the recorded bytes. */
+  readonly instead?: Uint8Array<ArrayBuffer>;
+  /** Called with the range's start of each request; may wait. */
+  readonly onRequest?: (start: number) => Promise<void> | void;
+}
+
+const CONTENT = new Uint8Array(1_000_000).map((_, at) => (at * 7) % 251);
+const ARTIFACT = {
+  artifact_id: "artifact_1",
+  job_id: "job_1",
+  sequence: 1,
+  kind: "execution_output",
+  name: "a/result.bin",
+  uri: "spool:x",
+  size_bytes: CONTENT.length,
+  sha256: new Bun.CryptoHasher("sha256").update(CONTENT).digest("hex"),
+  metadata: {},
+  created_at: "2026-01-01T00:00:00.000Z",
+};
+
+describe("of a worker with a bad day", () => {
+  let relay: SourceRelay;
+  let server: SocketServer | undefined;
+  beforeEach(async () => {
+    relay = await initialized();
+  }, TIMEOUT);
+  afterEach(async () => {
+    await server?.stop(0);
+    server = undefined;
+    await relay[Symbol.asyncDispose]();
+  }, TIMEOUT);
+
+  function serve({ breakAfter, instead = CONTENT, onRequest }: Manner): void {
+    const app = new Hono();
+    app.get("/healthz", () => Response.json({ ok: true }));
+    app.get("/artifacts/artifact_1", () => Response.json(ARTIFACT));
+    app.get("/artifacts/artifact_1/content", async (c) => {
+      const start = Number(/^bytes=(\d+)-$/.exec(c.req.header("range") ?? "bytes=0-")![1]);
+      await onRequest?.(start);
+      let at = start;
+      const body = new ReadableStream({
+        type: "bytes",
+        pull(controller) {
+          if (breakAfter !== undefined && at - start >= breakAfter) {
+            controller.error(new Error("a bad day"));
+            return;
+          }
+          const piece = instead.slice(at, at + 65_536);
+          at += piece.length;
+          if (piece.length > 0) controller.enqueue(piece);
+          if (at >= instead.length) controller.close();
+        },
+      });
+      return new Response(body, { status: start === 0 ? 200 : 206 });
+    });
+    server = serveOnSocket(app, path.join(relay.home, "run", "worker-local.sock"));
+  }
+
+  const files = () => fs.readdirSync(relay.directory).filter((name) => name !== "home" && name !== "user");
+
+  test(
+    "a fetch that breaks off goes on where it was, and is whole in the end",
+    async () => {
+      const starts: number[] = [];
+      serve({ breakAfter: 300_000, onRequest: (start) => void starts.push(start) });
+      const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result"]);
+      expect(result.code).toBe(0);
+      expect(starts.length).toBeGreaterThan(2);
+      expect(starts).toEqual(starts.toSorted((a, b) => a - b));
+      expect(fs.readFileSync(path.join(relay.directory, "result")).equals(Buffer.from(CONTENT))).toBe(true);
+      expect(files()).toEqual(["result"]);
+    },
+    TIMEOUT,
+  );
+
+  test.each([
+    ["other bytes", CONTENT.map((byte, at) => (at === 999_999 ? byte + 1 : byte)), /its SHA-256 is [0-9a-f]{64}, recorded is/],
+    ["more bytes", new Uint8Array(CONTENT.length + 1), /it is longer than its record says/],
+  ])(
+    "%s than were recorded are no file, and the one that was there stays",
+    async (_what, instead, message) => {
+      serve({ instead });
+      fs.writeFileSync(path.join(relay.directory, "result"), "before");
+      const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result"]);
+      expect(result).toMatchObject({ code: 1, stdout: "" });
+      expect(result.stderr).toMatch(message);
+      expect(result.stderr).toContain("[artifact_changed]");
+      expect(fs.readFileSync(path.join(relay.directory, "result"), "utf8")).toBe("before");
+      expect(files()).toEqual(["result"]);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "interrupted, it leaves nothing",
+    async () => {
+      const asked = Promise.withResolvers<void>();
+      serve({
+        breakAfter: 300_000,
+        async onRequest(start) {
+          if (start === 0) return;
+          asked.resolve();
+          await new Promise(() => undefined);
+        },
+      });
+      const child = relay.start(["job", "read-artifact", "artifact_1", "-o", "result"]);
+      await asked.promise;
+      expect(await eventually(() => files().some((name) => name.endsWith(".part")))).toBe(true);
+      child.kill("SIGINT");
+      expect(await child.exited).toBe(130);
+      expect(await child.stderr.text()).toContain(`interrupted; ${relay.directory}/result was not touched`);
+      expect(files()).toEqual([]);
+    },
+    TIMEOUT,
+  );
+});
+
+describeWith("tmpfs", "on a full disk", () => {
+  test(
+    "there is no file, and the reason is said",
+    async () => {
+      await using relay = await withWorker();
+      const small = path.join(relay.directory, "small");
+      fs.mkdirSync(small);
+      expect(Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small]).exitCode).toBe(0);
+      try {
+        const id = await relay.submit("--wait", "--output", "big", "--", "sh", "-c", "head -c 1000000 /dev/zero > big");
+        const artifacts = (await relay.ok("job", "list-artifacts", id)).split("\n");
+        const artifact = artifacts.find((line) => line.includes("execution_output"))!.split("\t")[0]!;
+        const result = await relay.run(["job", "read-artifact", artifact, "-o", "small/copy"]);
+        expect(result).toMatchObject({ code: 1, stdout: "" });
+        expect(result.stderr).toContain("[storage_admission_refused]");
+        expect(fs.readdirSync(small)).toEqual([]);
+      } finally {
+        Bun.spawnSync(["umount", small]);
+      }
+    },
+    TIMEOUT,
+  );
+});

@@ -13,12 +13,14 @@ export interface Exchange {
 export function words(line: string, values: Readonly<Record<string, string>> = {}): string[] {
   const found: string[] = [];
   for (const match of line.matchAll(/(?:[^\s'"]+|'[^']*'|"[^"]*")+/g)) {
-    found.push(match[0].replace(/'([^']*)'|"([^"]*)"|\$(\w+)/g, (_, single?: string, double?: string, name?: string) => {
-      if (name === undefined) return single ?? double ?? "";
-      const value = values[name];
-      if (value === undefined) throw new Error(`$${name} is not known here`);
-      return value;
-    }));
+    found.push(
+      match[0].replace(/'([^']*)'|"([^"]*)"|\$(\w+)/g, (_, single?: string, double?: string, name?: string) => {
+        if (name === undefined) return single ?? double ?? "";
+        const value = values[name];
+        if (value === undefined) throw new Error(`$${name} is not known here`);
+        return value;
+      }),
+    );
   }
   return found;
 }

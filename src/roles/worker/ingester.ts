@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { LOG_STREAMS, type LogStream } from "../../domain/log.ts";
-import { readTruncation } from "../../execution/attempt-dir.ts";
-import { readEmitFiles } from "../../execution/emit-files.ts";
+import { eventsDirectory, readTruncation } from "../../execution/attempt-dir.ts";
+import { type EmitMemory, readEmitFiles } from "../../execution/emit-files.ts";
 import { logFile } from "../../execution/spool-records.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { completeUtf8Length } from "../../lib/utf8.ts";
@@ -19,6 +19,7 @@ export class Ingester {
   readonly #lengths: Record<LogStream, number> = { stdout: 0, stderr: 0 };
   readonly #truncated = new Set<LogStream>();
   #emitOffsets: Map<string, number> = new Map();
+  readonly #emitMemory: EmitMemory = new Map();
   #loaded = false;
 
   constructor(
@@ -35,7 +36,7 @@ export class Ingester {
   async ingest(final: boolean): Promise<void> {
     await this.#load();
     for (;;) {
-      const emitted = readEmitFiles(path.join(this.directory, "events"), this.#emitOffsets);
+      const emitted = readEmitFiles(eventsDirectory(this.directory), this.#emitOffsets, this.#emitMemory);
       const deltas = LOG_STREAMS.flatMap((stream) => this.#delta(stream, final));
       const truncations = LOG_STREAMS.filter((stream) => !this.#truncated.has(stream)).flatMap((stream) => {
         const record = readTruncation(this.directory, stream);

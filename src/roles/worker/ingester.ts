@@ -17,6 +17,7 @@ const TEXT_MAX_BYTES = 4_096;
  */
 export class Ingester {
   readonly #lengths: Record<LogStream, number> = { stdout: 0, stderr: 0 };
+  /** Streams whose truncation was handed to the store, which records it once however often it is told. */
   readonly #truncated = new Set<LogStream>();
   #emitOffsets: Map<string, number> = new Map();
   readonly #emitMemory: EmitMemory = new Map();
@@ -60,20 +61,7 @@ export class Ingester {
       this.#lengths[segment.stream] = segment.length;
     }
     this.#emitOffsets = new Map(await this.store.emitOffsets(this.fence));
-    // A truncation is an event of its own; whether it was written is known from the events alone.
-    for (const stream of LOG_STREAMS) if (await this.#truncationWritten(stream)) this.#truncated.add(stream);
     this.#loaded = true;
-  }
-
-  async #truncationWritten(stream: LogStream): Promise<boolean> {
-    if (readTruncation(this.directory, stream) === null) return false;
-    let cursor = 1;
-    for (;;) {
-      const page = await this.store.events(this.fence.job_id, { cursor, limit: 500 });
-      if (page.items.some((e) => e.event_type === `${stream}.truncated` && e.payload.attempt === this.fence.attempt)) return true;
-      if (page.items.length === 0) return false;
-      cursor = page.next_cursor;
-    }
   }
 
   #delta(stream: LogStream, final: boolean): Ingest["deltas"] {

@@ -1,0 +1,184 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { eventually } from "../runner/wait.ts";
+import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
+
+const TIMEOUT = 60_000;
+const MAIN = path.resolve(import.meta.dir, "../../src/main.ts");
+
+/** A command on a terminal of its own: what it shows, and keys for it. */
+function onTerminal(relay: SourceRelay, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  let shown = "";
+  const decoder = new TextDecoder();
+  const terminal = new Bun.Terminal({
+    cols: 100,
+    rows: 30,
+    data(_terminal, bytes) {
+      shown += decoder.decode(bytes, { stream: true });
+    },
+  });
+  // With the terminal as its controlling one, so that keys become signals (setsid(1)).
+  const child = Bun.spawn(["setsid", "--ctty", "--wait", process.execPath, MAIN, ...args], {
+    terminal,
+    cwd: relay.directory,
+    env: { ...relay.environment, TERM: "xterm", ...env },
+  });
+  return {
+    child,
+    /** Everything since the start. */
+    shown: () => shown,
+    press: (keys: string) => terminal.write(keys),
+    async end(): Promise<number> {
+      const code = await child.exited;
+      terminal.close();
+      return code;
+    },
+  };
+}
+
+const COLOUR = /\p{Cc}\[\d*m/gu;
+const ERASED = /\r(?:\p{Cc}\[K)?/u;
+
+/** What is on the screen in the end, line by line: returns and erasures obeyed, colours left out. */
+const screen = (text: string): string[] =>
+  text.split("\n").map(
+    (line) =>
+      line
+        .replaceAll(COLOUR, "")
+        .split(ERASED)
+        .filter((part) => part !== "")
+        .at(-1) ?? "",
+  );
+
+describe("watch", () => {
+  test(
+    "shows state, time and progress in a line of its own, and lets output scroll above it",
+    async () => {
+      await using relay = await withWorker();
+      const gate = path.join(relay.directory, "gate");
+      const program = `${process.execPath} ${MAIN}`;
+      const script = `printf '10%%\\r20%%\\r'; echo; printf '\\033[31mred\\007\\n'; echo wrong >&2; ${program} emit progress --label epoch --current 1 --total 4; while [ ! -e "${gate}" ]; do sleep 0.05; done; echo last`;
+      const id = await relay.submit("--", "sh", "-c", script);
+      const watch = onTerminal(relay, ["job", "watch", id]);
+      await eventually(() => watch.shown().includes("[#####---------------] epoch 1/4 (25%)"), { timeoutMs: 20_000 });
+      expect(watch.shown()).toMatch(/running \d+(?:\.\d)?s \[#####-{15}\] epoch 1\/4 \(25%\)/);
+      fs.writeFileSync(gate, "");
+      expect(await watch.end()).toBe(0);
+      const lines = screen(watch.shown());
+      expect(lines).toContain("stdout | 20%");
+      // What the job sends to the terminal is shown, not obeyed.
+      expect(lines).toContain("stdout | ^[[31mred^G");
+      expect(lines).toContain("stderr | wrong");
+      expect(lines).toContain("stdout | last");
+      expect(lines.filter((line) => line.startsWith("stdout |"))).toHaveLength(3);
+      expect(lines.at(-2)).toBe(`${id} succeeded: exited with code 0`);
+      expect(lines.at(-1)).toBe("");
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "leaves a clean screen when it is interrupted with a key",
+    async () => {
+      await using relay = await withWorker();
+      const id = await relay.submit("--", "sh", "-c", "echo here; exec sleep 100");
+      const watch = onTerminal(relay, ["job", "watch", id], { NO_COLOR: "1" });
+      await eventually(() => watch.shown().includes("here"), { timeoutMs: 20_000 });
+      watch.press("\x03");
+      expect(await watch.end()).toBe(130);
+      const lines = screen(watch.shown());
+      expect(lines.at(-2)).toMatch(/^detached; the job goes on\. Come back with: clio-relay job watch /);
+      expect(watch.shown().match(COLOUR)).toBeNull();
+    },
+    TIMEOUT,
+  );
+});
+
+describe("read-log", () => {
+  test(
+    "shows control characters, unless the bytes are asked for",
+    async () => {
+      await using relay = await withWorker();
+      const id = await relay.submit("--wait", "--", "printf", "a\\033[2Jb\\303\\251\\n");
+      const log = onTerminal(relay, ["job", "read-log", id]);
+      expect(await log.end()).toBe(0);
+      expect(log.shown()).toBe("a^[[2Jbé\r\n");
+      const raw = onTerminal(relay, ["job", "read-log", "--raw", id]);
+      expect(await raw.end()).toBe(0);
+      expect(raw.shown()).toBe("a\x1b[2Jbé\r\n");
+      expect(await relay.ok("job", "read-log", id)).toBe("a\x1b[2Jbé");
+    },
+    TIMEOUT,
+  );
+});
+
+describe("lists", () => {
+  test(
+    "have a header and fit the width",
+    async () => {
+      await using relay = await withWorker();
+      await relay.submit("--wait", "--", "echo", "x".repeat(300));
+      const list = onTerminal(relay, ["job", "list"]);
+      expect(await list.end()).toBe(0);
+      const [header, row] = screen(list.shown().replaceAll("\r\n", "\n"));
+      expect(header).toMatch(/^JOB +STATE +KIND +SUBMITTED +WHAT$/);
+      expect(row).toMatch(/^job_[0-9a-f]{32} {2}succeeded {2}command {2}\S+s ago {2,}echo x+…$/);
+      expect(row!.length).toBe(100);
+      expect(list.shown()).toContain("\x1b[1m");
+    },
+    TIMEOUT,
+  );
+});
+
+describe("questions", () => {
+  const remove = async (relay: SourceRelay, keys: string, ...options: string[]) => {
+    const command = onTerminal(relay, ["cluster", "remove", "local", ...options]);
+    if (keys !== "") {
+      await eventually(() => command.shown().includes("Forget local? [y/N]"), { timeoutMs: 20_000 });
+      command.press(keys);
+    }
+    return { code: await command.end(), shown: command.shown() };
+  };
+
+  test(
+    "are asked on a terminal, and no is no",
+    async () => {
+      await using relay = await initialized();
+      expect((await remove(relay, "\r")).code).toBe(130);
+      expect((await remove(relay, "no\r")).code).toBe(130);
+      expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+      expect((await remove(relay, "y\r")).code).toBe(0);
+      expect(await relay.ok("cluster", "list")).toBe("");
+    },
+    TIMEOUT,
+  );
+
+  test.each([["--yes"], ["-y"], ["--no-input"]])(
+    "are not asked with %s",
+    async (option) => {
+      await using relay = await initialized();
+      const { code, shown } = await remove(relay, "", option);
+      expect([code, shown]).toEqual([0, "removed local\r\n"]);
+    },
+    TIMEOUT,
+  );
+});
+
+test(
+  "a reader that goes away is no failure",
+  async () => {
+    await using relay = await withWorker();
+    const id = await relay.submit("--wait", "--", "sh", "-c", "i=0; while [ $i -lt 40000 ]; do echo 0123456789; i=$((i+1)); done");
+    const child = Bun.spawn(["sh", "-c", `{ "$0" "$1" job read-log ${id}; echo "code $?" >&2; } | head -n 1`, process.execPath, MAIN], {
+      env: relay.environment,
+      cwd: relay.directory,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    expect(await child.stdout.text()).toBe("0123456789\n");
+    expect(await child.stderr.text()).toBe("code 0\n");
+  },
+  TIMEOUT,
+);

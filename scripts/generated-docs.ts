@@ -6,12 +6,13 @@ import { openApiDocument } from "../src/api/openapi.ts";
 import { workerOperations } from "../src/api/worker-app.ts";
 import type { WorkerServices } from "../src/api/worker-services.ts";
 import { ERRORS, type ErrorRule, EXIT } from "../src/domain/errors.ts";
+import { cliPage, settingsPage } from "./command-pages.ts";
 
 const DOCS = path.join(path.dirname(import.meta.dir), "docs");
 
 /** Each generated page's name below docs/ and its content. */
 export async function generatedDocs(): Promise<Record<string, string>> {
-  return { "errors.md": errorsPage(), "openapi.json": openApi() };
+  return { "cli.md": await cliPage(), "errors.md": errorsPage(), "openapi.json": openApi(), "settings.md": settingsPage() };
 }
 
 function openApi(): string {

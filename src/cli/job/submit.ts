@@ -37,7 +37,7 @@ export const verb = defineVerb({
     ["job submit -- python3 train.py --epochs 3", "a command, in the current directory"],
     ["job submit --output 'result/*.csv' --timeout 2h --retries 1 -- ./simulate --steps 1000", "keep what it writes, and try twice"],
     ["job submit --script prepare.sh --env DATASET=small --login", "a script, with the modules of the login shell"],
-    ["job submit --stdin --wait <<'EOF'\n  hostname\n  EOF", "a few lines, waited for"],
+    ["job submit --stdin --wait < prepare.sh", "a script that comes through a pipe, waited for"],
   ],
   async run({ flags, rest, io, json, relay }) {
     if (flags.new && flags["idempotency-key"] !== undefined)

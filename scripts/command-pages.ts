@@ -1,0 +1,65 @@
+import { COMMANDS, NOUNS } from "../src/cli/commands.ts";
+import { optionRows, usageLine } from "../src/cli/help.ts";
+import { SETTINGS, type Setting } from "../src/config/settings.ts";
+
+const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+
+/** docs/cli.md: what `--help` of every verb says, on one page. */
+export async function cliPage(): Promise<string> {
+  const parts = [
+    `# Commands
+
+Generated from \`src/cli/\`. Standard output is data, standard error everything else. \`--json\` prints the record itself, or one a line where they go on.
+Tables are for terminals; elsewhere the same comes as lines with tabs. Everything after the first \`--\` is passed on untouched. Exit codes are in [errors](errors.md),
+settings in [settings](settings.md).`,
+  ];
+  for (const [noun, verbs] of Object.entries(COMMANDS)) {
+    const listed = Object.entries(verbs).filter(([, command]) => !command.alias);
+    if (listed.length === 0) continue;
+    if (noun !== "") parts.push(`## ${noun}\n\n${NOUNS[noun]}.`);
+    for (const [name, command] of listed) {
+      const { verb } = await command.load();
+      const path = `${noun} ${name}`.trim();
+      parts.push(`### ${path}`, `${verb.summary}.`);
+      if (verb.details !== undefined) parts.push(verb.details);
+      const own = optionRows(verb).slice(0, -4);
+      const options = own.map(([option, doc]) => `| \`${cell(option.trim())}\` | ${cell(doc)} |`);
+      const examples = verb.examples.map(([line, what]) => `# ${what}\nclio-relay ${line}`);
+      if (options.length > 0) parts.push(`| option | |\n|---|---|\n${options.join("\n")}`);
+      parts.push(`\`\`\`sh\n${usageLine(path, verb)}\n\n${examples.join("\n")}\n\`\`\``);
+    }
+  }
+  parts.push(
+    "## endpoint\n\nOther names: `endpoint start` is `worker run` (`--role desktop`: `desktop run`), `endpoint status` is `worker status`.",
+    "## Options of every command\n\n`--json`, `--yes` (`-y`), `--no-input`, `--help` (`-h`).",
+  );
+  return `${parts.join("\n\n")}\n`;
+}
+
+/** docs/settings.md: every setting, its variable and its default. */
+export function settingsPage(): string {
+  const rows = Object.entries<Setting<unknown>>(SETTINGS).map(
+    ([name, one]) =>
+      `| \`${name}\` | \`${one.variable}\` | ${one.default === null ? "" : `\`${one.default}\``} | ${cell(one.doc)} | ${cell(one.form)} |`,
+  );
+  return `# Settings
+
+Generated from \`src/config/settings.ts\`. The environment wins over \`config.toml\` in the configuration directory, which wins over the default. A value that is not
+of its form, and a key that is none of these, is refused when it is read.
+
+| config.toml | variable | default | what | form |
+|---|---|---|---|---|
+${rows.join("\n")}
+
+## Where things lie
+
+| variable | what |
+|---|---|
+| \`CLIO_RELAY_HOME\` | puts everything below one directory: \`config\`, \`core\`, \`spool\`, \`cache\`, \`run\`, \`log\` |
+| \`CLIO_RELAY_CORE_DIR\`, \`CLIO_RELAY_SPOOL_DIR\` | move the state and the output of the clusters of this machine |
+| \`CLIO_RELAY_CLUSTER_REGISTRY\` | another place for \`clusters.json\` |
+
+Without them: \`~/.config/clio-relay\`, \`~/.local/share/clio-relay/core\` and \`spool\`, \`~/.cache/clio-relay\`, \`~/.local/state/clio-relay/log\`. Sockets are never in a home directory that other
+machines share: they lie in \`run\` where its path is short enough and its file system local, else in \`$XDG_RUNTIME_DIR/clio-relay\` or \`/tmp/clio-relay-UID\`.
+`;
+}

@@ -8,6 +8,7 @@ import { fsyncDirectory, makePrivateDirectory, readSmallFile, writeFileAtomic } 
 import { type Clock, timestamp } from "../lib/clock.ts";
 import { tryLock } from "../lib/file-lock.ts";
 import { type Identity, isAlive } from "../lib/process-identity.ts";
+import { fileSystemFailure } from "./file-failure.ts";
 
 /** owner.json: the process that owns the queue in this directory, or the last one that did not let go of it. */
 const Owner = v.strictObject({ ...ProcessIdentity.entries, endpoint_id: Id, since: Timestamp });
@@ -34,9 +35,18 @@ export interface Ownership {
  * Become the one owner of the queue in a directory, for as long as this process lives or until it lets go. The lock on `queue.lock` decides among
  * processes of one kernel; `owner.json` names the owner, and holds against other hosts, whose locks a network file system may not carry.
  *
- * @throws RelayError queue_owned with hostname, pid, since and endpoint_id of the owner, where they are known
+ * @throws RelayError queue_owned with hostname, pid, since and endpoint_id of the owner, where they are known; queue_unavailable and
+ * storage_admission_refused when the directory cannot be used
  */
 export function acquireOwnership(directory: string, options: OwnershipOptions): Ownership {
+  try {
+    return acquire(directory, options);
+  } catch (error) {
+    throw fileSystemFailure(error, path.join(directory, "owner.json")) ?? error;
+  }
+}
+
+function acquire(directory: string, options: OwnershipOptions): Ownership {
   makePrivateDirectory(directory);
   const record = path.join(directory, "owner.json");
   const lock = tryLock(path.join(directory, "queue.lock"));

@@ -106,8 +106,11 @@ export interface RepairReport {
   readonly truncated: boolean;
 }
 
-/** `job:<id>`: something about the job was committed. `queue`: something may have become claimable or cancelable. */
-export type Topic = `job:${string}` | "queue";
+/**
+ * `job:<id>`: something about the job was committed. `ready:<lane>`: a job was submitted to the lane. `queue`: something else may have become
+ * claimable or cancelable.
+ */
+export type Topic = `job:${string}` | `ready:${Lane}` | "queue";
 
 /**
  * The durable queue of one cluster. Every promise settles after the commit that holds its result. Failures are

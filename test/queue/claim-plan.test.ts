@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { JOB_KINDS } from "../../src/domain/job.ts";
 import { NEXT_JOB } from "../../src/queue/sqlite/claim.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
-import { READY_AHEAD } from "../../src/queue/sqlite/listing.ts";
+import { ACTIVE_JOBS, READY_AHEAD } from "../../src/queue/sqlite/listing.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 
 const directory = temporaryDirectory();
@@ -20,10 +20,10 @@ function plan(sql: string, parameters: number): string[] {
   return steps;
 }
 
-describe("a claim costs the same whatever the backlog", () => {
+describe("what is asked often costs the same whatever the backlog or the history", () => {
   const steps = plan(NEXT_JOB, 2 + JOB_KINDS.length);
 
-  test("each look at jobs is a search: one by sequence, one for the head of a kind", () => {
+  test("a claim looks at jobs by searching: one by sequence, one for the head of a kind", () => {
     const ofJobs = steps.filter((step) => /\b(jobs|waiting)\b/.test(step));
     expect(ofJobs).toEqual([
       "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)",
@@ -31,13 +31,18 @@ describe("a claim costs the same whatever the backlog", () => {
     ]);
   });
 
-  test("what is scanned is bounded by the slots, and nothing of jobs is sorted", () => {
+  test("what a claim scans is bounded by the slots, and nothing of jobs is sorted", () => {
     const scanned = steps.filter((step) => step.startsWith("SCAN "));
     expect(scanned.filter((step) => !/CONSTANT ROWS?$/.test(step))).toEqual(["SCAN leases"]);
     expect(steps.filter((step) => step.includes("ORDER BY"))).toEqual([]);
   });
 
-  test("so does the number of jobs ahead read the index alone", () => {
+  test("a list of active jobs goes through these alone", () => {
+    expect(plan(ACTIVE_JOBS.ascending, 2)).toEqual(["SEARCH jobs USING INDEX jobs_active (sequence>?)"]);
+    expect(plan(ACTIVE_JOBS.descending, 2)).toEqual(["SEARCH jobs USING INDEX jobs_active (sequence<?)"]);
+  });
+
+  test("the number of jobs ahead is read from the index alone", () => {
     expect(plan(READY_AHEAD, 2)).toEqual(["SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND kind=? AND ready=? AND sequence<?)"]);
   });
 });

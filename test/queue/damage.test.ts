@@ -371,3 +371,16 @@ describe("a running job whose record cannot be read", () => {
     expect((await s.scene.eventTypes(s.running)).at(-1)).toBe("job.failed");
   });
 });
+
+test("what cannot be mended after all keeps nothing else from being mended", async () => {
+  const s = await open();
+  await s.damage(
+    ["UPDATE jobs SET leased_by = NULL WHERE job_id = ?", s.running],
+    ["UPDATE jobs SET next_seq = 2 WHERE job_id = ?", s.ended],
+  );
+  const { repaired, remaining } = await s.scene.store.repair();
+  expect(repaired.map(({ check, subject }) => [check, subject])).toEqual([["event_counter", s.ended]]);
+  expect(remaining.find(({ check }) => check === "lease")).toMatchObject({ subject: s.running, repairable: false });
+  // The statement that failed is undone: the lease that was there still is.
+  expect((await s.scene.store.stats()).leases_by_kind).toEqual({ command: 3 });
+});

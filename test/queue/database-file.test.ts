@@ -57,6 +57,20 @@ describe("a new queue", () => {
     database.close();
   });
 
+  test("is opened with the settings that durability rests on", () => {
+    const { database } = openDatabase(makeDirectory());
+    const pragma = (name: string) => Object.values(database.query<Record<string, unknown>, []>(`PRAGMA ${name}`).get() ?? {})[0];
+    const settings = ["journal_mode", "synchronous", "locking_mode", "foreign_keys"].map((name) => [name, pragma(name)]);
+    const FULL = 2;
+    expect(settings).toEqual([
+      ["journal_mode", "wal"],
+      ["synchronous", FULL],
+      ["locking_mode", "exclusive"],
+      ["foreign_keys", 1],
+    ]);
+    database.close();
+  });
+
   test("is made although an earlier try was cut off", async () => {
     const directory = makeDirectory();
     fs.writeFileSync(path.join(directory, "queue.db.new"), "half of someth");
@@ -69,7 +83,8 @@ describe("a new queue", () => {
   test("makes its directory, and says by name when it cannot", () => {
     const directory = makeDirectory();
     fs.writeFileSync(path.join(directory, "in-the-way"), "");
-    expect(() => openQueue(path.join(directory, "in-the-way", "core"), OPTIONS)).toThrow();
+    const error = refusal(path.join(directory, "in-the-way", "core"), "queue_unavailable");
+    expect(error.data).toMatchObject({ file: path.join(directory, "in-the-way", "core", "queue.db"), reason: "ENOTDIR" });
     void openQueue(path.join(directory, "a", "b"), OPTIONS).close();
     expect(fs.statSync(path.join(directory, "a", "b")).mode & 0o777).toBe(0o700);
   });
@@ -222,5 +237,7 @@ describe("an older schema", () => {
     const store = openQueue(directory, OPTIONS);
     expect((await store.audit()).findings).toEqual([]);
     await store.close();
+    // Half of the broken step would stand in the way of the whole one.
+    openDatabase(directory, [...MIGRATIONS, next]).database.close();
   });
 });

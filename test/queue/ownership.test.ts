@@ -144,6 +144,12 @@ describe("ownership", () => {
     });
   }
 
+  test("a directory that cannot be made is queue_unavailable", () => {
+    const file = path.join(makeDirectory(), "in-the-way");
+    fs.writeFileSync(file, "");
+    expect(() => acquireOwnership(path.join(file, "core"), ME)).toThrow(expect.objectContaining({ code: "queue_unavailable" }));
+  });
+
   test("a refusal lets go of the lock", () => {
     const directory = makeDirectory();
     writeOwner(directory, ANOTHER_HOST);

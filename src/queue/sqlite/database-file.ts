@@ -3,8 +3,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import { fsyncDirectory, makePrivateDirectory } from "../../lib/atomic-file.ts";
+import { unusable } from "../file-failure.ts";
 import { backUp, MIGRATIONS, migrate, schemaVersion } from "./migrate.ts";
-import { corrupt, relayFailure, unavailable } from "./sqlite-failure.ts";
+import { corrupt, relayFailure } from "./sqlite-failure.ts";
 
 /** "CLIO" in the file's header says whose it is. */
 const APPLICATION_ID = 0x434c494f;
@@ -98,7 +99,7 @@ function connect(file: string, migrations: readonly string[]): Database {
     database.run("PRAGMA locking_mode = EXCLUSIVE");
     // The first query takes the lock. Opening alone succeeds although another process holds it.
     const mode = database.query<{ journal_mode: string }, []>("PRAGMA journal_mode = WAL").get()?.journal_mode;
-    if (mode !== "wal") throw unavailable(file, `journal mode ${mode} in place of wal`);
+    if (mode !== "wal") throw unusable(file, String(mode), "a write-ahead log cannot be had there");
     database.run("PRAGMA synchronous = FULL");
     database.run("PRAGMA temp_store = MEMORY");
     database.run(`PRAGMA cache_size = -${PAGE_CACHE_KIB}`);

@@ -17,12 +17,15 @@ type Direction = "ascending" | "descending";
 /** A filter for jobs that have not ended is served by the index of these, so that a long history costs it nothing. */
 const onlyActive = ({ states }: JobFilter): boolean => states !== undefined && !states.some(isTerminal);
 
-function statement(direction: Direction, filter: JobFilter): string {
-  const active = onlyActive(filter) ? " AND state IN ('queued', 'leased', 'running')" : "";
-  return direction === "ascending"
-    ? `SELECT ${COLUMNS.summary} FROM jobs WHERE sequence >= ?${active} ORDER BY sequence LIMIT ?`
-    : `SELECT ${COLUMNS.summary} FROM jobs WHERE sequence < ?${active} ORDER BY sequence DESC LIMIT ?`;
-}
+const IS_ACTIVE = "state IN ('queued', 'leased', 'running')";
+const ALL_JOBS: Readonly<Record<Direction, string>> = {
+  ascending: `SELECT ${COLUMNS.summary} FROM jobs WHERE sequence >= ? ORDER BY sequence LIMIT ?`,
+  descending: `SELECT ${COLUMNS.summary} FROM jobs WHERE sequence < ? ORDER BY sequence DESC LIMIT ?`,
+};
+export const ACTIVE_JOBS: Readonly<Record<Direction, string>> = {
+  ascending: `SELECT ${COLUMNS.summary} FROM jobs WHERE sequence >= ? AND ${IS_ACTIVE} ORDER BY sequence LIMIT ?`,
+  descending: `SELECT ${COLUMNS.summary} FROM jobs WHERE sequence < ? AND ${IS_ACTIVE} ORDER BY sequence DESC LIMIT ?`,
+};
 
 interface Scan {
   readonly jobs: JobSummary[];
@@ -36,7 +39,7 @@ interface Scan {
 
 /** Look at up to `scanLimit` jobs in order, until `limit` of them pass the filter. */
 function scan(r: Reading, filter: JobFilter, direction: Direction, from: number, limit: number, scanLimit: number): Scan {
-  const sql = statement(direction, filter);
+  const sql = (onlyActive(filter) ? ACTIVE_JOBS : ALL_JOBS)[direction];
   const wanted = matcher(filter);
   const jobs: JobSummary[] = [];
   let last: number | null = null;

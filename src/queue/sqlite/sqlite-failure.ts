@@ -1,7 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import { fileSystemKind } from "../../lib/file-system.ts";
-
-const LOCAL_DISK_HINT = "stop the process that has it open, or set CLIO_RELAY_CORE_DIR to a directory on a local disk";
+import { fileSystemFailure, unusable } from "../file-failure.ts";
 
 /** SQLite's extended result code of an error, such as SQLITE_BUSY_RECOVERY (sqlite.org/rescode.html); null for other errors. */
 export function sqliteCode(error: unknown): string | null {
@@ -19,7 +17,11 @@ export function relayFailure(error: unknown, file: string): RelayError {
   if (error instanceof RelayError) return error;
   const code = sqliteCode(error);
   const options = { cause: error };
-  if (code === null) return new RelayError("internal_error", "the queue met an unexpected error", { file }, undefined, options);
+  if (code === null) {
+    return (
+      fileSystemFailure(error, file) ?? new RelayError("internal_error", "the queue met an unexpected error", { file }, undefined, options)
+    );
+  }
   const data = { file, sqlite: code };
   if (isOneOf(code, "SQLITE_FULL")) {
     return new RelayError(
@@ -34,7 +36,10 @@ export function relayFailure(error: unknown, file: string): RelayError {
   if (
     isOneOf(code, "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")
   ) {
-    return unavailable(file, code, error);
+    const held = isOneOf(code, "SQLITE_BUSY", "SQLITE_LOCKED")
+      ? "another process has it open, or its file system does not grant locks"
+      : "SQLite cannot use it there";
+    return unusable(file, code, held, error);
   }
   return new RelayError("internal_error", `the queue met an unexpected error (${code})`, data, undefined, options);
 }
@@ -42,16 +47,3 @@ export function relayFailure(error: unknown, file: string): RelayError {
 /** queue_corrupt with what was found. The file is left as it is. */
 export const corrupt = (file: string, what: string, data: Record<string, unknown> = {}, cause?: unknown): RelayError =>
   new RelayError("queue_corrupt", `the queue file ${file} is damaged: ${what}`, { file, ...data }, undefined, { cause });
-
-/** queue_unavailable: locks or the file system stand in the way. Names the file system, because that is usually the reason. */
-export function unavailable(file: string, reason: string, cause?: unknown): RelayError {
-  const kind = fileSystemKind(file);
-  const held = isOneOf(reason, "SQLITE_BUSY", "SQLITE_LOCKED") ? "another process has it open, or " : "";
-  return new RelayError(
-    "queue_unavailable",
-    `the queue file ${file} cannot be used (${reason}): ${held}its file system (${kind}) does not give what SQLite needs`,
-    { file, file_system: kind, reason },
-    LOCAL_DISK_HINT,
-    { cause },
-  );
-}

@@ -108,7 +108,7 @@ export function submit(w: Writing, prepared: PreparedSubmission, activeJobsMax: 
     payload: { task_id: taskId, name },
   });
   w.counts.added(submission.kind);
-  w.touch("queue");
+  w.touch(`ready:${prepared.lane}`);
   w.touch(`job:${jobId}`);
   return { job: newJob(w, prepared, jobId, sequence), existing: false };
 }

@@ -85,7 +85,7 @@ export function batchContract(open: OpenScene): void {
     test("the queue topic tells of everything that may make a job claimable or cancelable", async () => {
       const scene = await open();
       let calls = 0;
-      scene.store.subscribe("queue", () => {
+      scene.store.subscribe("ready:workload", () => {
         calls += 1;
       });
       const wakes = async (what: () => Promise<unknown>): Promise<boolean> => {

@@ -97,7 +97,12 @@ export function idempotencyContract(open: OpenScene): void {
     test("keys are taken as they are: quotes, line breaks, NUL and lone surrogates", async () => {
       const scene = await open();
       const keys = ["'; DROP TABLE jobs; --", "a\nb", "a\u0000b", "a\u0000c", "x\ud800"];
-      for (const key of keys) expect((await scene.store.submit(command({ idempotency_key: key }), "workload")).existing).toBe(false);
+      for (const key of keys) {
+        const { job, existing } = await scene.store.submit(command({ idempotency_key: key }), "workload");
+        expect(existing).toBe(false);
+        expect(job.idempotency_key).toBe(key.toWellFormed());
+        expect(await scene.store.job(job.job_id)).toEqual(job);
+      }
       for (const key of keys) expect((await scene.store.submit(command({ idempotency_key: key }), "workload")).existing).toBe(true);
       await scene.expectSound();
     });

@@ -13,20 +13,29 @@ import { quarantineRow } from "../quarantine.ts";
 import { submissionDigest } from "../submit.ts";
 import type { Damage, JobCheck } from "./damage.ts";
 
-/** Every job's record can be read, says what was submitted, and is not kept out of the lanes. */
-export const records: JobCheck = (r, { from, to }) =>
-  r.sql.all<JobRow>(`SELECT ${COLUMNS.all} FROM jobs WHERE sequence BETWEEN ? AND ?`, from, to).flatMap((row): Damage[] => {
-    const checked = checkJob(row);
-    if ("unreadable" in checked) return [unreadable(r, row, checked.unreadable)];
-    const damages: Damage[] = [];
-    if (submissionDigest(checked.job) !== row.submission_digest) {
-      damages.push({ check: "submission_digest", subject: row.job_id, detail: "the record is not the one that was submitted", mend: null });
-    }
-    if (row.quarantine !== null) {
-      damages.push({ check: "quarantine", subject: row.job_id, detail: row.quarantine, mend: (w) => release(w, row.sequence) });
-    }
-    return damages;
-  });
+/** Every job's record can be read, says what was submitted, and is not kept out of the lanes. One at a time: a record may be long. */
+export const records: JobCheck = (r, { from, to }) => {
+  const damages: Damage[] = [];
+  for (let next = from; ; ) {
+    const row = r.sql.get<JobRow>(`SELECT ${COLUMNS.all} FROM jobs WHERE sequence BETWEEN ? AND ? ORDER BY sequence LIMIT 1`, next, to);
+    if (row === null) return damages;
+    damages.push(...ofRecord(r, row));
+    next = row.sequence + 1;
+  }
+};
+
+function ofRecord(r: Reading, row: JobRow): Damage[] {
+  const checked = checkJob(row);
+  if ("unreadable" in checked) return [unreadable(r, row, checked.unreadable)];
+  const damages: Damage[] = [];
+  if (submissionDigest(checked.job) !== row.submission_digest) {
+    damages.push({ check: "submission_digest", subject: row.job_id, detail: "the record is not the one that was submitted", mend: null });
+  }
+  if (row.quarantine !== null) {
+    damages.push({ check: "quarantine", subject: row.job_id, detail: row.quarantine, mend: (w) => release(w, row.sequence) });
+  }
+  return damages;
+}
 
 function unreadable(r: Reading, row: JobRow, detail: string): Damage {
   const damage = { check: "record", subject: row.job_id };

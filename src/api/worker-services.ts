@@ -1,5 +1,5 @@
 import type { Artifact } from "../domain/artifact.ts";
-import type { JobKind } from "../domain/job.ts";
+import type { JobKind, Lane } from "../domain/job.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -44,6 +44,8 @@ export interface WorkerServices {
   readonly draining: AbortSignal;
   /** Refuses with storage_admission_refused when there is no room for another job. */
   admit(): Promise<void>;
+  /** Told while a submission waits for its commit, so that its claim can be part of the same one. */
+  workExpected(lane: Lane): void;
   status(): Promise<WorkerStatus>;
   audit(): Promise<AuditReport>;
   repair(): Promise<RepairReport>;

@@ -46,7 +46,9 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       }
       if (services.draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new jobs");
       await services.admit();
-      const { job, existing } = await services.store.submit(submission, "workload");
+      const admitted = services.store.submit(submission, "workload");
+      services.workExpected("workload");
+      const { job, existing } = await admitted;
       return json({ ...job, existing }, existing ? 200 : 201, { location: `/jobs/${job.job_id}` });
     },
   }),

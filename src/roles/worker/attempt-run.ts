@@ -1,6 +1,6 @@
 import type { Attempt } from "../../domain/attempt.ts";
 import { isRelayError } from "../../domain/errors.ts";
-import type { Job } from "../../domain/job.ts";
+import type { Job, Lane } from "../../domain/job.ts";
 import { attemptDirectory, jobDirectory, readExit, readProcess, readStart, voidAttempt, writeCancel } from "../../execution/attempt-dir.ts";
 import type { StartRecord } from "../../execution/spool-records.ts";
 import { Backoff } from "../../lib/backoff.ts";
@@ -29,6 +29,7 @@ type Phase = "launching" | "recovering" | "started" | "running";
 export class AttemptRun {
   readonly fence: Fence;
   readonly directory: string;
+  readonly lane: Lane;
   /** Settles when the attempt has ended in the store, or this worker no longer looks after it. */
   readonly finished: Promise<void>;
   /** Settles when it is known whether the attempt lives: what a starting worker waits for before it claims. */
@@ -56,6 +57,7 @@ export class AttemptRun {
     mode: "new" | "recovered",
   ) {
     this.fence = { job_id: job.job_id, attempt: attempt.attempt };
+    this.lane = job.lane;
     this.directory = attemptDirectory(jobDirectory(context.spoolDir, job.job_id), attempt.attempt);
     this.#phase = mode === "new" ? "launching" : "recovering";
     this.#canceling = job.cancellation_request !== null;

@@ -1,4 +1,5 @@
 import { isRelayError } from "../../domain/errors.ts";
+import { LANES, type Lane } from "../../domain/job.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { AttemptRun } from "./attempt-run.ts";
 import type { WorkerContext } from "./context.ts";
@@ -40,8 +41,27 @@ export class Dispatcher {
   /** Begin to claim. */
   start(): void {
     this.#stopped = false;
-    this.#unsubscribe = this.context.store.subscribe("queue", () => this.#kick());
+    const { store } = this.context;
+    const unsubscribe = [
+      store.subscribe("queue", () => this.#kick()),
+      ...LANES.map((lane) => store.subscribe(`ready:${lane}`, () => this.expect(lane))),
+    ];
+    this.#unsubscribe = () => {
+      for (const leave of unsubscribe) leave();
+    };
     this.#kick();
+  }
+
+  /**
+   * A job is being submitted to the lane. Called before its commit, so that its claim can be part of the same one, and again
+   * after it. Costs nothing while the lane is full: whatever makes room in it kicks by itself.
+   */
+  expect(lane: Lane): void {
+    const { concurrency, control_query_concurrency: control } = this.context.capacity;
+    const slots = lane === "control" ? control : concurrency - control;
+    let taken = 0;
+    for (const run of this.#runs.values()) if (run.lane === lane) taken++;
+    if (taken < slots) this.#kick();
   }
 
   /** No further claims; attempts are detached and go on by themselves. */

@@ -164,6 +164,7 @@ async function serve({ options, clock, log, endpointId, store, launcher }: Parts
     },
     draining: draining.signal,
     admit: () => admitByFreeSpace({ core: options.coreDir, spool: options.spoolDir }, options.limits.minFreeBytes),
+    workExpected: (lane) => dispatcher.expect(lane),
     status: () => workerStatus(context, endpoint, lastError),
     audit: () => store.audit(),
     repair: () => store.repair(),

@@ -82,12 +82,14 @@ export function batchContract(open: OpenScene): void {
       expect(calls).toBe(0);
     });
 
-    test("the queue topic tells of everything that may make a job claimable or cancelable", async () => {
+    test("the topics of queue and lanes tell of everything that may make a job claimable or cancelable", async () => {
       const scene = await open();
       let calls = 0;
-      scene.store.subscribe("ready:workload", () => {
-        calls += 1;
-      });
+      for (const topic of ["queue", "ready:workload"] as const) {
+        scene.store.subscribe(topic, () => {
+          calls += 1;
+        });
+      }
       const wakes = async (what: () => Promise<unknown>): Promise<boolean> => {
         const before = calls;
         await what();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { type SourceRelay, withWorker } from "./source-relay.ts";
+import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 60_000;
 let relay: SourceRelay;
@@ -114,6 +114,35 @@ describe("keys", () => {
     TIMEOUT,
   );
 });
+
+test(
+  "whose answer is lost says under which key it can be repeated, and repeating it makes no second job",
+  async () => {
+    await using other = await initialized();
+    const socket = path.join(other.home, "run", "worker-local.sock");
+    const hangsUp = Bun.listen({ unix: socket, socket: { data: (connection) => void connection.end() } });
+    const lost = await other.run(["job", "submit", "--json", "--", "true"]);
+    hangsUp.stop(true);
+    expect(lost).toMatchObject({ code: 5, stdout: "" });
+    const problem = JSON.parse(lost.stderr.trimEnd().split("\n").at(-1)!) as { reason: string; idempotency_key: string };
+    expect(problem.reason).toBe("link_down");
+    expect(lost.stderr).toContain(`hint: repeat it with --idempotency-key ${problem.idempotency_key}\n`);
+    await other.ok("worker", "start");
+    const repeat = ["job", "submit", "--idempotency-key", problem.idempotency_key, "--", "true"];
+    expect(await other.ok(...repeat)).toBe(await other.ok(...repeat));
+  },
+  TIMEOUT,
+);
+
+test(
+  "with --wait and --json prints one document, the one of the end",
+  async () => {
+    const result = await relay.run(["job", "submit", "--wait", "--json", "--", "false"]);
+    expect(result.code).toBe(10);
+    expect(JSON.parse(result.stdout)).toMatchObject({ state: "failed", observation: { outcome: "terminal" } });
+  },
+  TIMEOUT,
+);
 
 describe("refusals", () => {
   test.each<[string, string[], number, RegExp]>([

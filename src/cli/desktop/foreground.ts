@@ -20,7 +20,7 @@ export async function runInForeground(io: CliIo, relay: Installation, background
         clock: io.clock,
         log(level, message) {
           file.write(level, message);
-          if (!background) void io.stderr.write(`${level}: ${message}\n`);
+          if (!background) io.stderr.write(`${level}: ${message}\n`).catch(() => undefined);
         },
       },
       stop.signal,

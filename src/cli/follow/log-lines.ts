@@ -1,8 +1,9 @@
 import type { ClusterClient } from "../../api/client.ts";
-import { LIMITS } from "../../domain/limits.ts";
 import type { LogStream } from "../../domain/log.ts";
 import type { Reconnect } from "./reconnect.ts";
 
+/** How much of a log is held at a time. */
+const PIECE_BYTES = 128 * 1024;
 /** A line that does not end is shown in pieces of this size. */
 const LINE_MAX = 16 * 1024;
 
@@ -44,7 +45,7 @@ export class LogText {
   async *#read(end: number): AsyncGenerator<string> {
     while (this.#offset !== null && this.#offset < end) {
       const offset = this.#offset;
-      const limit = Math.min(LIMITS.logReadMaxBytes, end - offset);
+      const limit = Math.min(PIECE_BYTES, end - offset);
       const chunk = await this.reconnect.persist(() => this.cluster.log(this.jobId, this.stream, { offset, limit }));
       // The bytes so far do not make a whole character; the next event brings the rest.
       if (chunk.next_offset === offset) return;

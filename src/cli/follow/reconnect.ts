@@ -6,9 +6,9 @@ import { oneLine } from "../print/safe-text.ts";
 const FIRST_MS = 100;
 const CAP_MS = 3_000;
 
-/** Whether a failure is one of the way, which a later try may find open. Failures without a reason are broken connections. */
+/** Whether a failure is one of the way, which a later try may find open. A system's code stands for a connection that broke. */
 export const isOutage = (error: unknown): boolean => {
-  if (!(error instanceof RelayError)) return error instanceof TypeError || (error instanceof Error && "code" in error);
+  if (!(error instanceof RelayError)) return error instanceof Error && "code" in error && !("syscall" in error);
   const rule = errorRule(error.code);
   return rule.retryable && rule.http === 503;
 };

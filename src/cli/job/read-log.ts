@@ -5,7 +5,7 @@ import type { LogStream } from "../../domain/log.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { followLog } from "../follow/log-bytes.ts";
-import { Reconnect } from "../follow/reconnect.ts";
+import { isOutage, Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
 import { LOG_STREAMS } from "../job-words.ts";
 import { bytesText } from "../print/quantities.ts";
@@ -111,7 +111,8 @@ async function readOnce(cluster: ClusterClient, jobId: string, range: Range, wri
     }
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof TypeError) throw new RelayError("link_down", "the log broke off", { job_id: jobId }, undefined, { cause: error });
+    if (!(error instanceof RelayError) && isOutage(error))
+      throw new RelayError("link_down", "the log broke off", { job_id: jobId }, undefined, { cause: error });
     throw error;
   }
 }

@@ -4,6 +4,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
+import { oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { assignment, duration, text, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, toggle } from "../verb.ts";
@@ -61,8 +62,9 @@ export const verb = defineVerb({
       // It may have been taken on; under the same key it is not taken on twice.
       throw new RelayError(error.code, error.message, { ...error.data, idempotency_key: key }, `repeat it with --idempotency-key ${key}`);
     }
-    if (json) await printJson(io.stdout, receipt);
-    else await io.stdout.write(`${receipt.job_id}\n`);
+    // With --wait the one document is the one of the end.
+    if (!json) await io.stdout.write(`${receipt.job_id}\n`);
+    else if (!flags.wait) await printJson(io.stdout, receipt);
     if (receipt.existing) {
       const again = work.kind === "jarvis" && flags["idempotency-key"] === undefined ? "; --new runs again" : "";
       await io.stderr.write(`notice: existing job ${receipt.job_id}, ${receipt.state}${again}\n`);
@@ -74,7 +76,8 @@ export const verb = defineVerb({
       () => `no longer waiting; the job goes on. Wait again with: clio-relay job wait ${receipt.job_id} --cluster ${name}`,
       async (signal) => {
         const result = await waitForJob(cluster, receipt.job_id, Number.POSITIVE_INFINITY, io, signal);
-        if (result.outcome !== null) await io.stderr.write(`${result.state}: ${result.outcome.message}\n`);
+        if (json) await printJson(io.stdout, result);
+        else if (result.outcome !== null) await io.stderr.write(`${result.state}: ${oneLine(result.outcome.message)}\n`);
         return waitExit(result);
       },
     );

@@ -80,7 +80,7 @@ export const verb = defineVerb({
           takeOver: flags["take-over"],
           confirmHostDead: flags["confirm-host-dead"],
           launcher: (log) => chooseLauncher({ command: io.self, environment: io.env.variables, spares: settings.spare_shims, log }),
-          ...(json ? { onReady: (endpoint) => void io.stdout.write(`${JSON.stringify(endpoint)}\n`) } : {}),
+          ...(json ? { onReady: (endpoint) => void io.stdout.write(`${JSON.stringify(endpoint)}\n`).catch(() => undefined) } : {}),
         },
         stop.signal,
       );

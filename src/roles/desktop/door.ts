@@ -31,7 +31,8 @@ export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
     async address() {
       if (found !== null) return found;
       checkRunDirectory(paths, env);
-      found = listen === "unix" ? onUnix : await onLoopback(paths, env);
+      found = listen === "unix" ? onUnix : await recorded(paths, env);
+      if (found === null) throw new NotRunning("no daemon has said where it listens");
       return found;
     },
     async reopen(failure, repeatable) {
@@ -39,7 +40,8 @@ export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
       const refused = nobodyListens(failure) || failure instanceof NotRunning;
       if (failure instanceof RelayError || (!refused && !repeatable)) return false;
       await start();
-      found = listen === "unix" ? null : await onLoopback(paths, env);
+      // One that somebody else started may listen in the other way.
+      found = (await recorded(paths, env)) ?? onUnix;
       return true;
     },
   };
@@ -47,9 +49,8 @@ export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
 
 class NotRunning extends Error {}
 
-async function onLoopback(paths: Paths, env: Environment): Promise<Address> {
+async function recorded(paths: Paths, env: Environment): Promise<Address | null> {
   const { addressOf, readDaemonRecord } = await import("./address-file.ts");
   const record = readDaemonRecord(paths, env);
-  if (record?.tcp == null) throw new NotRunning("no daemon listens on loopback");
-  return addressOf(paths, record);
+  return record === null ? null : addressOf(paths, record);
 }

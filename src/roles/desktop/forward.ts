@@ -9,7 +9,7 @@ export interface Patience {
 
 export const PATIENCE: Patience = { silentMs: 15_000, probeMs: 5_000 };
 
-/** Headers that belong to one connection (RFC 9110, section 7.6.1), and the host, which names the other side. */
+/** Headers that belong to one connection, besides those that its Connection header names (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = [
   "connection",
   "keep-alive",
@@ -20,6 +20,13 @@ const HOP_BY_HOP = [
   "transfer-encoding",
   "upgrade",
 ];
+
+function endToEnd(headers: Headers): Headers {
+  const kept = new Headers(headers);
+  const named = (headers.get("connection") ?? "").split(",").map((name) => name.trim());
+  for (const name of [...HOP_BY_HOP, ...named]) if (/^[\w-]+$/.test(name)) kept.delete(name);
+  return kept;
+}
 
 /**
  * Send a request on to the app on a Unix socket. Bodies stream both ways with back-pressure; who goes away on one side is gone
@@ -37,8 +44,9 @@ export async function forwardToSocket(
   request: Request,
   patience: Patience = PATIENCE,
 ): Promise<Response> {
-  const headers = new Headers(request.headers);
-  for (const name of [...HOP_BY_HOP, "host", "authorization"]) headers.delete(name);
+  const headers = endToEnd(request.headers);
+  // The daemon's own name and token.
+  for (const name of ["host", "authorization"]) headers.delete(name);
   const hung = new AbortController();
   const probing = setInterval(() => void probe(socket, patience.probeMs).catch(() => hung.abort()), patience.silentMs);
   try {
@@ -55,9 +63,7 @@ export async function forwardToSocket(
       // A kept connection may be one that the worker closed meanwhile; only reads can be sent again over another.
       keepalive: request.method === "GET",
     } as RequestInit);
-    const answered = new Headers(answer.headers);
-    for (const name of HOP_BY_HOP) answered.delete(name);
-    return new Response(answer.body, { status: answer.status, headers: answered });
+    return new Response(answer.body, { status: answer.status, headers: endToEnd(answer.headers) });
   } catch (error) {
     if (request.signal.aborted) throw error;
     throw failureOf(cluster, error, hung.signal.aborted);

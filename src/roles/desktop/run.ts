@@ -120,11 +120,16 @@ function namesOf(registry: ClusterRegistry): { clusters: string[]; registry_erro
 /** Call `look` whenever something in a directory changes, and once a minute, for file systems that do not tell. */
 function watchDirectory(directory: string, look: () => void): () => void {
   const timer = setInterval(look, LOOK_MS);
-  const watcher = fs.watch(directory, look);
-  watcher.on("error", () => watcher.close());
+  let watcher: fs.FSWatcher | undefined;
+  try {
+    watcher = fs.watch(directory, look);
+    watcher.on("error", () => watcher?.close());
+  } catch {
+    // As many watches as the system gives are in use.
+  }
   return () => {
     clearInterval(timer);
-    watcher.close();
+    watcher?.close();
   };
 }
 

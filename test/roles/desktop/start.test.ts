@@ -145,6 +145,23 @@ test(
 );
 
 test(
+  "a daemon that listens in the other way is found and used, not replaced",
+  async () => {
+    await using relay = await initialized();
+    await relay.ok("cluster", "list");
+    const [unix] = relay.daemons();
+    expect(await relay.run(["cluster", "list"], { env: { CLIO_RELAY_LOCAL_LISTEN: "tcp" } })).toMatchObject({ code: 0, stderr: "" });
+    expect(relay.daemons()).toEqual([unix!]);
+    await relay.ok("desktop", "stop");
+    expect((await relay.run(["desktop", "start"], { env: { CLIO_RELAY_LOCAL_LISTEN: "tcp" } })).stdout).toContain("http://127.0.0.1:");
+    const [tcp] = relay.daemons();
+    expect(await relay.run(["cluster", "list"])).toMatchObject({ code: 0, stderr: "" });
+    expect(relay.daemons()).toEqual([tcp!]);
+  },
+  TIMEOUT,
+);
+
+test(
   "start, status, logs, stop",
   async () => {
     await using relay = await initialized();

@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { Hono } from "hono";
-import { type SocketServer, serveOnSocket } from "../../src/api/socket-server.ts";
 import { describeWith } from "../runner/components.ts";
 import { eventually } from "../runner/wait.ts";
 import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
@@ -74,42 +72,58 @@ const ARTIFACT = {
   created_at: "2026-01-01T00:00:00.000Z",
 };
 
+const drained = new WeakMap<Bun.Socket, () => void>();
+
+/** Write all of it, as fast as it is taken. */
+async function send(socket: Bun.Socket, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    drained.set(socket, resolve);
+    const written = socket.write(bytes.subarray(at));
+    if (written < 0) return;
+    at += written;
+    if (at < bytes.length) await promise;
+  }
+}
+
 describe("of a worker with a bad day", () => {
   let relay: SourceRelay;
-  let server: SocketServer | undefined;
+  let server: { stop(force: boolean): void } | undefined;
   beforeEach(async () => {
     relay = await initialized();
   }, TIMEOUT);
   afterEach(async () => {
-    await server?.stop(0);
+    server?.stop(true);
     server = undefined;
     await relay[Symbol.asyncDispose]();
   }, TIMEOUT);
 
-  function serve({ breakAfter, instead = CONTENT, onRequest }: Manner): void {
-    const app = new Hono();
-    app.get("/healthz", () => Response.json({ ok: true }));
-    app.get("/artifacts/artifact_1", () => Response.json(ARTIFACT));
-    app.get("/artifacts/artifact_1/content", async (c) => {
-      const start = Number(/^bytes=(\d+)-$/.exec(c.req.header("range") ?? "bytes=0-")![1]);
+  /** Speaks just enough HTTP/1.1 to hang up in the middle of a body. */
+  function serve({ breakAfter = Number.POSITIVE_INFINITY, instead = CONTENT, onRequest }: Manner): void {
+    const answer = async (socket: Bun.Socket, head: string): Promise<void> => {
+      const path = /^GET (\S+) /.exec(head)?.[1];
+      if (path !== "/artifacts/artifact_1/content") {
+        const body = JSON.stringify(path === "/artifacts/artifact_1" ? ARTIFACT : { ok: true });
+        socket.end(
+          `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+        );
+        return;
+      }
+      const start = Number(/^range: bytes=(\d+)-/im.exec(head)?.[1] ?? 0);
       await onRequest?.(start);
-      let at = start;
-      const body = new ReadableStream({
-        type: "bytes",
-        pull(controller) {
-          if (breakAfter !== undefined && at - start >= breakAfter) {
-            controller.error(new Error("a bad day"));
-            return;
-          }
-          const piece = instead.slice(at, at + 65_536);
-          at += piece.length;
-          if (piece.length > 0) controller.enqueue(piece);
-          if (at >= instead.length) controller.close();
-        },
-      });
-      return new Response(body, { status: start === 0 ? 200 : 206 });
+      const length = instead.length - start;
+      const given = instead.subarray(start, start + Math.min(length, breakAfter));
+      const lines = [`HTTP/1.1 ${start === 0 ? "200 OK" : "206 Partial Content"}`, `Content-Length: ${length}`, "Connection: close"];
+      await send(socket, Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), given]));
+      socket.end();
+    };
+    server = Bun.listen({
+      unix: path.join(relay.home, "run", "worker-local.sock"),
+      socket: {
+        data: (socket, bytes) => void answer(socket, bytes.toString("latin1")),
+        drain: (socket) => drained.get(socket)?.(),
+      },
     });
-    server = serveOnSocket(app, path.join(relay.home, "run", "worker-local.sock"));
   }
 
   const files = () => fs.readdirSync(relay.directory).filter((name) => name !== "home" && name !== "user");

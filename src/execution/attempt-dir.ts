@@ -3,7 +3,7 @@ import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
-import { createFileExclusive, fsyncDirectory, isErrno, makePrivateDirectory, readSmallFile } from "../lib/atomic-file.ts";
+import { createFileExclusive, isErrno, makePrivateDirectory, readSmallFile } from "../lib/atomic-file.ts";
 import {
   ATTEMPT_MARK,
   type AttemptSpec,
@@ -62,14 +62,11 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
     fs.mkdirSync(eventsDirectory(attemptDir), { recursive: true, mode: 0o700 });
     if (script !== undefined) writeWhole(scriptPath(attemptDir), script);
     writeWhole(path.join(attemptDir, FILES.spec), text);
-    // A claim that is on the disk must be found there: its directory has to be, too.
-    fsyncDirectory(path.dirname(attemptDir));
-    fsyncDirectory(path.dirname(path.dirname(attemptDir)));
   });
   return spec;
 }
 
-/** Whole or absent for every reader. Not flushed: after a power failure without start.json nobody reads it again. */
+/** Whole or absent for every reader. Not flushed: whoever claims the attempt flushes the way to it, and without a claim nobody reads it. */
 function writeWhole(target: string, text: string): void {
   const temporary = `${target}.tmp`;
   try {

@@ -26,7 +26,7 @@ export interface ShimProcess extends LaunchedShim {
 }
 
 /**
- * Starts shim processes. `args` follow the relay's command prefix: `__shim <attempt-dir>` or `__shim --spare`.
+ * Starts shim processes. `args` follow the relay's command prefix: `__shim <attempt-dir>` or `__shim --spare <spool>`.
  * `logFile`: where standard output and error go; null is /dev/null.
  */
 export interface ShimSpawner {

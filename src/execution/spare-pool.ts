@@ -3,6 +3,8 @@ import type { LaunchedShim, ShimLauncher, ShimProcess, ShimSpawner } from "./lau
 import { FILES } from "./spool-records.ts";
 
 export interface SpareOptions {
+  /** The cluster's spool, where a spare writes its claim beforehand. */
+  readonly spool: string;
   /** Argument that makes a shim of the relay's command. */
   readonly verb?: string;
   /** Shims that are kept waiting; 0 for none. */
@@ -71,7 +73,7 @@ export class SpareShimLauncher implements ShimLauncher {
   async #refill(): Promise<void> {
     try {
       while (!this.#closed && this.#waiting.length < this.options.spares)
-        this.#keep(await this.spawner.spawn([this.#verb, "--spare"], null));
+        this.#keep(await this.spawner.spawn([this.#verb, "--spare", this.options.spool], null));
     } catch (error) {
       this.options.onTrouble?.("no spare shim could be started", error);
       this.#refillSoon(REFILL_DELAY_MS);

@@ -46,26 +46,53 @@ export function writeFileAtomic(target: string, data: string | Uint8Array, mode 
 }
 
 /**
- * Create a file as a whole, or find that somebody else has. Exactly one of several callers gets true, whatever
- * they run on: link(2) is atomic on local file systems and on NFS. Where links cannot be had, O_EXCL decides, and a
- * crash may then leave the file empty or cut short.
+ * Content that waits, complete and flushed, for the name under which it is to appear. It can be made before that name is known, which
+ * leaves one flush for the moment that counts.
  */
-export function createFileExclusive(target: string, data: string | Uint8Array, mode = 0o600): boolean {
-  const temporary = writeTemporary(target, data, mode);
-  try {
-    fs.linkSync(temporary, target);
-  } catch (error) {
-    if (isErrno(error, "EEXIST")) return false;
-    if (!isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK", "EOPNOTSUPP")) throw error;
-    return createByOpening(target, data, mode);
-  } finally {
-    fs.rmSync(temporary, { force: true });
+export class PreparedFile {
+  readonly #temporary: string;
+
+  /** @param directory where it waits; on the file system of the later name, or publishing starts anew there */
+  constructor(
+    private readonly directory: string,
+    name: string,
+    readonly data: string,
+    private readonly mode = 0o600,
+  ) {
+    this.#temporary = writeTemporary(path.join(directory, name), data, mode);
   }
-  fsyncDirectory(path.dirname(target));
-  return true;
+
+  /**
+   * Give it its name and flush the directory, or find that somebody else has taken the name. Exactly one of several callers gets
+   * true, whatever they run on: link(2) is atomic on local file systems and on NFS. Where links cannot be had, O_EXCL decides, and
+   * a crash may then leave the file empty or cut short.
+   */
+  publish(target: string): boolean {
+    try {
+      fs.linkSync(this.#temporary, target);
+    } catch (error) {
+      if (isErrno(error, "EEXIST")) return false;
+      const elsewhere = this.directory !== path.dirname(target);
+      if (elsewhere && isErrno(error, "EXDEV", "ENOENT")) return createFileExclusive(target, this.data, this.mode);
+      if (!isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK", "EOPNOTSUPP")) throw error;
+      return createByOpening(target, this.data, this.mode);
+    } finally {
+      this.discard();
+    }
+    fsyncDirectory(path.dirname(target));
+    return true;
+  }
+
+  discard(): void {
+    fs.rmSync(this.#temporary, { force: true });
+  }
 }
 
-function createByOpening(target: string, data: string | Uint8Array, mode: number): boolean {
+/** Create a file as a whole, or find that somebody else has; see PreparedFile.publish. */
+export const createFileExclusive = (target: string, data: string, mode = 0o600): boolean =>
+  new PreparedFile(path.dirname(target), path.basename(target), data, mode).publish(target);
+
+function createByOpening(target: string, data: string, mode: number): boolean {
   let fd: number;
   try {
     fd = fs.openSync(target, "wx", mode);

@@ -21,6 +21,10 @@ const ROOT = path.dirname(path.dirname(import.meta.dir));
 /** The relay's command when it runs from source. */
 export const FROM_SOURCE: readonly string[] = [process.execPath, path.join(ROOT, "src/main.ts")];
 
+/** Where the spare shims of a test process write their claims. */
+export const SPARE_SPOOL = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-spares-"));
+process.on("exit", () => fs.rmSync(SPARE_SPOOL, { recursive: true, force: true }));
+
 export interface PlanOverrides extends Partial<Omit<AttemptPlan, "quota">> {
   readonly quota?: Partial<AttemptPlan["quota"]>;
 }

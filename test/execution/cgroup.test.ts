@@ -20,7 +20,7 @@ import { identify } from "../../src/lib/process-identity.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
-import { bash, FROM_SOURCE, testAttempts } from "./attempts.ts";
+import { bash, FROM_SOURCE, SPARE_SPOOL, testAttempts } from "./attempts.ts";
 
 describe("reading where a process is", () => {
   const temporary = temporaryDirectories();
@@ -78,7 +78,10 @@ describeWith("cgroup", "cgroups", () => {
 
   test("hold a shim with its job, daemons without environment included, and end it whole", async () => {
     const parent = delegatedCgroup()!;
-    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: parent }), { spares: 1 });
+    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: parent }), {
+      spares: 1,
+      spool: SPARE_SPOOL,
+    });
     await eventually(() => launcher.waiting === 1, { what: "a spare" });
     const job = attempt(bash("(setsid env -i /bin/sleep 1000 &) ; trap '' TERM; echo up; while :; do sleep 0.05; done"));
     const shim = await launcher.launch(job.directory);
@@ -104,7 +107,10 @@ describeWith("cgroup", "cgroups", () => {
   test("go with the shim that they were made for", async () => {
     const parent = makeShimCgroup(delegatedCgroup()!, `parent-${crypto.randomUUID()}`);
     groups.push(parent);
-    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: parent }), { spares: 1 });
+    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: parent }), {
+      spares: 1,
+      spool: SPARE_SPOOL,
+    });
     const made = (): string[] => fs.readdirSync(parent).filter((name) => name.startsWith("clio-relay-shim-"));
     await eventually(() => launcher.waiting === 1 && made().length === 1, { what: "a spare in its cgroup" });
     const job = attempt(bash("(setsid sleep 1000 &) ; true"));

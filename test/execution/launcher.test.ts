@@ -9,7 +9,7 @@ import { isServiceCgroup, scopeArgv, scopesAvailable } from "../../src/execution
 import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
 import { identify, processStat } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
-import { FROM_SOURCE, sh, testAttempts } from "./attempts.ts";
+import { FROM_SOURCE, SPARE_SPOOL, sh, testAttempts } from "./attempts.ts";
 
 const attempt = testAttempts();
 const launchers: ShimLauncher[] = [];
@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 const direct = (spares = 0): SpareShimLauncher => {
-  const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: null }), { spares });
+  const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: null }), { spares, spool: SPARE_SPOOL });
   launchers.push(launcher);
   return launcher;
 };
@@ -54,7 +54,10 @@ describe("a launched shim", () => {
   });
 
   test("that cannot be started is an error", async () => {
-    const launcher = new SpareShimLauncher(directSpawner({ command: ["/no/such/relay"], cgroupParent: null }), { spares: 0 });
+    const launcher = new SpareShimLauncher(directSpawner({ command: ["/no/such/relay"], cgroupParent: null }), {
+      spares: 0,
+      spool: SPARE_SPOOL,
+    });
     const job = attempt(["true"]);
     await expect(launcher.launch(job.directory)).rejects.toThrow("/no/such/relay");
   });
@@ -132,7 +135,7 @@ describe("spares", () => {
           return shim;
         },
       },
-      { spares: 2, onTrouble: (message) => troubles.push(message) },
+      { spares: 2, spool: SPARE_SPOOL, onTrouble: (message) => troubles.push(message) },
     );
     launchers.push(launcher);
     await eventually(() => launcher.waiting === 2, { what: "two spares" });
@@ -146,7 +149,7 @@ describe("spares", () => {
   });
 
   test("end when the launcher closes; shims with an attempt do not", async () => {
-    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: null }), { spares: 1 });
+    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: null }), { spares: 1, spool: SPARE_SPOOL });
     await eventually(() => launcher.waiting === 1, { what: "a spare" });
     const job = attempt(sh("echo up; sleep 1000"));
     const shim = await launcher.launch(job.directory);
@@ -168,7 +171,7 @@ describe("spares", () => {
       spawn: (args, logFile) => (args.includes("--spare") ? Promise.reject(new Error("no more processes")) : real.spawn(args, logFile)),
     };
     const troubles: string[] = [];
-    const launcher = new SpareShimLauncher(spawner, { spares: 1, onTrouble: (message) => troubles.push(message) });
+    const launcher = new SpareShimLauncher(spawner, { spares: 1, spool: SPARE_SPOOL, onTrouble: (message) => troubles.push(message) });
     launchers.push(launcher);
     await eventually(() => troubles.length > 0, { what: "trouble" });
     const job = attempt(sh("echo ran"));

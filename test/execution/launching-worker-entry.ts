@@ -1,7 +1,7 @@
 import { directSpawner } from "../../src/execution/direct-spawner.ts";
 import type { ShimProcess } from "../../src/execution/launcher.ts";
 import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
-import { FROM_SOURCE } from "./attempts.ts";
+import { FROM_SOURCE, SPARE_SPOOL } from "./attempts.ts";
 
 /**
  * A process that launches a shim on an attempt, keeps a spare, and waits to be killed: `launching-worker-entry.ts <attempt-dir> <spares>`. Prints their
@@ -18,7 +18,7 @@ const launcher = new SpareShimLauncher(
       return shim;
     },
   },
-  { spares: Number(spares) },
+  { spares: Number(spares), spool: SPARE_SPOOL },
 );
 const shim = await launcher.launch(directory!);
 while (waiting.length === 0) await Bun.sleep(10);

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
+import path from "node:path";
 import { readExit, readProcess, readStart, voidAttempt, writeExit } from "../../src/execution/attempt-dir.ts";
 import { endJob, findJob } from "../../src/execution/processes.ts";
 import type { ExitRecord } from "../../src/execution/spool-records.ts";
 import { identify, isAlive } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
-import { bash, FROM_SOURCE, sh, testAttempts } from "./attempts.ts";
+import { bash, FROM_SOURCE, SPARE_SPOOL, sh, testAttempts } from "./attempts.ts";
 
 const attempt = testAttempts();
 
@@ -63,7 +64,7 @@ describe("of several starters of one attempt", () => {
   });
 
   test("arguments that are no attempt are refused", async () => {
-    for (const args of [[], ["a", "b"], [""]]) {
+    for (const args of [[], ["a", "b"], [""], ["--spare", ""], ["--spare", "a", "b"]]) {
       const shim = Bun.spawn([...FROM_SOURCE, "__shim", ...args], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
       expect(await shim.exited).toBe(2);
     }
@@ -71,8 +72,8 @@ describe("of several starters of one attempt", () => {
 });
 
 describe("a spare shim", () => {
-  const spare = () =>
-    Bun.spawn([...FROM_SOURCE, "__shim", "--spare"], { stdin: "pipe", stdout: "ignore", stderr: "ignore", detached: true, env: {} });
+  const spare = (spool = SPARE_SPOOL) =>
+    Bun.spawn([...FROM_SOURCE, "__shim", "--spare", spool], { stdin: "pipe", stdout: "ignore", stderr: "ignore", detached: true, env: {} });
 
   test("runs the attempt that it is told", async () => {
     const job = attempt(sh("echo ran"));
@@ -83,6 +84,37 @@ describe("a spare shim", () => {
     expect((await job.exit()).outcome.reason).toBe("completed");
     expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
   });
+
+  test("has written its claim before it is told, and leaves nothing of it", async () => {
+    const job = attempt(sh("echo ran"));
+    const spool = path.join(job.root, "spares");
+    fs.mkdirSync(spool);
+    const shim = spare(spool);
+    await eventually(() => fs.readdirSync(spool).length === 1, { what: "the prepared claim" });
+    shim.stdin.write(`${job.directory}\n`);
+    await shim.stdin.end();
+    await shim.exited;
+    expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
+    expect(fs.readdirSync(spool)).toEqual([]);
+    const unneeded = spare(spool);
+    await eventually(() => fs.readdirSync(spool).length === 1, { what: "the prepared claim" });
+    await unneeded.stdin.end();
+    await unneeded.exited;
+    expect(fs.readdirSync(spool)).toEqual([]);
+  });
+
+  test.each(["/dev/shm", "/no/such/spool", "/proc"])(
+    "claims all the same when its claim cannot wait beside the attempt (%s)",
+    async (spool) => {
+      const job = attempt(sh("echo ran"));
+      const shim = spare(spool);
+      shim.stdin.write(`${job.directory}\n`);
+      await shim.stdin.end();
+      expect(await shim.exited).toBe(0);
+      expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
+      expect((await job.exit()).outcome.reason).toBe("completed");
+    },
+  );
 
   test("is told in pieces as well", async () => {
     const job = attempt(sh("echo ran"));

@@ -79,7 +79,14 @@ export const verb = defineVerb({
           envSetup: entry.env_setup,
           takeOver: flags["take-over"],
           confirmHostDead: flags["confirm-host-dead"],
-          launcher: (log) => chooseLauncher({ command: io.self, environment: io.env.variables, spares: settings.spare_shims, log }),
+          launcher: (log) =>
+            chooseLauncher({
+              command: io.self,
+              environment: io.env.variables,
+              spares: settings.spare_shims,
+              spool: paths.spoolDir(entry.name),
+              log,
+            }),
           ...(json ? { onReady: (endpoint) => void io.stdout.write(`${JSON.stringify(endpoint)}\n`).catch(() => undefined) } : {}),
         },
         stop.signal,

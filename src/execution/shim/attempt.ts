@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { Outcome } from "../../domain/job.ts";
-import { createFileExclusive } from "../../lib/atomic-file.ts";
+import { createFileExclusive, fsyncDirectory, type PreparedFile } from "../../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { self } from "../../lib/process-identity.ts";
 import { exclusiveCgroup } from "../cgroup.ts";
@@ -35,6 +35,8 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly log: ShimLog;
   readonly term: TermSignal;
+  /** A claim that was written beforehand. */
+  readonly prepared?: PreparedFile | undefined;
   /** Milliseconds for which a write to a full disk is tried again. */
   readonly patienceMs: number;
 }
@@ -75,9 +77,22 @@ function reserveOrAbandon(first: ReservedFile, directory: string): ReservedFile 
   }
 }
 
-function claim({ directory, version }: AttemptOptions): boolean {
+/** The claim of this process: the same for every attempt. */
+export function claimText(version: string): string {
   const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "shim", shim: self(), cgroup: exclusiveCgroup(), version };
-  return createFileExclusive(path.join(directory, FILES.start), JSON.stringify(record));
+  return JSON.stringify(record);
+}
+
+function claim({ directory, version, prepared }: AttemptOptions): boolean {
+  const text = claimText(version);
+  const target = path.join(directory, FILES.start);
+  // A spare may have been moved to its cgroup after it had written its claim.
+  const won = prepared?.data === text ? prepared.publish(target) : createFileExclusive(target, text);
+  if (!won) return false;
+  // A claim has to be found again: the way to it is flushed before anything is executed.
+  fsyncDirectory(path.dirname(directory));
+  fsyncDirectory(path.dirname(path.dirname(directory)));
+  return true;
 }
 
 async function runClaimed(options: AttemptOptions, processFile: ReservedFile): Promise<ExitRecord> {

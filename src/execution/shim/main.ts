@@ -1,8 +1,9 @@
 import fs from "node:fs";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { isErrno, PreparedFile } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
-import { runAttempt } from "./attempt.ts";
+import { FILES } from "../spool-records.ts";
+import { claimText, runAttempt } from "./attempt.ts";
 import { ShimLog } from "./shim-log.ts";
 import { listenForTerm } from "./term-signal.ts";
 
@@ -22,25 +23,30 @@ const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
 
 /**
- * The shim: run one attempt and see it to its end. `argv` is the attempt's directory, or `--spare`: then the directory is the one
- * line that comes on standard input, and its end without one means that nobody needs the shim any more.
+ * The shim: run one attempt and see it to its end. `argv` is the attempt's directory, or `--spare SPOOL`: then the directory is the
+ * one line that comes on standard input, and its end without one means that nobody needs the shim any more.
  *
  * @returns the exit code: 0 when the attempt has ended, was somebody else's, or none came; 1 when it could not be claimed; 2 for
  * arguments that are neither
  */
 export async function runShim(argv: readonly string[], io: ShimIo): Promise<number> {
-  if (argv.length !== 1 || argv[0] === "") return 2;
+  const spool = argv.length === 2 && argv[0] === "--spare" ? argv[1]! : null;
+  if ((spool === null && argv.length !== 1) || argv.includes("")) return 2;
   const term = listenForTerm();
   const subreaper = becomeSubreaper();
-  const directory = argv[0] === "--spare" ? await Promise.race([readLine(io.stdin), term.promise.then(() => null)]) : argv[0]!;
-  if (directory === null) return 0;
+  const prepared = spool === null ? undefined : prepareClaim(spool, io.version);
+  const directory = spool === null ? argv[0]! : await Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
+  if (directory === null) {
+    prepared?.discard();
+    return 0;
+  }
   const log = new ShimLog(directory, io.clock);
   if (!subreaper) log.note("not a subreaper: processes that leave the job's tree are found by their environment only");
   const patienceMs = io.patienceMs ?? PATIENCE_MS;
   const deadline = io.clock.monotonic() + patienceMs;
   for (;;) {
     try {
-      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, patienceMs });
+      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, prepared, patienceMs });
       return 0;
     } catch (error) {
       if (!isErrno(error, "ENOSPC", "EDQUOT") || io.clock.monotonic() >= deadline) {
@@ -49,6 +55,15 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
       }
     }
     await Bun.sleep(ROOM_RETRY_MS);
+  }
+}
+
+/** A spare writes its claim while nobody waits for it. Where it cannot, it does so when it has an attempt. */
+function prepareClaim(spool: string, version: string): PreparedFile | undefined {
+  try {
+    return new PreparedFile(spool, FILES.start, claimText(version));
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,3 +1,5 @@
+import fs from "node:fs";
+import path from "node:path";
 import { delegatedCgroup, ownCgroup, sweepCgroups } from "../../execution/cgroup.ts";
 import { directSpawner, SHIM_ENVIRONMENT } from "../../execution/direct-spawner.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
@@ -5,11 +7,16 @@ import { scopeSpawner, scopesAvailable } from "../../execution/scope-spawner.ts"
 import { SpareShimLauncher } from "../../execution/spare-pool.ts";
 import type { Log } from "./context.ts";
 
+/** Claims of spares that were killed. Those of spares that are just ending may go as well: they claim nothing any more. */
+const SPARE_CLAIMS = ".start.json.*.tmp";
+
 export interface LauncherOptions {
   /** The relay's command with leading arguments, absolute: a shim is it with `__shim …`. */
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly spares: number;
+  /** The cluster's spool. */
+  readonly spool: string;
   readonly log: Log;
 }
 
@@ -17,16 +24,17 @@ export interface LauncherOptions {
  * The way to start shims that fits where the worker runs: as part of a service in scopes of their own, else as detached
  * children, each in a cgroup where the worker may make one.
  */
-export async function chooseLauncher({ command, environment, spares, log }: LauncherOptions): Promise<ShimLauncher> {
+export async function chooseLauncher({ command, environment, spares, spool, log }: LauncherOptions): Promise<ShimLauncher> {
+  for (const left of new Bun.Glob(SPARE_CLAIMS).scanSync({ cwd: spool, dot: true })) fs.rmSync(path.join(spool, left), { force: true });
   const onTrouble = (message: string, error: unknown) => log.warn(message, error ?? undefined);
   const group = ownCgroup();
   if (await scopesAvailable(group, environment, run)) {
     log.info("shims run in scopes of the user's service manager");
-    return new SpareShimLauncher(scopeSpawner({ command, worker: environment }), { spares, onTrouble });
+    return new SpareShimLauncher(scopeSpawner({ command, worker: environment }), { spares, spool, onTrouble });
   }
   const cgroupParent = delegatedCgroup(group);
   if (cgroupParent !== null) sweepCgroups(cgroupParent);
-  return new SpareShimLauncher(directSpawner({ command, cgroupParent, onTrouble }), { spares, onTrouble });
+  return new SpareShimLauncher(directSpawner({ command, cgroupParent, onTrouble }), { spares, spool, onTrouble });
 }
 
 async function run(argv: readonly string[], environment: Readonly<Record<string, string>>): Promise<number | null> {

@@ -47,7 +47,7 @@ async function diedAfter(worker: WorkerHarness, step: 1 | 2 | 3 | 4 | 5, line: s
     }
     if (step >= 3) {
       const command = [process.execPath, path.resolve("src/main.ts")];
-      const launcher = new SpareShimLauncher(directSpawner({ command, cgroupParent: null }), { spares: 0 });
+      const launcher = new SpareShimLauncher(directSpawner({ command, cgroupParent: null }), { spares: 0, spool: worker.spoolDir });
       await launcher.launch(directory);
     }
     if (step >= 4) await eventually(() => readStart(directory));

@@ -35,6 +35,7 @@ await runWorker(
         command: [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
         environment: process.env,
         spares,
+        spool: path.join(directory, "spool"),
         log,
       }),
     onReady: () => console.log("ready"),

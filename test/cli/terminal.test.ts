@@ -7,6 +7,8 @@ import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
 const TIMEOUT = 60_000;
 const MAIN = path.resolve(import.meta.dir, "../../src/main.ts");
 
+const END = "<end>";
+
 /** A command on a terminal of its own: what it shows, and keys for it. */
 function onTerminal(relay: SourceRelay, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   let shown = "";
@@ -18,8 +20,9 @@ function onTerminal(relay: SourceRelay, args: readonly string[], env: Readonly<R
       shown += decoder.decode(bytes, { stream: true });
     },
   });
-  // With the terminal as its controlling one, so that keys become signals (setsid(1)).
-  const child = Bun.spawn(["setsid", "--ctty", "--wait", process.execPath, MAIN, ...args], {
+  // With the terminal as its controlling one, so that keys become signals (setsid(1)); the mark says that everything came through.
+  const shell = `trap : INT; "$@"; code=$?; printf '${END}'; exit $code`;
+  const child = Bun.spawn(["setsid", "--ctty", "--wait", "sh", "-c", shell, "sh", process.execPath, MAIN, ...args], {
     terminal,
     cwd: relay.directory,
     env: { ...relay.environment, TERM: "xterm", ...env },
@@ -27,10 +30,11 @@ function onTerminal(relay: SourceRelay, args: readonly string[], env: Readonly<R
   return {
     child,
     /** Everything since the start. */
-    shown: () => shown,
+    shown: () => shown.replace(END, ""),
     press: (keys: string) => terminal.write(keys),
     async end(): Promise<number> {
       const code = await child.exited;
+      await eventually(() => shown.endsWith(END));
       terminal.close();
       return code;
     },

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { readExit, readProcess, readStart, voidAttempt, writeExit } from "../../src/execution/attempt-dir.ts";
 import { endJob, findJob } from "../../src/execution/processes.ts";
+import { sweepProvisions } from "../../src/execution/shim/provision.ts";
 import type { ExitRecord } from "../../src/execution/spool-records.ts";
 import { identify, isAlive } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
@@ -85,19 +86,19 @@ describe("a spare shim", () => {
     expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
   });
 
-  test("has written its claim before it is told, and leaves nothing of it", async () => {
+  test("has made its files before it is told, and leaves nothing of them", async () => {
     const job = attempt(sh("echo ran"));
     const spool = path.join(job.root, "spares");
     fs.mkdirSync(spool);
     const shim = spare(spool);
-    await eventually(() => fs.readdirSync(spool).length === 1, { what: "the prepared claim" });
+    await eventually(() => fs.readdirSync(spool).length === 3, { what: "the prepared files" });
     shim.stdin.write(`${job.directory}\n`);
     await shim.stdin.end();
     await shim.exited;
     expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
     expect(fs.readdirSync(spool)).toEqual([]);
     const unneeded = spare(spool);
-    await eventually(() => fs.readdirSync(spool).length === 1, { what: "the prepared claim" });
+    await eventually(() => fs.readdirSync(spool).length === 3, { what: "the prepared files" });
     await unneeded.stdin.end();
     await unneeded.exited;
     expect(fs.readdirSync(spool)).toEqual([]);
@@ -115,6 +116,20 @@ describe("a spare shim", () => {
       expect((await job.exit()).outcome.reason).toBe("completed");
     },
   );
+
+  test("that was killed is swept up after, one that lives is not", async () => {
+    const spool = path.join(attempt(sh("true")).root, "spares");
+    fs.mkdirSync(spool);
+    const [killed, living] = [spare(spool), spare(spool)];
+    await eventually(() => fs.readdirSync(spool).length === 6, { what: "the prepared files of both" });
+    killed.kill("SIGKILL");
+    await killed.exited;
+    sweepProvisions(spool);
+    expect(fs.readdirSync(spool).length).toBe(3);
+    await living.stdin.end();
+    await living.exited;
+    expect(fs.readdirSync(spool)).toEqual([]);
+  });
 
   test("is told in pieces as well", async () => {
     const job = attempt(sh("echo ran"));

@@ -1,30 +1,16 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { Outcome } from "../../domain/job.ts";
-import { createFileExclusive, fsyncDirectory, type PreparedFile } from "../../lib/atomic-file.ts";
+import { createFileExclusive, fsyncDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
-import { self } from "../../lib/process-identity.ts";
-import { exclusiveCgroup } from "../cgroup.ts";
-import {
-  type AttemptSpec,
-  type ExitRecord,
-  type ExitStream,
-  FILES,
-  RECORD_VERSION,
-  type StartRecord,
-  type Usage,
-} from "../spool-records.ts";
+import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { notStarted, outcomeOf } from "./outcome.ts";
-import { ReservedFile } from "./reserved-file.ts";
+import { abandon, claimText, isUsable, type Provision, provide } from "./provision.ts";
 import type { ShimLog } from "./shim-log.ts";
 import { readSpecFile } from "./spec-file.ts";
 import { reasonNotStarted, type StartedJob, startJob } from "./start-job.ts";
 import { endJobNow, superviseJob } from "./supervise.ts";
 import type { TermSignal } from "./term-signal.ts";
-
-/** Room for the longest exit record: a thousand residual pids and a message. */
-const EXIT_BYTES = 16 * 1024;
-const PROCESS_BYTES = 4 * 1024;
 
 const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const NO_OUTPUT: ExitStream = { observed: 0, kept: 0, dropped: 0, truncated: null, complete: true, sha256: EMPTY_SHA256 };
@@ -35,8 +21,8 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly log: ShimLog;
   readonly term: TermSignal;
-  /** A claim that was written beforehand. */
-  readonly prepared?: PreparedFile | undefined;
+  /** What a spare has made beforehand. */
+  readonly provision?: Provision | undefined;
   /** Milliseconds for which a write to a full disk is tried again. */
   readonly patienceMs: number;
 }
@@ -50,44 +36,37 @@ export interface AttemptOptions {
 export async function runAttempt(options: AttemptOptions): Promise<boolean> {
   const { directory, clock, term } = options;
   if (term.received) return false;
-  const exitFile = new ReservedFile(directory, FILES.exit, EXIT_BYTES);
-  const processFile = reserveOrAbandon(exitFile, directory);
+  const provision = provisionFor(options);
   let claimed = false;
   try {
-    claimed = claim(options);
+    claimed = claim(options, provision);
   } finally {
-    if (!claimed) for (const file of [exitFile, processFile]) file.abandon();
+    if (!claimed) abandon(provision);
   }
   if (!claimed) return false;
-  const exit = await runClaimed(options, processFile).catch((error: unknown) => {
+  const exit = await runClaimed(options, provision).catch((error: unknown) => {
     options.log.note(`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     return unstarted(notStarted("outcome_unknown", `the shim failed: ${String(error)}`), clock);
   });
-  processFile.abandon();
-  if (!exitFile.commit(JSON.stringify(exit), true)) options.log.note("exit.json was there already");
+  provision.process.abandon();
+  if (!provision.exit.commit(directory, JSON.stringify(exit), true)) options.log.note("exit.json was there already");
   return true;
 }
 
-function reserveOrAbandon(first: ReservedFile, directory: string): ReservedFile {
-  try {
-    return new ReservedFile(directory, FILES.process, PROCESS_BYTES);
-  } catch (error) {
-    first.abandon();
-    throw error;
+function provisionFor({ directory, version, provision }: AttemptOptions): Provision {
+  if (provision !== undefined) {
+    if (isUsable(provision, directory)) return provision;
+    abandon(provision);
   }
+  return provide(directory, version);
 }
 
-/** The claim of this process: the same for every attempt. */
-export function claimText(version: string): string {
-  const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "shim", shim: self(), cgroup: exclusiveCgroup(), version };
-  return JSON.stringify(record);
-}
-
-function claim({ directory, version, prepared }: AttemptOptions): boolean {
+function claim({ directory, version }: AttemptOptions, { claim: prepared }: Provision): boolean {
   const text = claimText(version);
   const target = path.join(directory, FILES.start);
   // A spare may have been moved to its cgroup after it had written its claim.
-  const won = prepared?.data === text ? prepared.publish(target) : createFileExclusive(target, text);
+  const won = prepared.data === text ? prepared.publish(target) : createFileExclusive(target, text);
+  prepared.discard();
   if (!won) return false;
   // A claim has to be found again: the way to it is flushed before anything is executed.
   fsyncDirectory(path.dirname(directory));
@@ -95,14 +74,15 @@ function claim({ directory, version, prepared }: AttemptOptions): boolean {
   return true;
 }
 
-async function runClaimed(options: AttemptOptions, processFile: ReservedFile): Promise<ExitRecord> {
+async function runClaimed(options: AttemptOptions, provision: Provision): Promise<ExitRecord> {
   const { directory, clock } = options;
   if (isCancel(directory)) return unstarted(notStarted("canceled", "canceled before it started"), clock);
   let spec: AttemptSpec;
   let started: StartedJob;
   try {
     spec = readSpecFile(directory);
-    started = startJob(spec, options, processFile);
+    started = startJob(spec, options, provision.process);
+    provision.exit.moveTo(directory);
   } catch (error) {
     return unstarted(notStarted("spawn_failed", reasonNotStarted(error)), clock);
   }

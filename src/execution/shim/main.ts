@@ -1,9 +1,9 @@
 import fs from "node:fs";
-import { isErrno, PreparedFile } from "../../lib/atomic-file.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
-import { FILES } from "../spool-records.ts";
-import { claimText, runAttempt } from "./attempt.ts";
+import { runAttempt } from "./attempt.ts";
+import { abandon, type Provision, provide } from "./provision.ts";
 import { ShimLog } from "./shim-log.ts";
 import { listenForTerm } from "./term-signal.ts";
 
@@ -34,19 +34,19 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   if ((spool === null && argv.length !== 1) || argv.includes("")) return 2;
   const term = listenForTerm();
   const subreaper = becomeSubreaper();
-  const prepared = spool === null ? undefined : prepareClaim(spool, io.version);
+  const provision = spool === null ? undefined : provideEarly(spool, io.version);
   const directory = spool === null ? argv[0]! : await Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
   if (directory === null) {
-    prepared?.discard();
+    if (provision !== undefined) abandon(provision);
     return 0;
   }
   const log = new ShimLog(directory, io.clock);
   if (!subreaper) log.note("not a subreaper: processes that leave the job's tree are found by their environment only");
   const patienceMs = io.patienceMs ?? PATIENCE_MS;
   const deadline = io.clock.monotonic() + patienceMs;
-  for (;;) {
+  for (let made = provision; ; made = undefined) {
     try {
-      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, prepared, patienceMs });
+      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, provision: made, patienceMs });
       return 0;
     } catch (error) {
       if (!isErrno(error, "ENOSPC", "EDQUOT") || io.clock.monotonic() >= deadline) {
@@ -58,10 +58,10 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   }
 }
 
-/** A spare writes its claim while nobody waits for it. Where it cannot, it does so when it has an attempt. */
-function prepareClaim(spool: string, version: string): PreparedFile | undefined {
+/** A spare makes its files while nobody waits for them. Where it cannot, it does so when it has an attempt. */
+function provideEarly(spool: string, version: string): Provision | undefined {
   try {
-    return new PreparedFile(spool, FILES.start, claimText(version));
+    return provide(spool, version);
   } catch {
     return undefined;
   }

@@ -4,19 +4,17 @@ import { fsyncDirectory, isErrno } from "../../lib/atomic-file.ts";
 
 /**
  * A file whose room is taken before it is needed, so that a disk that fills up meanwhile does not keep it from being written. The
- * content appears under the name as a whole.
+ * content appears under its name as a whole; the name need not be known before, only lie on the same file system.
  */
 export class ReservedFile {
-  readonly #temporary: string;
-  readonly #target: string;
+  #temporary: string;
   readonly #fd: number;
 
   constructor(
-    private readonly directory: string,
-    name: string,
+    directory: string,
+    private readonly name: string,
     bytes: number,
   ) {
-    this.#target = path.join(directory, name);
     this.#temporary = path.join(directory, `.${name}.${process.pid}.tmp`);
     this.#fd = fs.openSync(this.#temporary, "wx", 0o600);
     try {
@@ -30,18 +28,30 @@ export class ReservedFile {
   /**
    * Put the content under the file's name.
    *
+   * @param directory where that is
    * @param durable whether it is flushed to the disk first
    * @returns false when the name exists already; that file then holds
    */
-  commit(content: string, durable: boolean): boolean {
+  commit(directory: string, content: string, durable: boolean): boolean {
     const bytes = Buffer.from(content);
     try {
       writeAll(this.#fd, bytes);
       fs.ftruncateSync(this.#fd, bytes.length);
       if (durable) fs.fsyncSync(this.#fd);
-      return this.#publish(durable);
+      return this.#publish(path.join(directory, this.name), durable);
     } finally {
       this.abandon();
+    }
+  }
+
+  /** Wait in another directory, so that everything of an attempt lies in one; where that fails, it waits on where it is. */
+  moveTo(directory: string): void {
+    const moved = path.join(directory, path.basename(this.#temporary));
+    try {
+      if (moved !== this.#temporary) fs.renameSync(this.#temporary, moved);
+      this.#temporary = moved;
+    } catch {
+      // Committing works from anywhere on the file system.
     }
   }
 
@@ -55,16 +65,16 @@ export class ReservedFile {
     fs.rmSync(this.#temporary, { force: true });
   }
 
-  #publish(durable: boolean): boolean {
+  #publish(target: string, durable: boolean): boolean {
     try {
-      fs.linkSync(this.#temporary, this.#target);
+      fs.linkSync(this.#temporary, target);
     } catch (error) {
       if (isErrno(error, "EEXIST")) return false;
       if (!isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK", "EOPNOTSUPP")) throw error;
-      if (fs.existsSync(this.#target)) return false;
-      fs.renameSync(this.#temporary, this.#target);
+      if (fs.existsSync(target)) return false;
+      fs.renameSync(this.#temporary, target);
     }
-    if (durable) fsyncDirectory(this.directory);
+    if (durable) fsyncDirectory(path.dirname(target));
     return true;
   }
 }

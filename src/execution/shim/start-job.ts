@@ -67,7 +67,7 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
   };
   const record: ProcessRecord = { record_version: RECORD_VERSION, process: identity, started_at: startedAt };
   try {
-    processFile.commit(JSON.stringify(record), false);
+    processFile.commit(directory, JSON.stringify(record), false);
   } catch (error) {
     // Whoever needs the job's processes finds them by their environment.
     log.note(`process.json not written: ${String(error)}`);

@@ -1,14 +1,10 @@
-import fs from "node:fs";
-import path from "node:path";
 import { delegatedCgroup, ownCgroup, sweepCgroups } from "../../execution/cgroup.ts";
 import { directSpawner, SHIM_ENVIRONMENT } from "../../execution/direct-spawner.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import { scopeSpawner, scopesAvailable } from "../../execution/scope-spawner.ts";
+import { sweepProvisions } from "../../execution/shim/provision.ts";
 import { SpareShimLauncher } from "../../execution/spare-pool.ts";
 import type { Log } from "./context.ts";
-
-/** Claims of spares that were killed. Those of spares that are just ending may go as well: they claim nothing any more. */
-const SPARE_CLAIMS = ".start.json.*.tmp";
 
 export interface LauncherOptions {
   /** The relay's command with leading arguments, absolute: a shim is it with `__shim …`. */
@@ -25,7 +21,7 @@ export interface LauncherOptions {
  * children, each in a cgroup where the worker may make one.
  */
 export async function chooseLauncher({ command, environment, spares, spool, log }: LauncherOptions): Promise<ShimLauncher> {
-  for (const left of new Bun.Glob(SPARE_CLAIMS).scanSync({ cwd: spool, dot: true })) fs.rmSync(path.join(spool, left), { force: true });
+  sweepProvisions(spool);
   const onTrouble = (message: string, error: unknown) => log.warn(message, error ?? undefined);
   const group = ownCgroup();
   if (await scopesAvailable(group, environment, run)) {

@@ -1,0 +1,60 @@
+import fs from "node:fs";
+import path from "node:path";
+import { PreparedFile } from "../../lib/atomic-file.ts";
+import { identify, self } from "../../lib/process-identity.ts";
+import { exclusiveCgroup } from "../cgroup.ts";
+import { FILES, RECORD_VERSION, type StartRecord } from "../spool-records.ts";
+import { ReservedFile } from "./reserved-file.ts";
+
+/** Room for the longest exit record: a thousand residual pids and a message. */
+const EXIT_BYTES = 16 * 1024;
+const PROCESS_BYTES = 4 * 1024;
+
+/** The files that a shim has to have before it starts anything. A spare makes them while it waits, in the spool. */
+export interface Provision {
+  readonly directory: string;
+  readonly claim: PreparedFile;
+  readonly exit: ReservedFile;
+  readonly process: ReservedFile;
+}
+
+/** The claim of this process: the same for every attempt. */
+export function claimText(version: string): string {
+  const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "shim", shim: self(), cgroup: exclusiveCgroup(), version };
+  return JSON.stringify(record);
+}
+
+/** Make them in a directory: all of them, or none when that throws. */
+export function provide(directory: string, version: string): Provision {
+  const made: { abandon(): void }[] = [];
+  try {
+    const exit = new ReservedFile(directory, FILES.exit, EXIT_BYTES);
+    made.push(exit);
+    const process = new ReservedFile(directory, FILES.process, PROCESS_BYTES);
+    made.push(process);
+    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version)), exit, process };
+  } catch (error) {
+    for (const file of made) file.abandon();
+    throw error;
+  }
+}
+
+export function abandon({ claim, exit, process }: Provision): void {
+  claim.discard();
+  exit.abandon();
+  process.abandon();
+}
+
+const LEFT_OVER = /^\.(?:start|exit|process)\.json\.(\d+)\..*tmp$/;
+
+/** Remove what spares that were killed have left in a spool. */
+export function sweepProvisions(spool: string): void {
+  for (const name of fs.readdirSync(spool)) {
+    const pid = LEFT_OVER.exec(name)?.[1];
+    if (pid !== undefined && identify(Number(pid)) === null) fs.rmSync(path.join(spool, name), { force: true });
+  }
+}
+
+/** What was made elsewhere can be used when it can be linked: on one file system. */
+export const isUsable = (provision: Provision, directory: string): boolean =>
+  provision.directory === directory || fs.statSync(provision.directory).dev === fs.statSync(directory).dev;

@@ -168,10 +168,11 @@ describe("group commit", () => {
 
   test("closing commits what is queued and refuses what comes", async () => {
     const { committer, note, notes } = open();
-    const queued = Promise.all([1, 2, 3].map((n) => committer.write(note(n))));
+    const numbers = Array.from({ length: 600 }, (_, i) => i + 1);
+    const queued = Promise.all(numbers.map((n) => committer.write(note(n))));
     committer.close();
-    await refused(committer.write(note(4)), "shutting_down");
-    expect(await queued).toEqual([1, 2, 3]);
-    expect(notes()).toEqual([1, 2, 3]);
+    await refused(committer.write(note(601)), "shutting_down");
+    expect(await queued).toEqual(numbers);
+    expect(notes()).toEqual(numbers);
   });
 });

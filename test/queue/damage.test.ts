@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import os from "node:os";
+import { self } from "../../src/lib/process-identity.ts";
 import type { Finding } from "../../src/queue/store.ts";
 import { timelineEntry } from "../contract/queue-store/ingest.ts";
 import { command, ROOMY } from "../contract/queue-store/scene.ts";
@@ -107,6 +108,12 @@ const MENDED: readonly Case[] = [
     name: "a lease of another endpoint",
     check: "lease",
     damage: (s) => [[`UPDATE leases SET endpoint_id = 'endpoint_stray' WHERE ${OF}`, s.leased]],
+    subject: (s) => s.leased,
+  },
+  {
+    name: "a lease of another kind",
+    check: "lease",
+    damage: (s) => [[`UPDATE leases SET kind = 'jarvis' WHERE ${OF}`, s.leased]],
     subject: (s) => s.leased,
   },
   {
@@ -360,6 +367,15 @@ describe("a running job whose record cannot be read", () => {
     expect((await s.scene.store.stats()).quarantined).toBe(1);
   });
 
+  test("is left too when its shim was of this boot, whether or not it lives", async () => {
+    const s = await open();
+    const here = { ...self(), start_time: 1 };
+    await s.damage(spoil(s.running), [`UPDATE attempts SET shim = ? WHERE ${OF}`, JSON.stringify(here), s.running]);
+    await s.scene.store.repair();
+    expect(await s.scene.store.attempt(s.running)).toMatchObject({ state: "running", shim: here });
+    expect((await s.scene.store.stats()).leases_by_kind).toEqual({ command: 3 });
+  });
+
   test("fails when its host was started anew since, which nothing of it survived", async () => {
     const s = await open();
     const before = { pid: 7, start_time: 7, boot_id: "11111111-2222-3333-4444-555555555555", hostname: os.hostname() };
@@ -370,6 +386,17 @@ describe("a running job whose record cannot be read", () => {
     expect(await s.scene.store.attempt(s.running)).toMatchObject({ state: "ended" });
     expect((await s.scene.eventTypes(s.running)).at(-1)).toBe("job.failed");
   });
+});
+
+test("an earlier attempt that was never closed is nobody's to recover", async () => {
+  const s = await open();
+  await s.damage([`UPDATE attempts SET state = 'running', ended_at = NULL, outcome = NULL WHERE ${OF} AND attempt = 1`, s.retried]);
+  const recovered = (await s.scene.store.openAttempts()).map(({ job, attempt }) => [job.job_id, attempt.attempt]);
+  expect(recovered).toEqual([
+    [s.retried, 2],
+    [s.running, 1],
+    [s.leased, 1],
+  ]);
 });
 
 test("what cannot be mended after all keeps nothing else from being mended", async () => {

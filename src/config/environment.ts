@@ -22,17 +22,24 @@ export const variable = (env: Pick<Environment, "variables">, name: string): str
 };
 
 /** Read the environment of this process, or another one that a test or a caller hands over. */
-export function readEnvironment(
-  source: Readonly<Record<string, string | undefined>> = process.env,
-  cwd: string = process.cwd(),
-): Environment {
+export function readEnvironment(source: Readonly<Record<string, string | undefined>> = process.env, cwd?: string): Environment {
   const home = source["HOME"];
   return {
     variables: { ...source },
     home: home?.startsWith("/") ? home : os.homedir(),
     uid: process.getuid?.() ?? -1,
     platform: process.platform,
-    cwd,
+    cwd: cwd ?? currentDirectory(source),
     temporary: process.platform === "win32" ? os.tmpdir() : "/tmp",
   };
+}
+
+/** The working directory; where it has been removed, the name that it had. */
+function currentDirectory(source: Readonly<Record<string, string | undefined>>): string {
+  try {
+    return process.cwd();
+  } catch {
+    const named = source["PWD"];
+    return named?.startsWith("/") ? named : "/";
+  }
 }

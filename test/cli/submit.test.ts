@@ -174,3 +174,24 @@ describe("refusals", () => {
     TIMEOUT,
   );
 });
+
+test(
+  "a directory that was removed under the command's feet is no reason to fail",
+  async () => {
+    const gone = path.join(relay.directory, "gone");
+    fs.mkdirSync(gone);
+    const child = Bun.spawn(
+      ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", process.execPath, path.resolve(import.meta.dir, "../../src/main.ts"), "job", "list"],
+      {
+        cwd: gone,
+        env: { ...relay.environment, PWD: gone },
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "pipe",
+      },
+    );
+    const [stderr, code] = [await child.stderr.text(), await child.exited];
+    expect([stderr, code]).toEqual(["", 0]);
+  },
+  TIMEOUT,
+);

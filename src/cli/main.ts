@@ -1,7 +1,9 @@
+import { runCommand } from "citty";
 import { readEnvironment } from "../config/environment.ts";
 import { EXIT, RelayError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
 import { COMMON, parseArguments } from "./arguments.ts";
+import { commandTree, type RunVerb } from "./command-tree.ts";
 import { COMMANDS } from "./commands.ts";
 import { reportFailure } from "./failure.ts";
 import { Installation } from "./installation.ts";
@@ -34,8 +36,8 @@ async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
     await (first === undefined ? io.stderr : io.stdout).write(programHelp());
     return first === undefined ? EXIT.usage : EXIT.ok;
   }
-  if (first === "--version" || first === "-V") return runVerb("version", [...leading, ...more], io);
-  if (Object.hasOwn(COMMANDS[""]!, first)) return runVerb(first, [...leading, ...more], io);
+  if (first === "--version" || first === "-V") return run(["version", ...leading, ...more], io);
+  if (Object.hasOwn(COMMANDS[""]!, first)) return run([first, ...leading, ...more], io);
   const verbs = Object.hasOwn(COMMANDS, first) && first !== "" ? COMMANDS[first]! : undefined;
   if (verbs === undefined) {
     if (first.startsWith("-")) throw unknown("option", first, [...Object.keys(COMMON).map((name) => `--${name}`), "--version"]);
@@ -48,7 +50,7 @@ async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
     return second === undefined ? EXIT.usage : EXIT.ok;
   }
   if (!Object.hasOwn(verbs, second)) throw unknown(`command ${first}`, second, Object.keys(verbs));
-  return runVerb(`${first} ${second}`, [...leading, ...rest], io);
+  return run([first, second, ...leading, ...rest], io);
 }
 
 function unknown(what: string, given: string, known: readonly string[]): RelayError {
@@ -65,24 +67,28 @@ function unknown(what: string, given: string, known: readonly string[]): RelayEr
   );
 }
 
-async function runVerb(path: string, argv: readonly string[], io: CliIo): Promise<number> {
-  const [noun, name] = path.includes(" ") ? path.split(" ") : ["", path];
-  const { verb } = await COMMANDS[noun!]![name!]!.load();
-  const { flags, args, rest, common, notices } = parseArguments(verb, argv);
-  if (common.has("help")) {
-    const { verbHelp } = await import("./help.ts");
-    await io.stdout.write(verbHelp(path, verb));
-    return EXIT.ok;
-  }
-  for (const notice of notices) await io.stderr.write(`notice: ${notice}\n`);
-  return verb.run({
-    // Made by the verb's own declaration.
-    flags: flags as never,
-    args: args as never,
-    rest,
-    io,
-    json: common.has("json"),
-    mayAsk: !common.has("yes") && !common.has("no-input"),
-    relay: new Installation(io),
-  });
+/** Run a command line whose command is known to exist. */
+async function run(rawArgs: readonly string[], io: CliIo): Promise<number> {
+  let code: number = EXIT.ok;
+  const runVerb: RunVerb = async (path, verb, argv) => {
+    const { flags, args, rest, common, notices } = parseArguments(verb, argv);
+    if (common.has("help")) {
+      const { verbHelp } = await import("./help.ts");
+      await io.stdout.write(verbHelp(path, verb));
+      return;
+    }
+    for (const notice of notices) await io.stderr.write(`notice: ${notice}\n`);
+    code = await verb.run({
+      // Made by the verb's own declaration.
+      flags: flags as never,
+      args: args as never,
+      rest,
+      io,
+      json: common.has("json"),
+      mayAsk: !common.has("yes") && !common.has("no-input"),
+      relay: new Installation(io),
+    });
+  };
+  await runCommand(commandTree(runVerb), { rawArgs: [...rawArgs] });
+  return code;
 }

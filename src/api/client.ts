@@ -271,6 +271,12 @@ export class ClusterClient {
     return "closed";
   }
 
+  /** The status document with a page of events. */
+  monitor(id: string, page: PageOptions = {}): Promise<JobStatus & { events: Event[]; next_cursor: number }> {
+    const { signal, ...query } = page;
+    return this.http.json(`/jobs/${segment(id)}/monitor`, { query, signal });
+  }
+
   attempts(id: string, page: PageOptions = {}): Promise<Named<"attempts", Attempt>> {
     return this.page(`/jobs/${segment(id)}/attempts`, page);
   }

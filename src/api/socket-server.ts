@@ -5,6 +5,8 @@ import { makePrivateDirectory } from "../lib/atomic-file.ts";
 
 /** A running HTTP server on a private Unix socket. */
 export interface SocketServer {
+  /** Whether the socket file is still there; without it nobody can find the server. */
+  readonly present: boolean;
   /** Stop accepting, let answers in flight finish for at most `graceMs`, then cut what is left; removes the socket. */
   stop(graceMs: number): Promise<void>;
 }
@@ -27,6 +29,9 @@ export function serveOnSocket(app: Hono, socketPath: string): SocketServer {
   const server = Bun.serve(options as unknown as Bun.Serve.Options<undefined>);
   fs.chmodSync(socketPath, 0o600);
   return {
+    get present() {
+      return fs.existsSync(socketPath);
+    },
     async stop(graceMs) {
       void server.stop(false);
       // stop(false) resolves before answers in flight are sent, so they are counted here.
@@ -34,6 +39,43 @@ export function serveOnSocket(app: Hono, socketPath: string): SocketServer {
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(5);
       await server.stop(true);
       fs.rmSync(socketPath, { force: true });
+    },
+  };
+}
+
+const LOOK_MS = 5_000;
+
+export interface KeepServingOptions {
+  readonly onRenewed: () => void;
+  /** Told when serving anew failed; it is tried again at the next look. */
+  readonly onTrouble: (error: unknown) => void;
+  readonly lookMs?: number;
+}
+
+/**
+ * Serve, and serve anew when the socket file is taken away: a runtime directory is removed at the last logout, a temporary one by
+ * whoever cleans up. Requests in flight then end as if the connection had dropped.
+ */
+export function keepServing(
+  serve: () => SocketServer,
+  { onRenewed, onTrouble, lookMs = LOOK_MS }: KeepServingOptions,
+): Pick<SocketServer, "stop"> {
+  let server = serve();
+  const renew = async (): Promise<void> => {
+    if (server.present) return;
+    await server.stop(0);
+    server = serve();
+    onRenewed();
+  };
+  let renewing: Promise<void> = Promise.resolve();
+  const timer = setInterval(() => {
+    renewing = renewing.then(renew).catch(onTrouble);
+  }, lookMs);
+  return {
+    async stop(graceMs) {
+      clearInterval(timer);
+      await renewing;
+      await server.stop(graceMs);
     },
   };
 }

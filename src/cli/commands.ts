@@ -24,6 +24,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     "read-log": command("Print what a job wrote", () => import("./job/read-log.ts")),
     wait: command("Wait until a job has ended", () => import("./job/wait.ts")),
     status: command("Show where a job stands", () => import("./job/status.ts")),
+    monitor: command("Show where a job stands, with a page of its events", () => import("./job/monitor.ts")),
     list: command("List recent jobs, newest first", () => import("./job/list.ts")),
     cancel: command("End a job", () => import("./job/cancel.ts")),
     attempts: command("List the attempts of a job", () => import("./job/attempts.ts")),

@@ -9,7 +9,7 @@ export const PageQuery = v.strictObject({
 });
 export type PageQuery = v.InferOutput<typeof PageQuery>;
 
-/** A page of `items` under the plural name of what it lists. next_cursor is null at the end of a closed list. */
+/** A page of `items` under the plural name of what it lists. next_cursor is always a number, also at the end. */
 export const pageOf = <K extends string, S extends v.GenericSchema>(key: K, item: S) =>
   v.strictObject({
     ...({ [key]: v.array(item) } as Record<K, v.ArraySchema<S, undefined>>),

@@ -60,6 +60,8 @@ function ownAncestry(byPid: ReadonlyMap<number, ProcessStat>): number[] {
   return ancestry;
 }
 
+const EXEC_MS = 20;
+
 /**
  * End every process of a job whose shim is gone: TERM, after the grace period KILL, for at most 30 s more.
  *
@@ -67,12 +69,17 @@ function ownAncestry(byPid: ReadonlyMap<number, ProcessStat>): number[] {
  */
 export async function endJob(job: JobProcesses, graceMs: number, clock: Clock = systemClock): Promise<number[]> {
   const { cgroup } = job;
-  const ended = await endProcesses({
-    find: () => findJob(job).owned,
-    graceMs,
-    clock,
-    ...(cgroup === null ? {} : { onForced: () => void killCgroup(cgroup) }),
-  });
+  let ended = { residual: [] as readonly number[] };
+  do {
+    ended = await endProcesses({
+      find: () => findJob(job).owned,
+      graceMs,
+      clock,
+      ...(cgroup === null ? {} : { onForced: () => void killCgroup(cgroup) }),
+    });
+    // A process that is just becoming another (execve(2)) shows no environment for a moment: none left has to be seen twice.
+    await Bun.sleep(EXEC_MS);
+  } while (ended.residual.length === 0 && findJob(job).owned.length > 0);
   if (cgroup !== null) removeCgroup(cgroup);
   const doubtful = findJob(job).doubtful.map(({ pid }) => pid);
   return [...new Set([...ended.residual, ...doubtful])];

@@ -1,4 +1,6 @@
+import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
+import { Idempotency } from "../../domain/idempotency.ts";
 import type { Job, JobSubmission, Lane } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
@@ -170,12 +172,15 @@ const newJob = (
 
 /** The job of a known key with the same digest; null when the key is new. */
 function knownKey(w: Writing, { submission, key, digest }: PreparedSubmission): Job | null {
-  const known = w.sql.get<{ job_id: string; job_digest: string; state: "committed" | "retired" }>(
-    "SELECT job_id, job_digest, state FROM idempotency WHERE owner_session_id = ? AND idempotency_key = ?",
+  const row = w.sql.get(
+    "SELECT idempotency_key, job_id, job_digest, state FROM idempotency WHERE owner_session_id = ? AND idempotency_key = ?",
     submission.owner_session_id ?? "",
     key,
   );
-  if (known === null) return null;
+  if (row === null) return null;
+  const read = v.safeParse(Idempotency, row);
+  if (!read.success) throw new RelayError("queue_corrupt", `the record of the idempotency key cannot be read: ${read.issues[0].message}`);
+  const known = read.output;
   const { job_id, job_digest } = known;
   if (job_digest !== digest) {
     throw new RelayError("job_submission_conflict", `the idempotency key belongs to another submission, which became ${job_id}`, {

@@ -1,5 +1,5 @@
 import { createConsola } from "consola/basic";
-import { serveOnSocket } from "../../api/socket-server.ts";
+import { keepServing, serveOnSocket } from "../../api/socket-server.ts";
 import { workerApp } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";
 import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
@@ -172,10 +172,11 @@ async function serve({ options, clock, log, endpointId, store, launcher }: Parts
 
   await beat.start();
   await dispatcher.recover();
-  const server = serveOnSocket(
-    workerApp(services, (error) => context.laneFailed("request", error)),
-    options.socketPath,
-  );
+  const app = workerApp(services, (error) => context.laneFailed("request", error));
+  const server = keepServing(() => serveOnSocket(app, options.socketPath), {
+    onRenewed: () => log.warn(`the socket was gone; serving again on ${options.socketPath}`),
+    onTrouble: (error) => context.laneFailed("socket", error),
+  });
   dispatcher.start();
   log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
   options.onReady?.(endpoint);

@@ -59,6 +59,13 @@ function systemd(): string | null {
   return program("systemd-run", "--quiet", "--scope", "true")();
 }
 
+/** What rigs/systemd-overlay needs to boot a systemd of its own. */
+function nspawn(): string | null {
+  const needsRoot = isRoot();
+  if (needsRoot !== null) return needsRoot;
+  return program("systemd-nspawn", "--version")() ?? (fs.existsSync("/usr/bin/dbus-daemon") ? null : "dbus-user-session is not installed");
+}
+
 /** To add one: an entry here, and its name in .ci/run where a bare Debian machine can have it. */
 export const COMPONENTS = {
   linux: { probe: () => (process.platform === "linux" ? null : "needs Linux") },
@@ -67,6 +74,7 @@ export const COMPONENTS = {
   tmpfs: { probe: tmpfs },
   cgroup: { probe: cgroup },
   systemd: { probe: systemd },
+  nspawn: { probe: nspawn, packages: ["systemd-container", "dbus-user-session", "procps"] },
   tcsh: { probe: program("tcsh", "-c", "true"), packages: ["tcsh"] },
   fish: { probe: program("fish", "-c", "true"), packages: ["fish"] },
   zsh: { probe: program("zsh", "-c", "true"), packages: ["zsh"] },

@@ -11,6 +11,8 @@ export interface JobEnvironmentInput {
   readonly cluster: string;
   /** The attempt's directory for event files. */
   readonly eventsDir: string;
+  /** Directory of the relay's executable, looked at last, so that scripts find `clio-relay emit`; null for none. */
+  readonly executableDir: string | null;
 }
 
 /** Variables of the worker that a job gets. Everything else stays behind, tokens above all. */
@@ -76,15 +78,20 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
   environment.LOGNAME ||= user.name;
   environment.SHELL ||= user.shell;
   environment.PATH ||= DEFAULT_PATH;
+  const merged = { ...environment, ...input.spec };
   return {
-    ...environment,
-    ...input.spec,
+    ...merged,
+    ...(input.executableDir === null ? {} : { PATH: withDirectory(merged["PATH"] ?? DEFAULT_PATH, input.executableDir) }),
     CLIO_RELAY_JOB_ID: input.jobId,
     CLIO_RELAY_CLUSTER: input.cluster,
     CLIO_RELAY_EVENTS: input.eventsDir,
     [ATTEMPT_MARK]: attemptMark(input.jobId, input.attempt),
   };
 }
+
+/** A search path with one more directory to look in at the end. An empty path means the working directory (exec(3)) and stays. */
+const withDirectory = (path: string, directory: string): string =>
+  path === "" || path.split(":").includes(directory) ? path : `${path}:${directory}`;
 
 function account(): { name: string; home: string; shell: string } {
   try {

@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import os from "node:os";
 import { interpreterOf, type JobEnvironmentInput, jobEnvironment } from "../../src/execution/environment.ts";
 
-const environment = (worker: JobEnvironmentInput["worker"], spec: Record<string, string> = {}): Record<string, string> =>
-  jobEnvironment({ worker, spec, jobId: "job_a", attempt: 3, cluster: "c", eventsDir: "/spool/events" });
+const environment = (worker: JobEnvironmentInput["worker"], spec: Record<string, string> = {}, executableDir: string | null = null) =>
+  jobEnvironment({ worker, spec, jobId: "job_a", attempt: 3, cluster: "c", eventsDir: "/spool/events", executableDir });
 
 const own = { CLIO_RELAY_JOB_ID: "job_a", CLIO_RELAY_CLUSTER: "c", CLIO_RELAY_EVENTS: "/spool/events", CLIO_RELAY_ATTEMPT: "job_a/3" };
 const login = { HOME: "/home/u", USER: "u", LOGNAME: "u", SHELL: "/bin/zsh", PATH: "/opt/bin:/bin" };
@@ -40,6 +40,13 @@ describe("a job's environment", () => {
       MINE: "1",
       ...own,
     });
+  });
+
+  test("has the relay's own directory last on its path, once", () => {
+    expect(environment(login, {}, "/relay/bin")).toMatchObject({ PATH: "/opt/bin:/bin:/relay/bin" });
+    expect(environment(login, {}, "/opt/bin")).toMatchObject({ PATH: "/opt/bin:/bin" });
+    expect(environment(login, { PATH: "/mine" }, "/relay/bin")).toMatchObject({ PATH: "/mine:/relay/bin" });
+    expect(environment(login, { PATH: "" }, "/relay/bin")).toMatchObject({ PATH: "" });
   });
 
   test("is overridden by the submission, except what is the relay's", () => {

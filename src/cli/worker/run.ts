@@ -1,3 +1,4 @@
+import path from "node:path";
 import { clusterEntry, readClusters } from "../../config/clusters.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { VERSION } from "../../config/version.ts";
@@ -76,6 +77,7 @@ export const verb = defineVerb({
           socketPath: paths.workerSocket(entry.name),
           environment: io.env.variables,
           homeDir: io.env.home,
+          executableDir: io.self.length === 1 ? path.dirname(io.self[0]!) : null,
           envSetup: entry.env_setup,
           takeOver: flags["take-over"],
           confirmHostDead: flags["confirm-host-dead"],

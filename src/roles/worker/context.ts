@@ -32,6 +32,8 @@ export interface WorkerContext {
   /** The environment that jobs' allow-list is taken from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
+  /** Directory of the relay's executable, where jobs find `clio-relay emit`; null when it runs from source. */
+  readonly executableDir: string | null;
   /** Shell text that the cluster's configuration puts before every job; null for none. */
   readonly envSetup: string | null;
   readonly store: QueueStore;

@@ -31,6 +31,7 @@ export function prepare(context: WorkerContext, job: Job, fence: Fence, director
       attempt: fence.attempt,
       cluster: context.cluster,
       eventsDir: eventsDirectory(directory),
+      executableDir: context.executableDir,
     }),
     login: command.login,
     env_setup: context.envSetup,

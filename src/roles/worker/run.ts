@@ -37,6 +37,7 @@ export interface WorkerOptions {
   readonly socketPath: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
+  readonly executableDir: string | null;
   readonly envSetup: string | null;
   /** Take over a queue whose owner's record is of another host. */
   readonly takeOver: boolean;

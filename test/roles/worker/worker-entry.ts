@@ -27,6 +27,7 @@ await runWorker(
     socketPath: path.join(directory, "run", "worker.sock"),
     environment: process.env,
     homeDir: directory,
+    executableDir: null,
     envSetup: null,
     takeOver: false,
     confirmHostDead: false,

@@ -46,6 +46,7 @@ export class AttemptRun {
   #launchedAt: number | null = null;
   #shimExited = false;
   #detached = false;
+  readonly #detaching = Promise.withResolvers<void>();
   readonly #doorbell: Doorbell;
   readonly #ingester: Ingester;
   #classify: () => void = () => undefined;
@@ -78,6 +79,7 @@ export class AttemptRun {
   /** Stop looking after the attempt; shim and job go on. Output seen so far is committed first. */
   async detach(): Promise<void> {
     this.#detached = true;
+    this.#detaching.resolve();
     this.#doorbell.ring("now");
     await this.finished;
   }
@@ -93,8 +95,8 @@ export class AttemptRun {
         } catch (error) {
           if (isRelayError(error, "attempt_fenced")) return;
           this.context.laneFailed(`attempt ${this.fence.job_id}/${this.fence.attempt}`, error);
+          await Promise.race([Bun.sleep(backoff.next()), this.#detaching.promise]);
           if (this.#detached) return;
-          await Bun.sleep(backoff.next());
           continue;
         }
         if (done || this.#detached) return;

@@ -73,9 +73,9 @@ export class Dispatcher {
     await Promise.all([...this.#runs.values()].map((run) => run.detach()));
   }
 
-  /** Stop looking after attempts whose lease another endpoint holds. */
-  async keepOnly(held: ReadonlySet<string>): Promise<void> {
-    await Promise.all([...this.#runs].filter(([jobId]) => !held.has(jobId)).map(([, run]) => run.detach()));
+  /** The attempts that are looked after now. */
+  runs(): AttemptRun[] {
+    return [...this.#runs.values()];
   }
 
   #kick(): void {

@@ -11,8 +11,10 @@ export function heartbeat(context: WorkerContext, dispatcher: Dispatcher, lastEr
   let beat: Promise<void> = Promise.resolve();
   const once = async () => {
     try {
-      const held = await context.store.heartbeat(context.endpointId, lastError());
-      await dispatcher.keepOnly(new Set(held.map((lease) => lease.job_id)));
+      // What is claimed meanwhile is not among the leases that come back, and must not be taken for lost.
+      const before = dispatcher.runs();
+      const held = new Set((await context.store.heartbeat(context.endpointId, lastError())).map((lease) => lease.job_id));
+      await Promise.all(before.filter((run) => !held.has(run.fence.job_id)).map((run) => run.detach()));
     } catch (error) {
       context.laneFailed("heartbeat", error);
     }

@@ -21,7 +21,9 @@ export class Installation {
   }
 
   get environment(): Record<string, string> {
-    return { ...(process.env as Record<string, string>), CLIO_RELAY_HOME: this.file("home"), NO_COLOR: "1" };
+    // Nothing of the user's own installation.
+    const own = Object.entries(process.env).filter(([name]) => !name.startsWith("CLIO_RELAY_"));
+    return { ...(Object.fromEntries(own) as Record<string, string>), CLIO_RELAY_HOME: this.file("home"), NO_COLOR: "1" };
   }
 
   /** Run a verb to its end; a failure of the verb is a failure of the demo. */
@@ -49,6 +51,11 @@ export class Installation {
     }
     this.#children.push(child);
     return child;
+  }
+
+  /** End a process with the installation. */
+  owns(child: Bun.Subprocess): void {
+    this.#children.push(child);
   }
 
   /** Stop everything and remove the directory. */

@@ -84,7 +84,7 @@ async function demonstrate(): Promise<void> {
     `pid ${after?.pid}, start time ${after?.start_time}`,
   );
 
-  say("\nThe same computation, run without the relay:");
+  say("\nThe same computation without the relay, which has run beside it since the start:");
   check("it ended well", (await reference.process.exited) === 0);
   const log = await readLogByOffsets(jobId);
   check("the log, read piece by piece, is its output byte for byte", log.equals(await reference.output()), `${log.length} bytes`);
@@ -125,6 +125,7 @@ function startReference(steps: number) {
     env: { ...relay.environment, ...AS_BUN },
     stdout: Bun.file(output),
   });
+  relay.owns(child);
   return { process: child, directory, output: async () => Buffer.from(await Bun.file(output).bytes()) };
 }
 

@@ -5,7 +5,7 @@ import path from "node:path";
 import { openApiDocument } from "../src/api/openapi.ts";
 import { workerOperations } from "../src/api/worker-app.ts";
 import type { WorkerServices } from "../src/api/worker-services.ts";
-import { ERRORS, type ErrorRule, EXIT } from "../src/domain/errors.ts";
+import { ERRORS, type ErrorRule, EXIT, EXIT_MEANINGS } from "../src/domain/errors.ts";
 import { cliPage, settingsPage } from "./command-pages.ts";
 
 const DOCS = path.join(path.dirname(import.meta.dir), "docs");
@@ -26,7 +26,7 @@ function errorsPage(): string {
     ([code, rule]) =>
       `| \`${code}\` | ${rule.http} | ${rule.exit} | ${rule.mcp} | ${rule.retryable ? "yes" : "no"} | ${rule.title} | ${rule.hint === undefined ? "" : `\`${rule.hint}\``} |`,
   );
-  const exits = Object.entries(EXIT).map(([name, code]) => `| ${code} | ${name} |`);
+  const exits = Object.entries(EXIT).map(([name, code]) => `| ${code} | ${EXIT_MEANINGS[name as keyof typeof EXIT]} |`);
   return `# Errors
 
 Generated from \`src/domain/errors.ts\`. Every failure carries one of these reasons, at each door in its own form: the HTTP problem's

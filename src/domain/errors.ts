@@ -8,7 +8,7 @@ export interface ErrorRule {
   readonly hint?: string;
 }
 
-/** CLI exit codes. Every other code is a bug. */
+/** CLI exit codes. Every other code is a bug, except where a verb passes on the code of what it ran. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -21,6 +21,20 @@ export const EXIT = {
   remoteFailed: 10,
   interrupted: 130,
 } as const;
+
+/** When each exit code is used, for people. */
+export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
+  ok: "done",
+  failed: "failed in another way than the ones below",
+  usage: "the command line or the request is not understood or not allowed",
+  notFound: "there is no such cluster, job, task, artifact or route",
+  authorization: "somebody has to authorize it first",
+  linkDown: "the worker, the daemon or the link does not answer",
+  notFinished: "the observation ran out of time; what it observed goes on",
+  conflict: "it contradicts what is there: another body under the same key, another owner, another state",
+  remoteFailed: "the job, or the command on the cluster, failed; only of verbs that wait for it",
+  interrupted: "interrupted from the keyboard or by a signal",
+};
 
 const INVALID_PARAMS = -32602;
 const INTERNAL = -32603;

@@ -28,6 +28,7 @@ export const EVENT_TYPES = [
   "execution.timeout",
   "execution.restart_reconciled",
   "execution.outcome_unknown",
+  "execution.leftover",
   "execution.residual",
 ] as const;
 export const EventType = v.picklist(EVENT_TYPES);

@@ -1,4 +1,4 @@
-import os from "node:os";
+import { account } from "./account.ts";
 import { ATTEMPT_MARK, attemptMark } from "./spool-records.ts";
 
 export interface JobEnvironmentInput {
@@ -71,12 +71,14 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
   for (const [name, value] of Object.entries(input.worker)) {
     if (value !== undefined && isAllowed(name)) environment[name] = value;
   }
-  const user = account();
   // A service manager may have started the worker with less than a login has.
-  environment.HOME ||= user.home;
-  environment.USER ||= user.name;
-  environment.LOGNAME ||= user.name;
-  environment.SHELL ||= user.shell;
+  if (!environment.HOME || !environment.USER || !environment.LOGNAME || !environment.SHELL) {
+    const { name, home, shell } = account(process.getuid?.() ?? 0);
+    environment.HOME ||= home;
+    environment.USER ||= name;
+    environment.LOGNAME ||= name;
+    environment.SHELL ||= shell;
+  }
   environment.PATH ||= DEFAULT_PATH;
   const merged = { ...environment, ...input.spec };
   return {
@@ -92,16 +94,6 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
 /** A search path with one more directory to look in at the end. An empty path means the working directory (exec(3)) and stays. */
 const withDirectory = (path: string, directory: string): string =>
   path === "" || path.split(":").includes(directory) ? path : `${path}:${directory}`;
-
-function account(): { name: string; home: string; shell: string } {
-  try {
-    const { username, homedir, shell } = os.userInfo();
-    return { name: username, home: homedir, shell: shell || "/bin/sh" };
-  } catch {
-    // No entry in the password database, as in some containers.
-    return { name: String(process.getuid?.() ?? 0), home: "/", shell: "/bin/sh" };
-  }
-}
 
 /**
  * The interpreter that a script's first line names, as arguments before the script's path (execve(2)): `#!/bin/bash -e` gives

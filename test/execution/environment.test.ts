@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import os from "node:os";
+import { account } from "../../src/execution/account.ts";
 import { interpreterOf, type JobEnvironmentInput, jobEnvironment } from "../../src/execution/environment.ts";
 
 const environment = (worker: JobEnvironmentInput["worker"], spec: Record<string, string> = {}, executableDir: string | null = null) =>
@@ -60,10 +60,9 @@ describe("a job's environment", () => {
   });
 
   test("has what a login has though the worker was started with nothing", () => {
-    const { username, homedir } = os.userInfo();
-    expect(environment({})).toMatchObject({ HOME: homedir, USER: username, LOGNAME: username, PATH: "/usr/local/bin:/usr/bin:/bin" });
-    expect(environment({ HOME: "", PATH: "" })).toMatchObject({ HOME: homedir, PATH: "/usr/local/bin:/usr/bin:/bin" });
-    expect(environment({})["SHELL"]).toStartWith("/");
+    const { name, home, shell } = account(process.getuid!());
+    expect(environment({})).toMatchObject({ HOME: home, USER: name, LOGNAME: name, SHELL: shell, PATH: "/usr/local/bin:/usr/bin:/bin" });
+    expect(environment({ HOME: "", PATH: "" })).toMatchObject({ HOME: home, PATH: "/usr/local/bin:/usr/bin:/bin" });
   });
 });
 

@@ -47,8 +47,9 @@ export function abandon({ claim, exit, process }: Provision): void {
 
 const LEFT_OVER = /^\.(?:start|exit|process)\.json\.(\d+)\..*tmp$/;
 
-/** Remove what spares that were killed have left in a spool. */
+/** Remove what spares that were killed have left in a spool, where there is one. */
 export function sweepProvisions(spool: string): void {
+  if (!fs.existsSync(spool)) return;
   for (const name of fs.readdirSync(spool)) {
     const pid = LEFT_OVER.exec(name)?.[1];
     if (pid !== undefined && identify(Number(pid)) === null) fs.rmSync(path.join(spool, name), { force: true });

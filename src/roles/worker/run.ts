@@ -52,8 +52,11 @@ export interface WorkerOptions {
 /** A log on standard error. */
 export function stderrLog(): Log {
   const consola = createConsola({ stdout: process.stderr, stderr: process.stderr });
-  const write = (level: "info" | "warn" | "error") => (message: string, data?: unknown) =>
-    data === undefined ? consola[level](message) : consola[level](message, data);
+  const write = (level: "info" | "warn" | "error") => (message: string, data?: unknown) => {
+    const line = `${timestamp(systemClock)} ${message}`;
+    if (data === undefined) consola[level](line);
+    else consola[level](line, data);
+  };
   return { info: write("info"), warn: write("warn"), error: write("error") };
 }
 

@@ -88,6 +88,14 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
   if (exit.outcome.reason === "outcome_unknown") {
     events.push({ event_type: "execution.outcome_unknown", level: "error", message: exit.outcome.message });
   }
+  if (exit.leftover > 0 && exit.outcome.reason !== "canceled" && exit.outcome.reason !== "timeout") {
+    events.push({
+      event_type: "execution.leftover",
+      level: "warning",
+      message: `${exit.leftover} processes that the command had left running were ended with it`,
+      payload: { count: exit.leftover },
+    });
+  }
   if (exit.outcome.residual.length > 0) {
     events.push({
       event_type: "execution.residual",

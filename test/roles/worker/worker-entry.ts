@@ -36,7 +36,7 @@ await runWorker(
         command: [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
         environment: process.env,
         spares,
-        spool: path.join(directory, "spool"),
+        spool: rest.spoolDir ?? path.join(directory, "spool"),
         log,
       }),
     onReady: () => console.log("ready"),

@@ -26,9 +26,10 @@ const usage = (message: string, hint?: string): RelayError => new RelayError("us
  * Take a verb's command line apart: options in any order, `--option VALUE` and `--option=VALUE`, everything after the first `--`
  * untouched.
  *
+ * @param path the verb as it is typed, for command lines in hints
  * @throws RelayError usage for whatever is not declared, given twice, missing or not of its form, with the nearest known name
  */
-export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly string[]): Parsed {
+export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly string[], path: string): Parsed {
   const known = new Map<string, [name: string, flag: Flag]>();
   for (const [name, flag] of [...Object.entries<Flag>(COMMON), ...Object.entries(verb.flags)]) {
     known.set(`--${name}`, [name, flag]);
@@ -41,10 +42,17 @@ export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly st
   const common = new Set<keyof typeof COMMON>();
   const notices: string[] = [];
   const positional: string[] = [];
+  const expected = Object.keys(verb.positionals).length;
+  const asksForHelp = own.includes("--help") || own.includes("-h");
 
   for (let at = 0; at < own.length; at++) {
     const word = own[at]!;
     if (!word.startsWith("-") || word === "-") {
+      // Whatever follows belongs to the command too: its options are not looked up among ours.
+      if (verb.rest !== undefined && positional.length >= expected && !asksForHelp) {
+        const line = ["clio-relay", ...path.split(" "), ...own.slice(0, at), "--", ...own.slice(at)].map(quoted).join(" ");
+        throw usage(`${verb.rest} comes after --, but ${JSON.stringify(word.slice(0, 200))} stands before it`, end < 0 ? line : undefined);
+      }
       positional.push(word);
       continue;
     }
@@ -95,6 +103,9 @@ export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly st
   };
 }
 
+/** A word as a POSIX shell takes it (Shell Command Language, 2.2). */
+const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
 function defaulted(flags: Flags, given: ReadonlyMap<string, unknown>, complete: boolean): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, flag] of Object.entries(flags)) {
@@ -112,8 +123,7 @@ function defaulted(flags: Flags, given: ReadonlyMap<string, unknown>, complete: 
 function positionals(verb: Verb<Flags, Positionals>, words: readonly string[], rest: readonly string[]): Record<string, unknown> {
   const declared = Object.entries(verb.positionals);
   if (words.length > declared.length) {
-    const extra = JSON.stringify(words[declared.length]);
-    throw usage(`${extra} is too much`, verb.rest === undefined ? undefined : `${verb.rest} comes after --`);
+    throw usage(`${JSON.stringify(words[declared.length])} is too much`);
   }
   const missing = declared[words.length];
   if (missing !== undefined && !missing[1].optional) throw usage(`${missing[1].label} is missing`);

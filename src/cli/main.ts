@@ -8,6 +8,7 @@ import { COMMANDS } from "./commands.ts";
 import { reportFailure } from "./failure.ts";
 import { Installation } from "./installation.ts";
 import { type CliIo, processIo, selfCommand } from "./io.ts";
+import { verbMeant } from "./other-words.ts";
 
 /**
  * Run one command line and resolve to the exit code (domain/errors.ts, EXIT). Standard output carries data only; whatever goes
@@ -54,8 +55,8 @@ async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
 }
 
 function unknown(what: string, given: string, known: readonly string[]): RelayError {
-  const meant = nearest(given, known);
   const [kind, noun] = what.split(" ");
+  const meant = kind === "command" ? (verbMeant(given, known) ?? nearest(given, known) ?? jobVerb(given, noun)) : nearest(given, known);
   const shown = noun === undefined ? given : `${noun} ${given}`;
   return new RelayError(
     "usage",
@@ -67,11 +68,19 @@ function unknown(what: string, given: string, known: readonly string[]): RelayEr
   );
 }
 
+/** Where a noun was expected: the verb of jobs that a word is, or stands for. */
+function jobVerb(given: string, noun: string | undefined): string | null {
+  if (noun !== undefined) return null;
+  const verbs = Object.keys(COMMANDS["job"]!);
+  const verb = verbs.includes(given) ? given : verbMeant(given, verbs);
+  return verb === null ? null : `job ${verb}`;
+}
+
 /** Run a command line whose command is known to exist. */
 async function run(rawArgs: readonly string[], io: CliIo): Promise<number> {
   let code: number = EXIT.ok;
   const runVerb: RunVerb = async (path, verb, argv) => {
-    const { flags, args, rest, common, notices } = parseArguments(verb, argv);
+    const { flags, args, rest, common, notices } = parseArguments(verb, argv, path);
     if (common.has("help")) {
       const { verbHelp } = await import("./help.ts");
       await io.stdout.write(verbHelp(path, verb));

@@ -35,7 +35,7 @@ const verb = defineVerb({
   examples: [],
   run: () => Promise.resolve(0),
 });
-const parse = (...argv: string[]) => parseArguments(verb as unknown as Verb<Flags, Positionals>, argv);
+const parse = (...argv: string[]) => parseArguments(verb as unknown as Verb<Flags, Positionals>, argv, "job try");
 const failure = (...argv: string[]): { code: string; message: string; hint: string | undefined } => {
   try {
     parse(...argv);
@@ -96,7 +96,13 @@ describe("refused as usage", () => {
     ["assignment to nothing", ["job_1", "--env", "=1"], '--env is "=1"', undefined],
     ["missing argument", ["--login"], "JOB is missing", undefined],
     ["bad identifier", ["../job"], 'JOB is "../job", but must be the id of a job', undefined],
-    ["too many", ["job_1", "a", "b"], '"b" is too much', "COMMAND… comes after --"],
+    [
+      "a command without --",
+      ["job_1", "--retries", "2", "a", "python3", "it's.py", "--epochs", "3"],
+      'COMMAND… comes after --, but "python3" stands before it',
+      "clio-relay job try job_1 --retries 2 a -- python3 'it'\\''s.py' --epochs 3",
+    ],
+    ["a part of a command before --", ["job_1", "a", "b", "--", "c"], 'COMMAND… comes after --, but "b" stands before it', undefined],
   ])("%s", (_what, argv, message, hint) => {
     const error = failure(...argv);
     expect(error.code).toBe("usage");
@@ -112,12 +118,17 @@ describe("refused as usage", () => {
       examples: [],
       run: () => Promise.resolve(0),
     });
-    expect(() => parseArguments(needs as unknown as Verb<Flags, Positionals>, ["job_1"])).toThrow("--name is missing");
+    expect(() => parseArguments(needs as unknown as Verb<Flags, Positionals>, ["job_1"], "job try")).toThrow("--name is missing");
+  });
+
+  test("more words than there is a place for", () => {
+    const { rest: _rest, ...without } = verb;
+    expect(() => parseArguments(without as unknown as Verb<Flags, Positionals>, ["job_1", "a", "b"], "job try")).toThrow('"b" is too much');
   });
 
   test("words after -- where none may be", () => {
     const { rest: _rest, ...without } = verb;
-    expect(() => parseArguments(without as unknown as Verb<Flags, Positionals>, ["job_1", "--", "x"])).toThrow(
+    expect(() => parseArguments(without as unknown as Verb<Flags, Positionals>, ["job_1", "--", "x"], "job try")).toThrow(
       'nothing may come after --, but "x" does',
     );
   });

@@ -12,6 +12,7 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\b(job|task|artifact)_[0-9a-f]{32}\b/g, "$1_ID"],
   [/\b[0-9a-f]{64}\b/g, "SHA256"],
   [/\b[\d.]+s ago\b/g, "A WHILE ago"],
+  [/^(duration +)[\d.]+s$/gm, "$1A WHILE"],
   [/\bprocess( {2,}|: | is |, | )\d+\b/g, "process$1PID"],
   [/\bprovenance\.json, \d+ bytes|\bprovenance\t\d+\b/g, "provenance SIZE"],
   [/\blog-capture\.json, \d+ bytes|\blog_capture\t\d+\b/g, "log-capture SIZE"],

@@ -3,10 +3,11 @@ import type { Job } from "../../domain/job.ts";
 import type { LogStream } from "../../domain/log.ts";
 import type { Progress } from "../../domain/progress.ts";
 import type { CliIo } from "../io.ts";
+import { endLine } from "../print/outcome-text.ts";
 import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
 import { durationText } from "../print/quantities.ts";
 import { oneLine, safeText } from "../print/safe-text.ts";
-import { type Style, stateColour, styleFor } from "../print/style.ts";
+import { type Style, styleFor } from "../print/style.ts";
 import { cut } from "../print/table.ts";
 
 /** Somewhere to show what happens to a job. */
@@ -36,11 +37,6 @@ const eventLine = (style: Style, event: Event): string => {
 
 const outputLine = (style: Style, stream: LogStream, line: string): string =>
   `${stream === "stderr" ? style.yellow(`${stream} |`) : style.dim(`${stream} |`)} ${safeText(line).replaceAll("\r", "")}`;
-
-function endLine(style: Style, job: Job): string {
-  const why = job.outcome === null ? "" : `: ${oneLine(job.outcome.message)}`;
-  return `${job.job_id} ${stateColour(style, job.state)}${why}`;
-}
 
 const progressOf = (event: Event): Progress =>
   ({ current: null, total: null, unit: null, message: null, ...event.payload }) as unknown as Progress;

@@ -1,3 +1,4 @@
+import type { Artifact } from "../../domain/artifact.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { noteRest, PAGE } from "../page-options.ts";
@@ -20,12 +21,13 @@ export const verb = defineVerb({
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
-        ["ARTIFACT", "KIND", "SIZE", "SHA-256", "NAME"],
+        ["ARTIFACT", "KIND", "SIZE", "SHA-256", "ATTEMPT", "NAME"],
         page.artifacts.map((a) => [
           a.artifact_id,
           a.kind,
           forPeople ? bytesText(a.size_bytes) : a.size_bytes,
           forPeople ? `${a.sha256.slice(0, 16)}…` : a.sha256,
+          attemptOf(a),
           a.name,
         ]),
       );
@@ -34,3 +36,6 @@ export const verb = defineVerb({
     return EXIT.ok;
   },
 });
+
+/** The attempt that left it; null where the record does not say. */
+const attemptOf = ({ metadata }: Artifact): number | null => (typeof metadata["attempt"] === "number" ? metadata["attempt"] : null);

@@ -2,15 +2,17 @@ import { EXIT } from "../../domain/errors.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import type { JobStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { withReason } from "../print/outcome-text.ts";
 import { progressText } from "../print/progress-text.ts";
-import { agoText, bytesText } from "../print/quantities.ts";
+import { agoText, bytesText, durationText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 
 export const verb = defineVerb({
   summary: "Show where a job stands",
-  details: "State, place in the queue, current attempt, latest progress and size of its output. Does not wait for anything.",
+  details:
+    "State, place in the queue, current attempt, when it ended and how long that attempt took, latest progress and size of its output. Does not wait for anything.",
   positionals: { job: jobId },
   flags: { cluster: CLUSTER },
   examples: [
@@ -28,6 +30,8 @@ export const verb = defineVerb({
 /** The lines that people read. */
 export function statusFields({ job, attempt, relay_queue, progress, logs }: JobStatus, now: number) {
   const shim = attempt?.process ?? null;
+  // A job that was canceled in the queue has no attempt; its last change was its end.
+  const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
   return [
     ["job", job.job_id],
     ["state", job.cancellation_request !== null && !isTerminal(job.state) ? `${job.state}, cancel requested` : job.state],
@@ -41,14 +45,18 @@ export function statusFields({ job, attempt, relay_queue, progress, logs }: JobS
         ? null
         : `${attempt.attempt}, ${attempt.state}${attempt.started_at === null ? "" : `, started ${agoText(attempt.started_at, now)}`}`,
     ],
+    ["ended", ended === null ? null : `${ended} (${agoText(ended, now)})`],
+    ["duration", ended === null || attempt === null || attempt.started_at === null ? null : between(attempt.started_at, ended)],
     ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],
     ["next try", job.not_before],
-    ["outcome", job.outcome === null ? null : `${job.outcome.reason}: ${job.outcome.message}`],
+    ["outcome", job.outcome === null ? null : withReason(job.outcome.reason, job.outcome.message)],
     ["quarantine", job.quarantine],
     ...progress.map((report) => ["progress", progressText(report)] as const),
     ...logs.map((log) => [log.stream, `${bytesText(log.size_bytes)}${dropped(log.capture)}`] as const),
   ] as const;
 }
+
+const between = (start: string, end: string): string => durationText((Date.parse(end) - Date.parse(start)) / 1_000);
 
 const dropped = (capture: JobStatus["logs"][number]["capture"]): string =>
   capture === null || capture.dropped === 0 ? "" : `, ${bytesText(capture.dropped)} dropped (${capture.truncated})`;

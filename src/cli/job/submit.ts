@@ -4,7 +4,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
-import { oneLine } from "../print/safe-text.ts";
+import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
 import { assignment, duration, text, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, toggle } from "../verb.ts";
@@ -77,7 +77,7 @@ export const verb = defineVerb({
       async (signal) => {
         const result = await waitForJob(cluster, receipt.job_id, Number.POSITIVE_INFINITY, io, signal);
         if (json) await printJson(io.stdout, result);
-        else if (result.outcome !== null) await io.stderr.write(`${result.state}: ${oneLine(result.outcome.message)}\n`);
+        else if (result.outcome !== null) await io.stderr.write(`${withReason(result.state, result.outcome.message)}\n`);
         return waitExit(result);
       },
     );

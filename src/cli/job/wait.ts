@@ -6,8 +6,8 @@ import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { isOutage, Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
-import { oneLine } from "../print/safe-text.ts";
-import { stateColour, styleFor } from "../print/style.ts";
+import { endLine } from "../print/outcome-text.ts";
+import { styleFor } from "../print/style.ts";
 import { printJson } from "../print/table.ts";
 import { jobId, patience } from "../values.ts";
 import { defineVerb, ignored, optionOr } from "../verb.ts";
@@ -48,8 +48,7 @@ export const waitExit = ({ state, observation }: JobWaitResult): number =>
 
 /** One line on how it stands. */
 export async function printEnd(io: CliIo, job: JobWaitResult): Promise<void> {
-  const state = stateColour(styleFor(io.stdout, io.env), job.state);
-  await io.stdout.write(`${job.job_id} ${state}${job.outcome === null ? "" : `: ${oneLine(job.outcome.message)}`}\n`);
+  await io.stdout.write(`${endLine(styleFor(io.stdout, io.env), job)}\n`);
   if (job.observation.outcome !== "terminal") await io.stderr.write("notice: the time is over; the job goes on\n");
 }
 

@@ -1,0 +1,53 @@
+import { describe, expect, test } from "bun:test";
+import { statusFields } from "../../src/cli/job/status.ts";
+import { endLine, withReason } from "../../src/cli/print/outcome-text.ts";
+import { styleFor } from "../../src/cli/print/style.ts";
+import { readEnvironment } from "../../src/config/environment.ts";
+import type { Attempt } from "../../src/domain/attempt.ts";
+import type { Job, Outcome } from "../../src/domain/job.ts";
+import { Captured } from "./captured-io.ts";
+
+const at = (seconds: number): string => new Date(seconds * 1_000).toISOString();
+const outcome = (reason: Outcome["reason"], message: string): Outcome => ({ reason, message, exit_code: null, signal: null, residual: [] });
+
+/** What a person reads of a job, by name. */
+function shown(job: Partial<Job>, attempt: Partial<Attempt> | null): Record<string, unknown> {
+  const status = {
+    job: { job_id: "job_1", created_at: at(0), updated_at: at(90), outcome: null, cancellation_request: null, not_before: null, ...job },
+    attempt: attempt === null ? null : { attempt: 1, state: "ended", started_at: null, ended_at: null, process: null, ...attempt },
+    relay_queue: { position: null },
+    progress: [],
+    logs: [],
+  };
+  return Object.fromEntries(statusFields(status as never, 100_000).filter(([, value]) => value != null));
+}
+
+describe("a job that is over", () => {
+  test("shows when it ended and how long its last attempt took", () => {
+    const fields = shown({ state: "succeeded" }, { started_at: at(10), ended_at: at(85) });
+    expect(fields).toMatchObject({ ended: `${at(85)} (15s ago)`, duration: "1m 15s" });
+  });
+
+  test("and never started shows no duration", () => {
+    const fields = shown({ state: "canceled" }, null);
+    expect(fields["ended"]).toBe(`${at(90)} (10s ago)`);
+    expect(fields).not.toHaveProperty("duration");
+  });
+
+  test("is not one that waits for its next attempt", () => {
+    const fields = shown({ state: "queued" }, { started_at: at(10), ended_at: at(85) });
+    expect(fields).not.toHaveProperty("ended");
+    expect(fields).not.toHaveProperty("duration");
+  });
+});
+
+test("a message that only repeats the reason is not said twice", () => {
+  expect(shown({ state: "canceled", outcome: outcome("canceled", "canceled") }, null)["outcome"]).toBe("canceled");
+  expect(shown({ state: "failed", outcome: outcome("timeout", "ended after 3s") }, null)["outcome"]).toBe("timeout: ended after 3s");
+  expect(withReason("failed", "two\nlines")).toBe("failed: two\\nlines");
+  const style = styleFor(new Captured(), readEnvironment({}, "/"));
+  const line = (state: Job["state"], end: Outcome | null) => endLine(style, { job_id: "job_1", state, outcome: end });
+  expect(line("canceled", outcome("canceled", "canceled"))).toBe("job_1 canceled");
+  expect(line("failed", outcome("exit_nonzero", "exited with code 1"))).toBe("job_1 failed: exited with code 1");
+  expect(line("running", null)).toBe("job_1 running");
+});

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { Lines } from "../../src/cli/follow/log-lines.ts";
 import { progressBar, progressText } from "../../src/cli/print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../../src/cli/print/quantities.ts";
-import { oneLine, safeText } from "../../src/cli/print/safe-text.ts";
+import { oneLine, SafeStream, safeText } from "../../src/cli/print/safe-text.ts";
 import { styleFor } from "../../src/cli/print/style.ts";
 import { cut, printTable } from "../../src/cli/print/table.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
@@ -25,6 +25,21 @@ describe("text for a terminal", () => {
     );
   });
 
+  test("a stream of it writes nothing over, however it is cut", () => {
+    const shown = (...pieces: string[]) => {
+      const safe = new SafeStream();
+      return pieces.map((piece) => safe.push(piece)).join("") + safe.end();
+    };
+    expect(shown("10%\r20%\r\nsecret\rx\x1b[2K\r")).toBe("10%\n20%\r\nsecret\nx^[[2K\n");
+    expect(shown("a\r", "\nb\r", "c")).toBe("a\r\nb\nc");
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("a", "\r", "\n", "\r\n", "\x07")), (pieces) => {
+        expect(shown(...pieces)).toBe(shown(pieces.join("")));
+        expect(shown(...pieces)).not.toMatch(/\r(?!\n)/);
+      }),
+    );
+  });
+
   test("other text is as it was", () => {
     expect(safeText("日本語 ünïcode 🚀 <&>'\"")).toBe("日本語 ünïcode 🚀 <&>'\"");
   });
@@ -32,7 +47,7 @@ describe("text for a terminal", () => {
 
 describe("lines of output", () => {
   test("come when they end, and the last at the end", () => {
-    const lines = new Lines();
+    const lines = new Lines("overwrite");
     expect(lines.push("a\nb")).toEqual(["a"]);
     expect(lines.open).toBe("b");
     expect(lines.push("c\n\nd")).toEqual(["bc", ""]);
@@ -41,26 +56,44 @@ describe("lines of output", () => {
   });
 
   test("a bar that overwrites itself is one line, in its last state", () => {
-    const lines = new Lines();
+    const lines = new Lines("overwrite");
     expect(lines.push("10%\r20%\r")).toEqual([]);
     expect(lines.open).toBe("20%");
     expect(lines.push("100%\r\ndone\r\n")).toEqual(["100%", "done"]);
   });
 
   test("one that never ends is shown in pieces, and nothing of it is lost", () => {
-    const lines = new Lines();
+    const lines = new Lines("overwrite");
     const shown = Array.from({ length: 100 }, () => lines.push("x".repeat(1_000))).flat();
     expect(shown.length).toBeGreaterThan(3);
     expect(shown.join("").length + (lines.end() ?? "").length).toBe(100_000);
   });
 
-  test("however the text is cut, the lines are the same", () => {
+  test("where nobody looks on, each state of a bar is a line", () => {
+    const lines = new Lines("end-lines");
+    expect(lines.push("\r10%\r20%\r")).toEqual(["10%"]);
+    expect(lines.open).toBe("20%");
+    expect(lines.push("100%\r\ndone\r\n\r\nlast\rwords")).toEqual(["20%", "100%", "done", "", "last"]);
+    expect(lines.end()).toBe("words");
+  });
+
+  test("where nobody looks on, no text is lost", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("a", "bc", "\n", "\r", "\r\n", "é")), (pieces) => {
+        const lines = new Lines("end-lines");
+        const shown = [...pieces.flatMap((text) => lines.push(text)), lines.end() ?? ""].join("");
+        expect(shown).toBe(pieces.join("").replaceAll(/[\r\n]/g, ""));
+      }),
+    );
+  });
+
+  test.each(["overwrite", "end-lines"] as const)("however the text is cut, the lines are the same (%s)", (returns) => {
     const piece = fc.constantFrom("a", "bc", "\n", "\r", "\r\n", "é");
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
-        const whole = new Lines();
+        const whole = new Lines(returns);
         const once = [...whole.push(pieces.join("")), whole.end()];
-        const cutUp = new Lines();
+        const cutUp = new Lines(returns);
         const many = [...pieces.flatMap((text) => cutUp.push(text)), cutUp.end()];
         expect(many).toEqual(once);
       }),

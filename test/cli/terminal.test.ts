@@ -104,14 +104,17 @@ describe("read-log", () => {
     "shows control characters, unless the bytes are asked for",
     async () => {
       await using relay = await withWorker();
-      const id = await relay.submit("--wait", "--", "printf", "a\\033[2Jb\\303\\251\\n");
+      const id = await relay.submit("--wait", "--", "printf", "10%%\\r20%%\\ra\\033[2Jb\\303\\251\\n");
       const log = onTerminal(relay, ["job", "read-log", id]);
       expect(await log.end()).toBe(0);
-      expect(log.shown()).toBe("a^[[2Jbé\r\n");
+      expect(log.shown()).toBe("10%\r\n20%\r\na^[[2Jbé\r\n");
       const raw = onTerminal(relay, ["job", "read-log", "--raw", id]);
       expect(await raw.end()).toBe(0);
-      expect(raw.shown()).toBe("a\x1b[2Jbé\r\n");
-      expect(await relay.ok("job", "read-log", id)).toBe("a\x1b[2Jbé");
+      expect(raw.shown()).toBe("10%\r20%\ra\x1b[2Jbé\r\n");
+      expect(await relay.ok("job", "read-log", id)).toBe("10%\r20%\ra\x1b[2Jbé");
+      // Piped, watch loses none of what was written over.
+      const lines = (await relay.ok("job", "watch", id)).split("\n").filter((line) => line.startsWith("stdout |"));
+      expect(lines).toEqual(["stdout | 10%", "stdout | 20%", "stdout | a^[[2Jbé"]);
     },
     TIMEOUT,
   );

@@ -2,7 +2,7 @@ import { EXIT } from "../../domain/errors.ts";
 import { newBytes, tailOf } from "../../roles/desktop/log-file.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { sleep } from "../follow/reconnect.ts";
-import { safeText } from "../print/safe-text.ts";
+import { SafeStream } from "../print/safe-text.ts";
 import { whole } from "../values.ts";
 import { defineVerb, optionOr, toggle } from "../verb.ts";
 
@@ -23,7 +23,8 @@ export const verb = defineVerb({
   async run({ flags, io, json, relay }) {
     const file = relay.paths.desktopLog;
     const { text, offset } = tailOf(file, flags.lines);
-    const show = (part: string): Promise<void> => io.stdout.write(json ? jsonLines(part) : io.stdout.isTerminal ? safeText(part) : part);
+    const safe = new SafeStream();
+    const show = (part: string): Promise<void> => io.stdout.write(json ? jsonLines(part) : io.stdout.isTerminal ? safe.push(part) : part);
     await show(text);
     if (!flags.follow) return EXIT.ok;
     return interruptible(

@@ -55,17 +55,30 @@ export class LogText {
   }
 }
 
-/** Cuts text into lines. Of a line that overwrites itself with carriage returns, as progress bars do, the last state is the line. */
+/**
+ * Cuts text into lines. A line may overwrite itself with carriage returns, as progress bars do: where somebody looks on, its last
+ * state is the line; elsewhere each state is a line of its own, so that nothing is lost.
+ */
 export class Lines {
   #rest = "";
+  /** Whether the line that has begun was shown in an earlier state. */
+  #shown = false;
+
+  constructor(private readonly returns: "overwrite" | "end-lines") {}
 
   /** Lines that are complete now. */
   push(text: string): string[] {
     const parts = (this.#rest + text).split("\n");
     this.#rest = parts.pop()!;
-    const lines = parts.map(lastState);
+    const lines = parts.flatMap((part) => this.#states(part.endsWith("\r") ? part.slice(0, -1) : part));
+    // A return at the very end may be half of a line's end.
     const bar = this.#rest.lastIndexOf("\r", this.#rest.length - 2);
-    if (bar >= 0) this.#rest = this.#rest.slice(bar + 1);
+    if (bar >= 0) {
+      const before = this.returns === "overwrite" ? [] : notEmpty(this.#rest.slice(0, bar).split("\r"));
+      lines.push(...before);
+      this.#shown ||= before.length > 0;
+      this.#rest = this.#rest.slice(bar + 1);
+    }
     while (this.#rest.length > LINE_MAX) {
       lines.push(this.#rest.slice(0, LINE_MAX));
       this.#rest = this.#rest.slice(LINE_MAX);
@@ -75,7 +88,8 @@ export class Lines {
 
   /** The line that has begun, as it looks now; empty when there is none. */
   get open(): string {
-    return lastState(this.#rest);
+    const shown = this.#rest.endsWith("\r") ? this.#rest.slice(0, -1) : this.#rest;
+    return shown.slice(shown.lastIndexOf("\r") + 1);
   }
 
   /** The line that never ended; null when there is none. */
@@ -84,9 +98,17 @@ export class Lines {
     this.#rest = "";
     return last === "" ? null : last;
   }
+
+  /** What a complete line was, one after the other, or in the end. A state without text is none, unless there is no other. */
+  #states(line: string): string[] {
+    const states = line.split("\r");
+    const last = states.pop()!;
+    if (this.returns === "overwrite") return [last];
+    const before = notEmpty(states);
+    const shown = this.#shown || before.length > 0;
+    this.#shown = false;
+    return last === "" && shown ? before : [...before, last];
+  }
 }
 
-function lastState(line: string): string {
-  const shown = line.endsWith("\r") ? line.slice(0, -1) : line;
-  return shown.slice(shown.lastIndexOf("\r") + 1);
-}
+const notEmpty = (states: readonly string[]): string[] => states.filter((state) => state !== "");

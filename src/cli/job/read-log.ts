@@ -9,7 +9,7 @@ import { isOutage, Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
 import { LOG_STREAMS } from "../job-words.ts";
 import { bytesText } from "../print/quantities.ts";
-import { safeText } from "../print/safe-text.ts";
+import { SafeStream } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { byteCount, jobId, oneOf } from "../values.ts";
 import { defineVerb, option, optionOr, toggle } from "../verb.ts";
@@ -17,7 +17,7 @@ import { defineVerb, option, optionOr, toggle } from "../verb.ts";
 export const verb = defineVerb({
   summary: "Print what a job wrote",
   details:
-    "Offsets and sizes are bytes. On a terminal, control characters are shown and not obeyed; elsewhere, and with --raw, the bytes come as " +
+    "Offsets and sizes are bytes. On a terminal, control characters are shown and not obeyed, and a lone carriage return ends a line; elsewhere, and with --raw, the bytes come as " +
     "the job wrote them. With --json one piece of the log is printed with the offset of the next one; with --json --follow one piece a line.",
   positionals: { job: jobId },
   flags: {
@@ -83,9 +83,10 @@ interface Writer {
 function writer(io: CliIo, raw: boolean): Writer {
   if (raw) return { bytes: (bytes) => io.stdout.write(bytes), end: () => Promise.resolve() };
   const decoder = new TextDecoder();
+  const safe = new SafeStream();
   return {
-    bytes: (bytes) => io.stdout.write(safeText(decoder.decode(bytes, { stream: true }))),
-    end: () => io.stdout.write(safeText(decoder.decode())),
+    bytes: (bytes) => io.stdout.write(safe.push(decoder.decode(bytes, { stream: true }))),
+    end: () => io.stdout.write(safe.push(decoder.decode()) + safe.end()),
   };
 }
 

@@ -46,7 +46,7 @@ export const verb = defineVerb({
         }
       } else {
         const view = io.stdout.isTerminal ? liveView(io, job.created_at) : plainView(io);
-        const output = new Output(cluster, args.job, reconnect, view);
+        const output = new Output(cluster, args.job, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
         try {
           for await (const event of events) {
             if (!(await output.take(event))) await view.event(event);
@@ -72,8 +72,9 @@ class Output {
     jobId: string,
     reconnect: Reconnect,
     private readonly view: WatchView,
+    returns: ConstructorParameters<typeof Lines>[0],
   ) {
-    const stream = (name: LogStream) => ({ text: new LogText(cluster, jobId, name, reconnect), lines: new Lines() });
+    const stream = (name: LogStream) => ({ text: new LogText(cluster, jobId, name, reconnect), lines: new Lines(returns) });
     this.#streams = { stdout: stream("stdout"), stderr: stream("stderr") };
   }
 

@@ -10,6 +10,28 @@ const visible = (character: string): string => {
 /** Text that a terminal shows and never obeys. Tabs, line feeds and carriage returns stay. */
 export const safeText = (text: string): string => text.replace(UNSAFE, visible);
 
-/** The same on one line: what would end it is shown as an escape. */
+/**
+ * Text that comes in pieces, for a terminal that is to obey none of it: as `safeText`, and a carriage return that does not belong to
+ * a line's end ends the line, so that nothing is written over.
+ */
+export class SafeStream {
+  #held = "";
+
+  /** What can be shown of the text so far. A return at its end waits for what follows. */
+  push(text: string): string {
+    const all = this.#held + text;
+    this.#held = all.endsWith("\r") ? "\r" : "";
+    return safeText(all.slice(0, all.length - this.#held.length).replaceAll(/\r(?!\n)/g, "\n"));
+  }
+
+  /** What is left at the end. */
+  end(): string {
+    const left = this.#held === "" ? "" : "\n";
+    this.#held = "";
+    return left;
+  }
+}
+
+/** Safe text on one line: what would end it is shown as an escape. */
 export const oneLine = (text: string): string =>
   safeText(text).replace(BREAKS, (character) => (character === "\n" ? "\\n" : character === "\r" ? "\\r" : "\\t"));

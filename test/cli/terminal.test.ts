@@ -83,6 +83,35 @@ describe("watch", () => {
   );
 
   test(
+    "begins where the job stands, whatever the first event is, and gives a notice a line of its own",
+    async () => {
+      await using relay = await withWorker();
+      const program = `${process.execPath} ${MAIN}`;
+      const gate = path.join(relay.directory, "gate");
+      const script = `${program} emit progress --label epoch --current 1 --total 4; while [ ! -e "${gate}" ]; do sleep 0.05; done`;
+      const id = await relay.submit("--", "sh", "-c", script);
+      const monitor = () => relay.json<{ progress: unknown[]; next_cursor: number }>("job", "monitor", id);
+      await eventually(async () => (await monitor()).progress.length > 0, { timeoutMs: 20_000 });
+      const { next_cursor } = await monitor();
+      const watch = onTerminal(relay, ["job", "watch", id, "--cursor", String(next_cursor)], { NO_COLOR: "1" });
+      await eventually(() => watch.shown().includes("epoch 1/4 (25%)"), { timeoutMs: 20_000 });
+      expect(watch.shown()).not.toContain("queued");
+      expect(screen(watch.shown()).at(-1)).toMatch(/^running \d+(?:\.\d)?s \[#####-{15}\] epoch 1\/4 \(25%\)$/);
+      await relay.ok("worker", "stop");
+      await eventually(() => watch.shown().includes("trying again"), { timeoutMs: 20_000 });
+      await relay.ok("worker", "start");
+      fs.writeFileSync(gate, "");
+      expect(await watch.end()).toBe(0);
+      const lines = screen(watch.shown().replaceAll("\r\n", "\n"));
+      expect(lines.filter((line) => line.includes("notice: "))).toEqual(lines.filter((line) => line.startsWith("notice: ")));
+      expect(lines.filter((line) => line.startsWith("notice: ")).length).toBeGreaterThan(0);
+      // A line that is not written over is one of the screen: what is left of the live line is nowhere.
+      expect(lines.filter((line) => line.startsWith("running "))).toEqual([]);
+    },
+    TIMEOUT,
+  );
+
+  test(
     "leaves a clean screen when it is interrupted with a key",
     async () => {
       await using relay = await withWorker();

@@ -19,7 +19,7 @@ export class Reconnect {
   #announced = false;
 
   constructor(
-    private readonly stderr: Output,
+    private readonly stderr: Pick<Output, "write">,
     private readonly signal: AbortSignal,
   ) {}
 

@@ -1,8 +1,9 @@
 import type { Event } from "../../domain/event.ts";
-import type { Job } from "../../domain/job.ts";
+import type { Job, JobState } from "../../domain/job.ts";
 import type { LogStream } from "../../domain/log.ts";
 import type { Progress } from "../../domain/progress.ts";
-import type { CliIo } from "../io.ts";
+import type { JobStatus } from "../../domain/views.ts";
+import type { CliIo, Output } from "../io.ts";
 import { endLine } from "../print/outcome-text.ts";
 import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
 import { durationText } from "../print/quantities.ts";
@@ -16,6 +17,8 @@ export interface WatchView {
   /** Complete lines of output, and the one that has begun. */
   output(stream: LogStream, lines: readonly string[], open: string): Promise<void>;
   end(job: Job): Promise<void>;
+  /** Standard error for whatever is said meanwhile. */
+  readonly notices: Pick<Output, "write">;
   /** Leave the screen as it is to stay. */
   close(): Promise<void>;
 }
@@ -26,6 +29,15 @@ const STATES: Readonly<Record<string, string>> = {
   "job.leased": "starting",
   "job.running": "running",
   "job.cancel_requested": "canceling",
+};
+
+const STATE_WORDS: Readonly<Record<JobState, string>> = {
+  queued: "queued",
+  leased: "starting",
+  running: "running",
+  succeeded: "succeeded",
+  failed: "failed",
+  canceled: "canceled",
 };
 
 const clockTime = (instant: string): string => instant.slice(11, 19);
@@ -53,16 +65,22 @@ export function plainView(io: CliIo): WatchView {
       ),
     output: (stream, lines) => io.stdout.write(lines.map((line) => `${outputLine(style, stream, line)}\n`).join("")),
     end: (job) => io.stdout.write(`${endLine(style, job)}\n`),
+    notices: io.stderr,
     close: () => Promise.resolve(),
   };
 }
 
-/** Output scrolls; below it one line with state, time and progress is kept current. */
-export function liveView(io: CliIo, since: string): WatchView {
+/**
+ * Output scrolls; below it one line with state, time and progress is kept current.
+ *
+ * @param status where the job stands at the beginning: events before the first one that is shown have made it so
+ */
+export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | "progress">): WatchView {
+  const { job, attempt, progress } = status;
   const style = styleFor(io.stdout, io.env);
-  let state = "queued";
-  let startedAt = Date.parse(since);
-  let report: Progress | null = null;
+  let state = job.cancellation_request !== null && job.outcome === null ? "canceling" : STATE_WORDS[job.state];
+  let startedAt = Date.parse((job.state === "running" ? attempt?.started_at : null) ?? job.created_at);
+  let report: Progress | null = progress.toSorted((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at)).at(-1) ?? null;
   let open = "";
   let ended = false;
 
@@ -93,6 +111,14 @@ export function liveView(io: CliIo, since: string): WatchView {
     async end(job) {
       ended = true;
       await show([endLine(style, job)]);
+    },
+    notices: {
+      async write(data) {
+        const onScreen = io.stderr.isTerminal && !ended;
+        if (onScreen) await io.stdout.write("\r\x1b[K");
+        await io.stderr.write(data);
+        if (onScreen) await show([]);
+      },
     },
     async close() {
       clearInterval(tick);

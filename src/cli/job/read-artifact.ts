@@ -42,9 +42,10 @@ export const verb = defineVerb({
       io,
       () => (target === null ? null : `interrupted; ${target} was not touched`),
       async (signal) => {
-        const bytes = artifactBytes(cluster, artifact, new Reconnect(io.stderr, signal), io.clock, signal);
+        const bar = fetchBar(io, artifact);
+        const bytes = artifactBytes(cluster, artifact, new Reconnect(bar.notices, signal), io.clock, signal);
         if (target === null) for await (const piece of bytes) await io.stdout.write(piece);
-        else await save(bytes, target, artifact, io);
+        else await save(bytes, target, bar);
       },
     );
     if (target !== null) {
@@ -79,9 +80,8 @@ function targetOf(given: string, artifact: Artifact, directoryMeant: boolean): s
   return path.join(given, name);
 }
 
-async function save(bytes: AsyncIterable<Uint8Array>, target: string, artifact: Artifact, io: CliIo): Promise<void> {
+async function save(bytes: AsyncIterable<Uint8Array>, target: string, bar: ReturnType<typeof fetchBar>): Promise<void> {
   const file = makeWholeFile(target);
-  const bar = fetchBar(io, artifact);
   let written = 0;
   try {
     for await (const piece of bytes) {
@@ -99,7 +99,18 @@ async function save(bytes: AsyncIterable<Uint8Array>, target: string, artifact: 
 /** A bar on standard error, where somebody looks at it. */
 function fetchBar(io: CliIo, artifact: Artifact) {
   let shown = Number.NEGATIVE_INFINITY;
+  const clear = async (): Promise<void> => {
+    if (shown > Number.NEGATIVE_INFINITY) await io.stderr.write("\r\x1b[K");
+  };
   return {
+    clear,
+    /** Standard error for whatever is said meanwhile; the bar comes back with the next bytes. */
+    notices: {
+      async write(data: string | Uint8Array): Promise<void> {
+        await clear();
+        await io.stderr.write(data);
+      },
+    },
     async show(written: number): Promise<void> {
       const now = io.clock.monotonic();
       if (!io.stderr.isTerminal || now - shown < 100) return;
@@ -107,9 +118,6 @@ function fetchBar(io: CliIo, artifact: Artifact) {
       const share = written / artifact.size_bytes;
       const line = `${progressBar(share, 30)} ${Math.floor(share * 100)}% ${bytesText(written)} ${oneLine(artifact.name)}`;
       await io.stderr.write(`\r\x1b[K${cut(line, io.stderr.columns - 1)}`);
-    },
-    async clear(): Promise<void> {
-      if (shown > Number.NEGATIVE_INFINITY) await io.stderr.write("\r\x1b[K");
     },
   };
 }

@@ -30,22 +30,22 @@ export const verb = defineVerb({
   async run({ flags, args, io, json, relay }) {
     const cluster = await relay.cluster(flags.cluster);
     // What cannot be reached or found at all is said at once; only what once worked is waited for.
-    const job = await cluster.job(args.job);
+    const status = await cluster.status(args.job);
     let next = flags.cursor;
     const farewell = () =>
       `detached; the job goes on. Come back with: clio-relay job watch ${args.job} --cluster ${cluster.name} --cursor ${next}`;
     return interruptible(io, farewell, async (signal) => {
-      const reconnect = new Reconnect(io.stderr, signal);
+      const view = json ? null : io.stdout.isTerminal ? liveView(io, status) : plainView(io);
+      const reconnect = new Reconnect(view?.notices ?? io.stderr, signal);
       let ended: Promise<Job> | undefined;
       const last = () => (ended ??= reconnect.persist(() => cluster.job(args.job)));
       const events = jobEvents(cluster, args.job, flags.cursor, reconnect, signal);
-      if (json) {
+      if (view === null) {
         for await (const event of events) {
           await io.stdout.write(`${JSON.stringify(event)}\n`);
           next = event.seq + 1;
         }
       } else {
-        const view = io.stdout.isTerminal ? liveView(io, job.created_at) : plainView(io);
         const output = new Output(cluster, args.job, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
         try {
           for await (const event of events) {

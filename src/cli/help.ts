@@ -37,7 +37,7 @@ ${columns([...listed(""), ...Object.entries(NOUNS)])}
 Begin with:
   clio-relay init
   clio-relay worker start --cluster local
-  clio-relay job submit -- python3 train.py --epochs 3
+  clio-relay job submit -- python3 -u train.py --epochs 3
 
 clio-relay COMMAND --help says more of each.
 `;

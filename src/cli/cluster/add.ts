@@ -3,6 +3,7 @@ import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import { readSmallFile } from "../../lib/atomic-file.ts";
 import type { CliIo } from "../io.ts";
 import { resolveLocal } from "../local-path.ts";
+import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
 import { clusterName, oneOf, text, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, refused, required, toggle } from "../verb.ts";
@@ -27,7 +28,7 @@ export const verb = defineVerb({
     "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
     "clear-kind-concurrency": toggle("No limits by kind any more"),
     "ssh-host": option(text("HOST"), "Only localhost, as another way to say --mode local"),
-    "scheduler-provider": option(oneOf("external"), "Scheduler of the cluster"),
+    "scheduler-provider": option(oneOf("external"), `Scheduler of the cluster (${NO_SCHEDULER})`),
     "agent-adapter": refused("this version has no engine for agents"),
     "agent-bin": refused("this version has no engine for agents"),
     "agent-npm-package": refused("this version has no engine for agents"),

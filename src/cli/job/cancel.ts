@@ -3,6 +3,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
+import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
 import { jobId, patience } from "../values.ts";
 import { defineVerb, optionOr, toggle } from "../verb.ts";
@@ -15,7 +16,7 @@ export const verb = defineVerb({
   positionals: { job: jobId },
   flags: {
     cluster: CLUSTER,
-    "cancel-scheduler-job": toggle("Give up the scheduler's job too"),
+    "cancel-scheduler-job": toggle(`Give up the scheduler's job too (${NO_SCHEDULER})`),
     "keep-scheduler-job": toggle("Keep the scheduler's job (as without the option)"),
     wait: toggle("Wait until it is over"),
     "timeout-seconds": optionOr(patience, LIMITS.waitDefaultSeconds, "With --wait: how long at most"),

@@ -4,6 +4,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
+import { NO_ENGINE } from "../no-engine.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
 import { assignment, duration, text, whole } from "../values.ts";
@@ -15,27 +16,32 @@ export const verb = defineVerb({
   details:
     "Prints the job's id, or with --json the job. Everything after -- is the command, word for word, without a shell. A script's #! line names its " +
     "interpreter.\n\nEvery submission of a command is a new job. With --idempotency-key the same submission under the same key is the same job, and " +
-    "another one under it is refused; a pipeline file's own content is its key unless --new is given.",
+    "another one under it is refused; a pipeline file's own content is its key unless --new is given.\n\nA job does not get this shell's environment. It " +
+    "gets an allow-list of the worker's (HOME, PATH, LANG, MODULEPATH and the like); --env adds to it, and --login gives what the profile sets.\n\n" +
+    "Output appears when the program writes it. Python keeps it back where it writes to no terminal: use python3 -u, or --env PYTHONUNBUFFERED=1.",
   positionals: {},
   rest: "COMMAND…",
   flags: {
     cluster: CLUSTER,
     script: option(text("FILE"), "Run this script"),
     stdin: toggle("Run the script on standard input"),
-    "jarvis-yaml": option(text("FILE"), "Run this JARVIS-CD pipeline"),
+    "jarvis-yaml": option(text("FILE"), `Run this JARVIS-CD pipeline (${NO_ENGINE})`),
     workdir: option(text("DIR"), "Where it runs; on this machine the current directory unless given, elsewhere the home directory"),
     env: list(assignment("NAME=VALUE"), "Add a variable to its environment"),
     login: toggle("Run it through the login shell, so that its profile applies"),
     timeout: option(duration, "End it after this time"),
     output: list(text("GLOB"), "Keep files below its directory that match"),
     retries: optionOr(whole(0, LIMITS.retriesMax), 0, "Further attempts when one fails"),
-    "used-artifact": list(assignment("ARTIFACT=SHA256"), "Pin an artifact that it consumes"),
+    "used-artifact": list(
+      assignment("ARTIFACT=SHA256"),
+      "Record that it consumes this artifact (no worker of this version fetches or checks it)",
+    ),
     "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
-    new: toggle("Run a pipeline again although its content is known"),
+    new: toggle(`Run a pipeline again although its content is known (${NO_ENGINE})`),
     wait: toggle("Wait until it has ended; exit code as of job wait"),
   },
   examples: [
-    ["job submit -- python3 train.py --epochs 3", "a command, in the current directory"],
+    ["job submit -- python3 -u train.py --epochs 3", "a command, in the current directory"],
     ["job submit --output 'result/*.csv' --timeout 2h --retries 1 -- ./simulate --steps 1000", "keep what it writes, and try twice"],
     ["job submit --script prepare.sh --env DATASET=small --login", "a script, with the modules of the login shell"],
     ["job submit --stdin --wait < prepare.sh", "a script that comes through a pipe, waited for"],

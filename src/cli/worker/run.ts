@@ -6,6 +6,7 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import { chooseLauncher } from "../../roles/worker/launch.ts";
 import { runWorker } from "../../roles/worker/run.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { NO_SCHEDULER } from "../no-engine.ts";
 import { oneOf, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, refused, toggle } from "../verb.ts";
 import { capacityWith, kindLimit } from "./capacity-options.ts";
@@ -25,7 +26,7 @@ export const verb = defineVerb({
     "confirm-host-dead": toggle("With --take-over: that worker does not run any more, I made sure"),
     role: optionOr(oneOf("worker", "desktop"), "worker" as const, "What to run"),
     once: refused("a worker serves until it is stopped", false),
-    "scheduler-provider": option(oneOf("external"), "Scheduler of the cluster"),
+    "scheduler-provider": option(oneOf("external"), `Scheduler of the cluster (${NO_SCHEDULER})`),
   },
   examples: [
     ["worker run --cluster local", "until it is stopped"],

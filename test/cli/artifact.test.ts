@@ -39,8 +39,12 @@ describe("of a real job", () => {
       expect(Buffer.from(await child.stdout.bytes()).equals(original)).toBe(true);
 
       const none = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "nowhere/x"]);
-      expect(none.code).toBe(1);
-      expect(none.stderr).toContain("[local_file_unusable]");
+      expect([none.code, none.stderr]).toEqual([1, "error: -o nowhere/x: there is no directory nowhere [local_file_unusable]\n"]);
+      const file = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "copy/"]);
+      expect([file.code, file.stderr]).toEqual([1, "error: -o copy/: that is not a directory [local_file_unusable]\n"]);
+      const long = "x".repeat(250);
+      const refused = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", long]);
+      expect([refused.code, refused.stderr]).toEqual([1, `error: -o ${long}: no file can have that path [local_file_unusable]\n`]);
       expect((await relay.run(["job", "read-artifact", `artifact_${"0".repeat(32)}`, "-o", "x"])).code).toBe(3);
       expect(fs.existsSync(path.join(relay.directory, "x"))).toBe(false);
     },

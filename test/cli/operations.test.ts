@@ -75,6 +75,15 @@ describe("clusters", () => {
         expect([args, result.code, result.stdout]).toEqual([args, 2, ""]);
       }
       expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+      fs.writeFileSync(path.join(relay.directory, "large"), "#".repeat(65_537));
+      for (const [args, code, message] of [
+        [["--env-setup-file", "none.sh"], 1, "--env-setup-file none.sh: there is no such file [local_file_unusable]"],
+        [["--env-setup", "@."], 1, "--env-setup @.: that is a directory [local_file_unusable]"],
+        [["--env-setup-file", "large"], 2, "--env-setup-file large holds 65537 bytes, more than 65536 [payload_too_large]"],
+      ] as const) {
+        const result = await relay.run(["cluster", "add", "--name", "far", ...args]);
+        expect([result.code, result.stderr]).toEqual([code, `error: ${message}\n`]);
+      }
       // The same host by another name is this machine.
       expect(await relay.ok("cluster", "add", "--name", "near", "--ssh-host", "localhost")).toBe("added near");
     },

@@ -149,13 +149,36 @@ describe("refusals", () => {
     ["nothing to run", [], 2, /what is to be run\?/],
     ["two sources", ["--stdin", "--", "true"], 2, /a command after -- and --stdin exclude each other/],
     ["a command without --", ["true"], 2, /COMMAND… comes after --/],
-    ["a file that is not there", ["--script", "none.sh"], 1, /none\.sh.*\[local_file_unusable\]/],
+    ["a file that is not there", ["--script", "none.sh"], 1, /^error: --script none\.sh: there is no such file \[local_file_unusable\]$/m],
+    ["a directory for a script", ["--script", "."], 1, /^error: --script \.: that is a directory \[local_file_unusable\]$/m],
+    ["a file for a directory", ["--script", "binary/x"], 1, /^error: --script binary\/x: there is no such file \[local_file_unusable\]$/m],
+    ["an empty script", ["--script", "empty"], 2, /^error: --script empty is empty: there is nothing to run \[usage\]$/m],
+    ["an empty pipeline", ["--jarvis-yaml", "empty"], 2, /^error: --jarvis-yaml empty is empty/m],
+    ["empty standard input", ["--stdin"], 2, /^error: the script on standard input is empty: there is nothing to run \[usage\]$/m],
+    ["a program without a name", ["--", ""], 2, /^error: the first word after -- is empty/m],
     ["a file that is not text", ["--script", "binary"], 1, /is not UTF-8 text/],
     ["a file that is too large", ["--script", "large"], 2, /\[payload_too_large\]/],
-    ["a bad name of a variable", ["--env", "1A=x", "--", "true"], 2, /must be an environment variable name/],
+    [
+      "a bad name of a variable",
+      ["--env", "1A=x", "--", "true"],
+      2,
+      /^error: --env "1A" must be an environment variable name.*\[usage\]$/m,
+    ],
     ["a credential of ours", ["--env", "CLIO_RELAY_API_TOKEN=x", "--", "true"], 2, /names a relay credential/],
     ["the same variable twice", ["--env", "A=1", "--env", "A=2", "--", "true"], 2, /--env A is given twice/],
-    ["outputs outside", ["--output", "../x", "--", "true"], 2, /must stay below the working directory/],
+    [
+      "outputs outside",
+      ["--output", "a/../../x", "--", "true"],
+      2,
+      /^error: --output "a\/\.\.\/\.\.\/x" leads upwards, but must lie below/m,
+    ],
+    [
+      "absolute outputs",
+      ["--output", "/etc/passwd", "--", "true"],
+      2,
+      /^error: --output "\/etc\/passwd" is absolute, but must lie below.*\[usage\]$/m,
+    ],
+    ["no outputs", ["--output", "", "--", "true"], 2, /^error: --output "" is empty/m],
     ["a cluster that is none", ["--cluster", "nowhere", "--", "true"], 3, /hint: clusters: local/],
     ["an engine that is not there", ["--jarvis-yaml", "p.yaml"], 1, /\[engine_unavailable\]/],
     ["options that do not go together", ["--jarvis-yaml", "p.yaml", "--retries", "1"], 2, /--retries does not go with --jarvis-yaml/],
@@ -164,6 +187,7 @@ describe("refusals", () => {
     async (_what, args, code, message) => {
       fs.writeFileSync(path.join(relay.directory, "binary"), Buffer.from([0xff, 0xfe, 0x00]));
       fs.writeFileSync(path.join(relay.directory, "large"), "#".repeat(600_000));
+      fs.writeFileSync(path.join(relay.directory, "empty"), "");
       fs.writeFileSync(path.join(relay.directory, "p.yaml"), "name: p\npkgs: []\n");
       const before = (await relay.json<{ source_total: number }>("queue", "list")).source_total;
       const result = await relay.run(["job", "submit", ...args]);

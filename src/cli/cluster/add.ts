@@ -1,8 +1,7 @@
 import { DEFAULT_CAPACITY } from "../../config/clusters.ts";
 import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
-import { readSmallFile } from "../../lib/atomic-file.ts";
 import type { CliIo } from "../io.ts";
-import { resolveLocal } from "../local-path.ts";
+import { readLocalText } from "../local-file.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
 import { clusterName, oneOf, text, whole } from "../values.ts";
@@ -92,7 +91,5 @@ function setupOf(
   const sources = [given, flags["env-setup-file"], flags["clear-env-setup"] ? "" : undefined].filter((source) => source !== undefined);
   if (sources.length > 1) throw new RelayError("usage", "--env-setup, --env-setup-file and --clear-env-setup exclude each other");
   if (file === undefined) return given;
-  const content = readSmallFile(resolveLocal(io, file), SETUP_MAX_BYTES);
-  if (content === null) throw new RelayError("local_file_unusable", `there is no file ${file}`);
-  return content;
+  return readLocalText(io, given === undefined ? `--env-setup-file ${file}` : `--env-setup ${given}`, file, SETUP_MAX_BYTES);
 }

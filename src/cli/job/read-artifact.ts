@@ -2,12 +2,13 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Artifact } from "../../domain/artifact.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
-import { makeWholeFile } from "../../lib/whole-file.ts";
+import { type FileInTheMaking, makeWholeFile } from "../../lib/whole-file.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { artifactBytes } from "../follow/artifact-bytes.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
+import { unusable } from "../local-file.ts";
 import { resolveLocal } from "../local-path.ts";
 import { progressBar } from "../print/progress-text.ts";
 import { bytesText } from "../print/quantities.ts";
@@ -37,7 +38,7 @@ export const verb = defineVerb({
       return EXIT.ok;
     }
     if (flags.output === "-" && json) throw new RelayError("usage", "--json and -o - exclude each other");
-    const target = flags.output === "-" ? null : targetOf(resolveLocal(io, flags.output), artifact, flags.output.endsWith("/"));
+    const target = flags.output === "-" ? null : targetOf(io, flags.output, artifact);
     await interruptible(
       io,
       () => (target === null ? null : `interrupted; ${target} was not touched`),
@@ -45,7 +46,7 @@ export const verb = defineVerb({
         const bar = fetchBar(io, artifact);
         const bytes = artifactBytes(cluster, artifact, new Reconnect(bar.notices, signal), io.clock, signal);
         if (target === null) for await (const piece of bytes) await io.stdout.write(piece);
-        else await save(bytes, target, bar);
+        else await save(bytes, target, bar, `-o ${flags.output}`);
       },
     );
     if (target !== null) {
@@ -68,11 +69,20 @@ const fieldsOf = (artifact: Artifact) =>
     ["uri", artifact.uri],
   ] as const;
 
+const directoryAt = (file: string): boolean => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+
 /** The file to write: the one named, or one with the artifact's own last name in the directory that is named. */
-function targetOf(given: string, artifact: Artifact, directoryMeant: boolean): string {
-  const isDirectory = fs.statSync(given, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (!isDirectory && directoryMeant) throw new RelayError("local_file_unusable", `${given} is not a directory`);
-  if (!isDirectory) return given;
+function targetOf(io: CliIo, typed: string, artifact: Artifact): string {
+  if (typed === "") throw new RelayError("usage", "-o needs the name of a file or directory");
+  const given = resolveLocal(io, typed);
+  const isDirectory = directoryAt(given);
+  if (!isDirectory) {
+    if (typed.endsWith("/")) throw new RelayError("local_file_unusable", `-o ${typed}: that is not a directory`);
+    if (!directoryAt(path.dirname(given))) {
+      throw new RelayError("local_file_unusable", `-o ${typed}: there is no directory ${path.dirname(typed)}`);
+    }
+    return given;
+  }
   const name = path.posix.basename(artifact.name);
   if (name === "" || name === "." || name === ".." || name.includes("\0")) {
     throw new RelayError("usage", `${JSON.stringify(artifact.name)} is no name for a file`, {}, "name the file with -o FILE");
@@ -80,8 +90,8 @@ function targetOf(given: string, artifact: Artifact, directoryMeant: boolean): s
   return path.join(given, name);
 }
 
-async function save(bytes: AsyncIterable<Uint8Array>, target: string, bar: ReturnType<typeof fetchBar>): Promise<void> {
-  const file = makeWholeFile(target);
+async function save(bytes: AsyncIterable<Uint8Array>, target: string, bar: ReturnType<typeof fetchBar>, where: string): Promise<void> {
+  const file = begun(target, where);
   let written = 0;
   try {
     for await (const piece of bytes) {
@@ -93,6 +103,15 @@ async function save(bytes: AsyncIterable<Uint8Array>, target: string, bar: Retur
   } finally {
     file.discard();
     await bar.clear();
+  }
+}
+
+/** What is refused is the name that was typed, not the one that the file has in the making. */
+function begun(target: string, where: string): FileInTheMaking {
+  try {
+    return makeWholeFile(target);
+  } catch (error) {
+    throw unusable(where, error);
   }
 }
 

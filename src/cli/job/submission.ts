@@ -1,8 +1,8 @@
-import fs from "node:fs";
 import { RelayError } from "../../domain/errors.ts";
 import type { JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { CliIo } from "../io.ts";
+import { decodeText, readLocalText } from "../local-file.ts";
 import { resolveLocal } from "../local-path.ts";
 
 /** What a submission's options say. */
@@ -46,19 +46,24 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
   };
   if (options["jarvis-yaml"] !== undefined) {
     refuseForPipelines(options);
-    return { kind: "jarvis", spec: { pipeline_yaml: readText(resolveLocal(io, options["jarvis-yaml"])), ...shared } } as Work;
+    return { kind: "jarvis", spec: { pipeline_yaml: fileText(io, "--jarvis-yaml", options["jarvis-yaml"]), ...shared } } as Work;
   }
-  const program =
-    rest.length > 0
-      ? { argv: [...rest] }
-      : {
-          script:
-            options.script === undefined
-              ? decode(await io.stdin.read(LIMITS.scriptBytes), "standard input")
-              : readText(resolveLocal(io, options.script)),
-        };
-  const spec = { ...program, ...shared, login: options.login, outputs: [...options.output], retries: options.retries };
+  const patterns = outputs(options.output);
+  const spec = { ...(await programOf(io, options, rest)), ...shared, login: options.login, outputs: patterns, retries: options.retries };
   return { kind: "command", spec } as Work;
+}
+
+async function programOf(io: CliIo, options: SubmitOptions, rest: readonly string[]): Promise<{ argv: string[] } | { script: string }> {
+  if (rest[0] === "") throw new RelayError("usage", "the first word after -- is empty, but must be a program");
+  if (rest.length > 0) return { argv: [...rest] };
+  if (options.script !== undefined) return { script: fileText(io, "--script", options.script) };
+  const text = decodeText(await io.stdin.read(LIMITS.scriptBytes), "standard input");
+  return { script: notEmpty(text, "the script on standard input") };
+}
+
+function fileText(io: CliIo, option: string, given: string): string {
+  const where = `${option} ${given}`;
+  return notEmpty(readLocalText(io, where, given, LIMITS.scriptBytes), where);
 }
 
 function refuseForPipelines(options: SubmitOptions): void {
@@ -77,27 +82,31 @@ function workdirOf(given: string | undefined, here: string | null): string | nul
 function variables(pairs: readonly (readonly [string, string])[]): Record<string, string> {
   const env: Record<string, string> = {};
   for (const [name, value] of pairs) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]{0,254}$/.test(name)) {
+      throw new RelayError(
+        "usage",
+        `--env ${JSON.stringify(name.slice(0, 200))} must be an environment variable name: letters, digits and _, no digit first`,
+      );
+    }
     if (Object.hasOwn(env, name)) throw new RelayError("usage", `--env ${name} is given twice`);
     env[name] = value;
   }
   return env;
 }
 
-/** A file that becomes part of the submission. Its bound is checked before it is read. */
-function readText(file: string): string {
-  const { size } = fs.statSync(file);
-  if (size > LIMITS.scriptBytes) {
-    throw new RelayError("payload_too_large", `${file} holds ${size} bytes, more than ${LIMITS.scriptBytes}`, {
-      max_bytes: LIMITS.scriptBytes,
-    });
-  }
-  return decode(fs.readFileSync(file), file);
+/** A script or a pipeline that says something. */
+function notEmpty(text: string, what: string): string {
+  if (text === "") throw new RelayError("usage", `${what} is empty: there is nothing to run`);
+  return text;
 }
 
-function decode(bytes: Uint8Array, what: string): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw new RelayError("local_file_unusable", `${what} is not UTF-8 text`);
+/** Patterns that lie below the job's directory, as the worker takes them. */
+function outputs(patterns: readonly string[]): string[] {
+  for (const pattern of patterns) {
+    const why =
+      pattern === "" ? "is empty" : pattern.startsWith("/") ? "is absolute" : pattern.split("/").includes("..") ? "leads upwards" : null;
+    if (why === null) continue;
+    throw new RelayError("usage", `--output ${JSON.stringify(pattern)} ${why}, but must lie below the directory in which the job runs`);
   }
+  return [...patterns];
 }

@@ -7,9 +7,26 @@ import { interruptible } from "../follow/interrupt.ts";
 import { NO_ENGINE } from "../no-engine.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
-import { assignment, duration, text, whole } from "../values.ts";
+import { assignment, duration, type Reader, text, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, toggle } from "../verb.ts";
 import { workOf } from "./submission.ts";
+
+const LONGEST_SECONDS = 366 * 86_400;
+const timeLimit: Reader<number> = {
+  ...duration,
+  form: `${duration.form}, and at most 366d`,
+  read(given) {
+    const seconds = duration.read(given);
+    return seconds === undefined || seconds > LONGEST_SECONDS ? undefined : seconds;
+  },
+};
+
+const PAIR = assignment("ARTIFACT=SHA256");
+const pin: typeof PAIR = {
+  ...PAIR,
+  form: "ARTIFACT=SHA256 with the id of an artifact and 64 hexadecimal digits",
+  read: (given) => (/^[a-z0-9][a-z0-9_-]{0,127}=[0-9a-f]{64}$/.test(given) ? PAIR.read(given) : undefined),
+};
 
 export const verb = defineVerb({
   summary: "Put a job into a cluster's queue",
@@ -29,7 +46,7 @@ export const verb = defineVerb({
     workdir: option(text("DIR"), "Where it runs; on this machine the current directory unless given, elsewhere the home directory"),
     env: list(assignment("NAME=VALUE"), "Add a variable to its environment"),
     login: toggle("Run it through the login shell, so that its profile applies"),
-    timeout: option(duration, "End it after this time"),
+    timeout: option(timeLimit, "End it after this time"),
     output: list(text("GLOB"), "Keep files below its directory that match"),
     retries: optionOr(whole(0, LIMITS.retriesMax), 0, "Further attempts when one fails"),
     "used-artifact": list(
@@ -49,6 +66,7 @@ export const verb = defineVerb({
   async run({ flags, rest, io, json, relay }) {
     if (flags.new && flags["idempotency-key"] !== undefined)
       throw new RelayError("usage", "--new and --idempotency-key exclude each other");
+    if (flags["idempotency-key"] === "") throw new RelayError("usage", "--idempotency-key is empty");
     const name = await relay.clusterName(flags.cluster);
     const { mode } = await relay.desktop.clusterEntry(name);
     const work = await workOf(io, flags, rest, mode === "local" ? io.env.cwd : null);

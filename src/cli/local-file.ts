@@ -1,0 +1,54 @@
+import fs from "node:fs";
+import { RelayError } from "../domain/errors.ts";
+import { isErrno } from "../lib/atomic-file.ts";
+import type { CliIo } from "./io.ts";
+import { resolveLocal } from "./local-path.ts";
+
+/**
+ * Text of a file that an option names.
+ *
+ * @param where option and path as they were typed, for what is wrong
+ * @param maxBytes checked before it is read
+ * @throws RelayError local_file_unusable, payload_too_large
+ */
+export function readLocalText(io: Pick<CliIo, "env">, where: string, given: string, maxBytes: number): string {
+  let bytes: Uint8Array;
+  try {
+    const file = resolveLocal(io, given);
+    const stat = fs.statSync(file);
+    if (stat.isDirectory()) throw new RelayError("local_file_unusable", `${where}: that is a directory`);
+    if (stat.size > maxBytes) throw tooLarge(where, stat.size, maxBytes);
+    bytes = fs.readFileSync(file);
+  } catch (error) {
+    throw error instanceof RelayError ? error : unusable(where, error);
+  }
+  // A pipe does not say its size before.
+  if (bytes.length > maxBytes) throw tooLarge(where, bytes.length, maxBytes);
+  return decodeText(bytes, where);
+}
+
+/** Bytes as text. @throws RelayError local_file_unusable */
+export function decodeText(bytes: Uint8Array, what: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new RelayError("local_file_unusable", `${what} is not UTF-8 text`);
+  }
+}
+
+const tooLarge = (where: string, size: number, maxBytes: number): RelayError =>
+  new RelayError("payload_too_large", `${where} holds ${size} bytes, more than ${maxBytes}`, { max_bytes: maxBytes });
+
+/** A system's refusal of a path, with the words that a person knows the path by. Anything else stays what it is. */
+export function unusable(where: string, error: unknown): unknown {
+  const why = isErrno(error, "ENOENT", "ENOTDIR")
+    ? "there is no such file"
+    : isErrno(error, "EACCES", "EPERM")
+      ? "permission denied"
+      : isErrno(error, "EROFS")
+        ? "the file system is read-only"
+        : isErrno(error, "ELOOP", "ENAMETOOLONG")
+          ? "no file can have that path"
+          : null;
+  return why === null ? error : new RelayError("local_file_unusable", `${where}: ${why}`, {}, undefined, { cause: error });
+}

@@ -49,10 +49,7 @@ export const verb = defineVerb({
     timeout: option(timeLimit, "End it after this time"),
     output: list(text("GLOB"), "Keep files below its directory that match"),
     retries: optionOr(whole(0, LIMITS.retriesMax), 0, "Further attempts when one fails"),
-    "used-artifact": list(
-      assignment("ARTIFACT=SHA256"),
-      "Record that it consumes this artifact (no worker of this version fetches or checks it)",
-    ),
+    "used-artifact": list(pin, "Record that it consumes this artifact (no worker of this version fetches or checks it)"),
     "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
     new: toggle(`Run a pipeline again although its content is known (${NO_ENGINE})`),
     wait: toggle("Wait until it has ended; exit code as of job wait"),

@@ -1,10 +1,12 @@
+import fs from "node:fs";
 import type { ClusterClient } from "../api/client.ts";
 import { DesktopClient } from "../api/desktop-client.ts";
+import type { ClusterEntry } from "../config/clusters.ts";
 import { type Paths, resolvePaths } from "../config/paths.ts";
 import { loadSettings, type Settings } from "../config/settings.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
-import { RelayError } from "../domain/errors.ts";
 import { desktopDoor } from "../roles/desktop/door.ts";
+import { chooseCluster } from "./choose-cluster.ts";
 import type { CliIo } from "./io.ts";
 
 /** The installation that a command works on, looked up as far as it is needed. */
@@ -47,26 +49,41 @@ export class Installation {
     return this.#desktop;
   }
 
+  /** The registered clusters. Where none ever was, nobody is asked. */
+  async clusters(): Promise<readonly ClusterEntry[]> {
+    return this.#anyRegistered() ? this.desktop.clusters() : [];
+  }
+
+  /** @throws RelayError cluster_not_found */
+  async clusterEntry(name: string): Promise<ClusterEntry> {
+    await this.#mayExist(name);
+    return this.desktop.clusterEntry(name);
+  }
+
   /**
    * Name of the cluster that is meant: the one named, the setting, or the only one.
    *
    * @throws RelayError usage that lists them when it cannot be told
    */
-  async clusterName(named: string | undefined): Promise<string> {
-    const name = named ?? this.settings.default_cluster;
-    if (name !== null) return name;
-    const clusters = (await this.desktop.clusters()).map((entry) => entry.name);
-    if (clusters.length === 1) return clusters[0]!;
-    throw new RelayError(
-      "usage",
-      clusters.length === 0 ? "there is no cluster yet" : `--cluster is needed: ${clusters.slice(0, 20).join(", ")}`,
-      { clusters: clusters.slice(0, 20) },
-      clusters.length === 0 ? "clio-relay init" : "or set CLIO_RELAY_CLUSTER",
-    );
+  clusterName(named: string | undefined): Promise<string> {
+    return chooseCluster(named, this.settings.default_cluster, () => this.clusters());
   }
 
-  /** The worker of that cluster. */
+  /** The worker of that cluster. @throws RelayError cluster_not_found where there is none at all */
   async cluster(named: string | undefined): Promise<ClusterClient> {
-    return this.desktop.cluster(await this.clusterName(named));
+    const name = await this.clusterName(named);
+    await this.#mayExist(name);
+    return this.desktop.cluster(name);
+  }
+
+  /** Whether there is a registry. Its content is read by the daemon, and here only where there is none to ask. */
+  #anyRegistered(): boolean {
+    return fs.lstatSync(this.paths.clustersFile, { throwIfNoEntry: false }) !== undefined;
+  }
+
+  async #mayExist(name: string): Promise<void> {
+    if (this.#anyRegistered()) return;
+    const { clusterNotFound } = await import("../config/clusters.ts");
+    throw clusterNotFound(name, []);
   }
 }

@@ -16,6 +16,8 @@ const Owner = v.object(Schema.entries);
 /**
  * The process that is the worker of a cluster of this machine: as it says itself, or where it does not answer, as the queue's
  * owner record says. Null when there is none.
+ *
+ * @param cluster its worker, on the worker's own socket
  */
 export async function workerProcess(cluster: ClusterClient, coreDir: string): Promise<ProcessIdentity | null> {
   const identity = (await answering(cluster)) ?? recorded(coreDir);
@@ -31,7 +33,7 @@ async function answering(cluster: ClusterClient): Promise<ProcessIdentity | null
   try {
     return (await cluster.workers(limit)).workers[0]?.process ?? null;
   } catch (error) {
-    if (limit.aborted || isRelayError(error, "worker_not_running") || isRelayError(error, "link_down")) return null;
+    if (limit.aborted || isRelayError(error, "desktop_unavailable") || isRelayError(error, "link_down")) return null;
     throw error;
   }
 }

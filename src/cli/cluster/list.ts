@@ -9,7 +9,7 @@ export const verb = defineVerb({
   flags: {},
   examples: [["cluster list", "names and modes"]],
   async run({ io, json, relay }) {
-    const clusters = await relay.desktop.clusters();
+    const clusters = await relay.clusters();
     if (json) await printJson(io.stdout, { clusters });
     else {
       await printTable(

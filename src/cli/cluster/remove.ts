@@ -14,6 +14,7 @@ export const verb = defineVerb({
   async run(call) {
     const { flags, args, io, json, relay } = call;
     const name = nameOf(args, flags);
+    await relay.clusterEntry(name);
     if (!(await confirm(call, `Forget ${name}?`))) throw new Interrupted();
     const removed = await relay.desktop.removeCluster(name);
     if (json) await printJson(io.stdout, removed);

@@ -8,7 +8,7 @@ export const verb = defineVerb({
   ...NAMED,
   examples: [["cluster show local", "how it is configured"]],
   async run({ flags, args, io, json, relay }) {
-    const entry = await relay.desktop.clusterEntry(nameOf(args, flags));
+    const entry = await relay.clusterEntry(nameOf(args, flags));
     if (json) await printJson(io.stdout, entry);
     else {
       const { concurrency, control_query_concurrency, kind_concurrency } = entry.worker_capacity;

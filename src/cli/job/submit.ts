@@ -65,7 +65,7 @@ export const verb = defineVerb({
       throw new RelayError("usage", "--new and --idempotency-key exclude each other");
     if (flags["idempotency-key"] === "") throw new RelayError("usage", "--idempotency-key is empty");
     const name = await relay.clusterName(flags.cluster);
-    const { mode } = await relay.desktop.clusterEntry(name);
+    const { mode } = await relay.clusterEntry(name);
     const work = await workOf(io, flags, rest, mode === "local" ? io.env.cwd : null);
     const key = flags["idempotency-key"] ?? defaultKey(work, flags.new);
     const submission = {

@@ -1,5 +1,5 @@
 import path from "node:path";
-import { clusterEntry, readClusters } from "../../config/clusters.ts";
+import { clusterEntry } from "../../config/clusters.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { VERSION } from "../../config/version.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
@@ -10,6 +10,7 @@ import { NO_SCHEDULER } from "../no-engine.ts";
 import { oneOf, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, refused, toggle } from "../verb.ts";
 import { capacityWith, kindLimit } from "./capacity-options.ts";
+import { localCluster } from "./local-worker.ts";
 
 export const verb = defineVerb({
   summary: "Run the worker of a cluster on this machine",
@@ -41,16 +42,8 @@ export const verb = defineVerb({
       throw new RelayError("usage", "--take-over and --confirm-host-dead come together");
     }
     const { paths, settings } = relay;
-    const registry = readClusters(paths, io.env);
-    const named = flags.cluster ?? settings.default_cluster ?? (registry.clusters.length === 1 ? registry.clusters[0]!.name : undefined);
-    if (named === undefined)
-      throw new RelayError(
-        "usage",
-        "--cluster is needed",
-        {},
-        registry.clusters.length === 0 ? "clio-relay init" : "clio-relay cluster list",
-      );
-    const entry = clusterEntry(registry, named);
+    const { name, registry } = await localCluster(io, relay, flags.cluster);
+    const entry = clusterEntry(registry, name);
     const capacity = capacityWith(entry.worker_capacity, {
       concurrency: flags.concurrency,
       control: flags["control-query-concurrency"],

@@ -1,4 +1,4 @@
-import { clusterEntry, readClusters } from "../../config/clusters.ts";
+import { clusterEntry } from "../../config/clusters.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { startInBackground } from "../../roles/background.ts";
@@ -9,6 +9,7 @@ import { printJson } from "../print/table.ts";
 import { whole } from "../values.ts";
 import { defineVerb, list, option } from "../verb.ts";
 import { kindLimit } from "./capacity-options.ts";
+import { localCluster } from "./local-worker.ts";
 
 const WITHIN_MS = 60_000;
 
@@ -25,8 +26,8 @@ export const verb = defineVerb({
   examples: [["worker start --cluster local", "start it and go on"]],
   async run({ flags, io, json, relay }) {
     const { paths } = relay;
-    const name = await relay.clusterName(flags.cluster);
-    clusterEntry(readClusters(paths, io.env), name);
+    const { name, registry } = await localCluster(io, relay, flags.cluster);
+    clusterEntry(registry, name);
     prepareRunDirectory(paths, io.env);
     const socket = paths.workerSocket(name);
     const answers = (): Promise<boolean> =>

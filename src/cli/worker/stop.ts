@@ -1,9 +1,11 @@
+import { clusterEntry } from "../../config/clusters.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { terminate, workerProcess } from "../../roles/worker-process.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { patience } from "../values.ts";
 import { defineVerb, optionOr } from "../verb.ts";
+import { localCluster, localWorker } from "./local-worker.ts";
 
 export const verb = defineVerb({
   summary: "Stop a worker; its jobs go on",
@@ -12,16 +14,19 @@ export const verb = defineVerb({
   flags: { cluster: CLUSTER, "timeout-seconds": optionOr(patience, 30, "How long to wait for its end") },
   examples: [["worker stop --cluster local", "stop it and wait until it is gone"]],
   async run({ flags, io, json, relay }) {
-    const cluster = await relay.cluster(flags.cluster);
-    const identity = await workerProcess(cluster, relay.paths.coreDir(cluster.name));
+    // All that is needed lies on this machine; no daemon is asked, or started.
+    const { name, registry } = await localCluster(io, relay, flags.cluster);
+    const identity = await workerProcess(localWorker(io, relay, name), relay.paths.coreDir(name));
+    // The worker of a cluster that was forgotten may run on.
+    if (identity === null) clusterEntry(registry, name);
     if (identity !== null && !(await terminate(identity, flags["timeout-seconds"] * 1_000))) {
       throw new RelayError("observation_timeout", `the worker, process ${identity.pid}, was asked to stop and still runs`, {
         pid: identity.pid,
       });
     }
     const state = identity === null ? "not_running" : "stopped";
-    if (json) await printJson(io.stdout, { cluster: cluster.name, state, pid: identity?.pid ?? null });
-    else await io.stdout.write(identity === null ? `no worker is running for ${cluster.name}\n` : `stopped process ${identity.pid}\n`);
+    if (json) await printJson(io.stdout, { cluster: name, state, pid: identity?.pid ?? null });
+    else await io.stdout.write(identity === null ? `no worker is running for ${name}\n` : `stopped process ${identity.pid}\n`);
     return EXIT.ok;
   },
 });

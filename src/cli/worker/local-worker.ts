@@ -1,0 +1,42 @@
+import { ClusterClient, HttpPeer } from "../../api/client.ts";
+import { type Registry, readClusters } from "../../config/clusters.ts";
+import { checkRunDirectory } from "../../config/run-directory.ts";
+import { isRelayError } from "../../domain/errors.ts";
+import type { WorkerStatus } from "../../domain/views.ts";
+import { chooseCluster } from "../choose-cluster.ts";
+import type { Installation } from "../installation.ts";
+import type { CliIo } from "../io.ts";
+
+/** How long a worker may take to say what it is. */
+const ANSWER_MS = 3_000;
+
+/** The cluster whose worker on this machine is meant, from the registry's file: no daemon is needed. @throws RelayError usage, configuration_error */
+export async function localCluster(
+  io: Pick<CliIo, "env">,
+  relay: Installation,
+  named: string | undefined,
+): Promise<{ readonly name: string; readonly registry: Registry }> {
+  const registry = readClusters(relay.paths, io.env);
+  return { name: await chooseCluster(named, relay.settings.default_cluster, () => Promise.resolve(registry.clusters)), registry };
+}
+
+/** The worker of a cluster of this machine, on its own socket. @throws RelayError resource_ownership_refused */
+export function localWorker(io: Pick<CliIo, "env">, relay: Installation, name: string): ClusterClient {
+  checkRunDirectory(relay.paths, io.env);
+  return new ClusterClient(name, new HttpPeer({ kind: "unix", path: relay.paths.workerSocket(name) }));
+}
+
+/** What a running worker says of itself; null when none answers. */
+export async function runningWorker(worker: ClusterClient): Promise<WorkerStatus | null> {
+  const limit = AbortSignal.timeout(ANSWER_MS);
+  try {
+    return (await worker.workers(limit)).workers[0] ?? null;
+  } catch (error) {
+    if (limit.aborted || isRelayError(error, "desktop_unavailable")) return null;
+    throw error;
+  }
+}
+
+/** The command that makes a worker take what was changed; `options` as `worker start` takes them. */
+export const restartCommand = (name: string, options: readonly string[] = []): string =>
+  `clio-relay worker stop --cluster ${name} && ${["clio-relay worker start --cluster", name, ...options].join(" ")}`;

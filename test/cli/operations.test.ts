@@ -125,6 +125,33 @@ describe("a worker", () => {
   );
 
   test(
+    "that runs already keeps its limits, and who changes them is told when they apply",
+    async () => {
+      await using relay = await initialized();
+      const { pid } = await relay.json<{ pid: number }>("worker", "start", "--concurrency", "4");
+      const notice = /^notice: .* when it is restarted: (clio-relay worker stop --cluster local && (?:\S+ ?)+)\n$/;
+      const commandIn = ({ code, stderr }: { code: number; stderr: string }) => [code, notice.exec(stderr)?.[1] ?? stderr];
+      const restart = "clio-relay worker stop --cluster local && clio-relay worker start --cluster local";
+      // As it runs, or nothing said: there is nothing to tell.
+      expect(commandIn(await relay.run(["worker", "start"]))).toEqual([0, ""]);
+      expect(commandIn(await relay.run(["worker", "start", "--concurrency", "4"]))).toEqual([0, ""]);
+      const other = ["--concurrency", "5", "--kind-concurrency", "command=2"];
+      expect(commandIn(await relay.run(["worker", "start", ...other]))).toEqual([0, `${restart} ${other.join(" ")}`]);
+      const change = (...options: string[]) => relay.run(["cluster", "add", "--name", "local", ...options]);
+      expect(commandIn(await change("--worker-concurrency", "6"))).toEqual([0, restart]);
+      expect(commandIn(await change("--worker-concurrency", "6"))).toEqual([0, ""]);
+      expect(commandIn(await change("--env-setup", "module load python", "--json"))).toEqual([0, restart]);
+      expect(commandIn(await relay.run(["cluster", "add", "--name", "two"]))).toEqual([0, ""]);
+      expect(await relay.json("worker", "status", "--cluster", "local")).toMatchObject({
+        workers: [{ process: { pid }, capacity: { concurrency: 4 } }],
+      });
+      expect(await relay.ok("worker", "stop", "--cluster", "local")).toBe(`stopped process ${pid}`);
+      expect(commandIn(await change("--worker-concurrency", "7"))).toEqual([0, ""]);
+    },
+    TIMEOUT,
+  );
+
+  test(
     "that cannot start says why",
     async () => {
       await using relay = await initialized();

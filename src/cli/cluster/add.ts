@@ -1,4 +1,5 @@
-import { DEFAULT_CAPACITY } from "../../config/clusters.ts";
+import type { ClusterClient } from "../../api/client.ts";
+import { type ClusterEntry, DEFAULT_CAPACITY } from "../../config/clusters.ts";
 import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
@@ -7,6 +8,7 @@ import { printJson } from "../print/table.ts";
 import { clusterName, oneOf, text, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, refused, required, toggle } from "../verb.ts";
 import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
+import { localWorker, restartCommand, runningWorker } from "../worker/local-worker.ts";
 
 const SETUP_MAX_BYTES = 64 * 1024;
 const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
@@ -14,7 +16,8 @@ const LATER = "this version reaches workers on the same machine only";
 
 export const verb = defineVerb({
   summary: "Register a cluster, or change one",
-  details: "What is not given stays as it was. The name is a label of this installation.",
+  details:
+    "What is not given stays as it was. A worker that runs takes a change when it is restarted. The name is a label of this installation.",
   positionals: {},
   flags: {
     name: required(clusterName, "The cluster's name"),
@@ -78,9 +81,20 @@ export const verb = defineVerb({
     });
     if (json) await printJson(io.stdout, entry);
     else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);
+    if (await runsOtherwise(localWorker(io, relay, entry.name), known, entry)) {
+      await io.stderr.write(
+        `notice: a worker of ${entry.name} runs; this takes effect when it is restarted: ${restartCommand(entry.name)}\n`,
+      );
+    }
     return EXIT.ok;
   },
 });
+
+/** Whether a worker runs that began with another entry than the one there is now. */
+async function runsOtherwise(worker: ClusterClient, before: ClusterEntry | null, now: ClusterEntry): Promise<boolean> {
+  if (before !== null && before.env_setup === now.env_setup && Bun.deepEquals(before.worker_capacity, now.worker_capacity)) return false;
+  return (await runningWorker(worker)) !== null;
+}
 
 function setupOf(
   io: CliIo,

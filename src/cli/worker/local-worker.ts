@@ -26,13 +26,13 @@ export function localWorker(io: Pick<CliIo, "env">, relay: Installation, name: s
   return new ClusterClient(name, new HttpPeer({ kind: "unix", path: relay.paths.workerSocket(name) }));
 }
 
-/** What a running worker says of itself; null when none answers. */
+/** What a running worker says of itself; null when none does. */
 export async function runningWorker(worker: ClusterClient): Promise<WorkerStatus | null> {
   const limit = AbortSignal.timeout(ANSWER_MS);
   try {
     return (await worker.workers(limit)).workers[0] ?? null;
   } catch (error) {
-    if (limit.aborted || isRelayError(error, "desktop_unavailable")) return null;
+    if (limit.aborted || isRelayError(error)) return null;
     throw error;
   }
 }

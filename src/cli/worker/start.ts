@@ -8,14 +8,15 @@ import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { whole } from "../values.ts";
 import { defineVerb, list, option } from "../verb.ts";
-import { kindLimit } from "./capacity-options.ts";
-import { localCluster } from "./local-worker.ts";
+import { capacityWith, kindLimit } from "./capacity-options.ts";
+import { localCluster, localWorker, restartCommand, runningWorker } from "./local-worker.ts";
 
 const WITHIN_MS = 60_000;
 
 export const verb = defineVerb({
   summary: "Run a worker in the background",
-  details: "Returns when it answers. Its messages are in the log directory. A worker that runs already is left alone.",
+  details:
+    "Returns when it answers. Its messages are in the log directory. A worker that runs already is left alone, with the limits that it began with.",
   positionals: {},
   flags: {
     cluster: CLUSTER,
@@ -27,7 +28,12 @@ export const verb = defineVerb({
   async run({ flags, io, json, relay }) {
     const { paths } = relay;
     const { name, registry } = await localCluster(io, relay, flags.cluster);
-    clusterEntry(registry, name);
+    const { worker_capacity: configured } = clusterEntry(registry, name);
+    const capacity = capacityWith(configured, {
+      concurrency: flags.concurrency,
+      control: flags["control-query-concurrency"],
+      kinds: flags["kind-concurrency"],
+    });
     prepareRunDirectory(paths, io.env);
     const socket = paths.workerSocket(name);
     const answers = (): Promise<boolean> =>
@@ -40,6 +46,14 @@ export const verb = defineVerb({
       if (json) await printJson(io.stdout, { cluster: name, state, pid, log });
       else if (state === "started") await io.stdout.write(`worker of ${name} runs as process ${pid}; its log is ${log}\n`);
       else await io.stdout.write(`worker of ${name} runs already\n`);
+      const options = passedOn(flags);
+      if (state === "already_running" && options.length > 0) {
+        const running = await runningWorker(localWorker(io, relay, name));
+        if (running !== null && !Bun.deepEquals(running.capacity, capacity))
+          await io.stderr.write(
+            `notice: it runs with other limits; these take effect when it is restarted: ${restartCommand(name, options)}\n`,
+          );
+      }
       return EXIT.ok;
     };
     if (await answers()) return report("already_running", null);

@@ -18,12 +18,13 @@ function longJob(relay: SourceRelay, count: number): { args: string[]; release: 
 const bytesSeen = (relay: SourceRelay, id: string) =>
   relay.json<{ logs: { size_bytes: number }[] }>("job", "status", id).then((s) => s.logs[0]!.size_bytes);
 
-/** Kill worker and daemon, each while output is on its way, and start the worker again. */
-async function unsettle(relay: SourceRelay): Promise<void> {
+/** Kill worker and daemon, each while output is on its way, and start the worker again once that was noticed. */
+async function unsettle(relay: SourceRelay, noticed: () => boolean): Promise<void> {
   const [worker] = relay.processes("worker run");
   await relay.kill(worker!);
   const [daemon] = relay.daemons();
   if (daemon !== undefined) await relay.kill(daemon);
+  await eventually(noticed, { timeoutMs: 30_000 });
   await relay.ok("worker", "start", "--cluster", "local");
 }
 
@@ -39,7 +40,12 @@ test(
     const lines = relay.start(["job", "watch", id]);
     const waiter = relay.start(["job", "wait", "--json", id, "--timeout-seconds", "10m"]);
     await eventually(async () => (await bytesSeen(relay, id)) > 200, { timeoutMs: 30_000 });
-    await unsettle(relay);
+    let said = "";
+    const saying = (async () => {
+      const decoder = new TextDecoder();
+      for await (const bytes of events.stderr) said += decoder.decode(bytes, { stream: true });
+    })();
+    await unsettle(relay, () => said.includes("; trying again until it is back\n"));
     const before = await bytesSeen(relay, id);
     await eventually(async () => (await bytesSeen(relay, id)) > before, { timeoutMs: 30_000 });
     job.release();
@@ -62,7 +68,8 @@ test(
     expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, at) => at + 1));
     expect(seen.at(-1)!.event_type).toBe("job.succeeded");
     expect(await events.exited).toBe(0);
-    expect(await events.stderr.text()).toMatch(/^notice: .*; trying again until it is back\n(?:notice: connected again\n)?/);
+    await saying;
+    expect(said).toMatch(/^(?:notice: .*; trying again until it is back\nnotice: connected again\n)+$/);
 
     const shown = (await lines.stdout.text()).split("\n").filter((line) => line.startsWith("stdout | "));
     expect(`${shown.map((line) => line.slice("stdout | ".length)).join("\n")}\n`).toBe(job.expected);

@@ -23,10 +23,12 @@ export const LIMITS = {
   /** A job's spec as JSON; what is left of the record's bound is for the relay's own members. */
   specBytes: 768 * KiB,
   eventRecordBytes: 256 * KiB,
-  /** One line of a job's own event file; the record made of it is an event record. */
-  emitLineBytes: 256 * KiB,
+  /** One line of a job's own event file; the record made of it is an event record, and takes more room. */
+  emitLineBytes: 128 * KiB,
   /** Files a job may open below CLIO_RELAY_EVENTS; one per process. */
   emitFiles: 1_024,
+  /** Bytes of all event files of one attempt together; what is beyond is not read. */
+  emitBytes: 64 * MiB,
   requestBodyBytes: 2 * MiB,
   /** Content returned inside a JSON document; raw and ranged reads have no such bound. */
   artifactInlineBytes: 16 * MiB,

@@ -149,7 +149,10 @@ export interface QueueStore {
    * no delta event get one; a truncation that had none gets one.
    */
   settle(fence: Fence, settlement: Settlement): Promise<Job>;
-  /** All of the batch or nothing. A truncation that is on record already is passed over. */
+  /**
+   * All of the batch or nothing. A truncation that is on record already is passed over; a line whose record would be too large becomes an
+   * emit.refused event.
+   */
   ingest(fence: Fence, batch: Ingest): Promise<void>;
   /** Positions up to which the attempt's event files were ingested. */
   emitOffsets(fence: Fence): Promise<ReadonlyMap<string, number>>;

@@ -1,4 +1,4 @@
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { LogStream, StreamCapture } from "../../domain/log.ts";
 import type { EmitLine, Fence, Ingest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
@@ -24,7 +24,7 @@ export function ingest(w: Writing, fence: Fence, batch: Ingest): void {
     recordTruncation(w, edit, currentSegment(w, edit.row, fence.attempt, stream), capture);
   for (const emit of batch.emits) {
     moveOffset(w, row.sequence, fence, emit.file, emit.offset, emit.next_offset);
-    for (const line of emit.lines) record(w, edit, emit.file, line);
+    for (const line of emit.lines) recordLine(w, edit, emit.file, line);
   }
   edit.save();
 }
@@ -127,20 +127,34 @@ function moveOffset(w: Writing, job: number, fence: Fence, file: string, offset:
   );
 }
 
-function record(w: Writing, edit: JobEdit, file: string, line: EmitLine): void {
-  switch (line.type) {
-    case "progress":
-      appendProgress(w, edit, line.progress);
-      break;
-    case "task-event":
-      appendTaskEvent(w, edit, firstTask(w, edit.row), line.event);
-      break;
-    case "refused":
-      edit.event({
-        event_type: "emit.refused",
-        level: "warning",
-        message: `A line of ${file} was skipped: ${line.reason}`,
-        payload: { file, reason: line.reason.slice(0, 2_000) },
-      });
+/**
+ * A line whose record would be too large becomes a refusal, in a savepoint of its own: a record takes more bytes than its line did, and a
+ * line that is never passed over would keep the whole file, and the end of its job, waiting.
+ */
+function recordLine(w: Writing, edit: JobEdit, file: string, line: EmitLine): void {
+  if (line.type === "refused") {
+    refuseLine(edit, file, line.reason);
+    return;
   }
+  const seq = edit.row.next_seq;
+  w.sql.run("SAVEPOINT one_line");
+  try {
+    if (line.type === "progress") appendProgress(w, edit, line.progress);
+    else appendTaskEvent(w, edit, firstTask(w, edit.row), line.event);
+  } catch (error) {
+    if (!isRelayError(error, "payload_too_large")) throw error;
+    w.sql.run("ROLLBACK TO one_line");
+    edit.row.next_seq = seq;
+    refuseLine(edit, file, error.message);
+  }
+  w.sql.run("RELEASE one_line");
+}
+
+function refuseLine(edit: JobEdit, file: string, reason: string): void {
+  edit.event({
+    event_type: "emit.refused",
+    level: "warning",
+    message: `A line of ${file} was skipped: ${reason}`,
+    payload: { file, reason: reason.slice(0, 2_000) },
+  });
 }

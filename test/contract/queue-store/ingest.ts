@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { LIMITS } from "../../../src/domain/limits.ts";
 import type { NewProgress } from "../../../src/domain/progress.ts";
 import type { NewTaskEvent } from "../../../src/domain/task.ts";
+import { parseEmitLine } from "../../../src/execution/emit-line.ts";
 import type { EmitLine, Ingest } from "../../../src/queue/store.ts";
 import { capture, type OpenScene, refused, settlement } from "./scene.ts";
 
@@ -95,6 +97,61 @@ export function ingestContract(open: OpenScene): void {
       ]);
       expect(await scene.store.emitOffsets(fence)).toEqual(new Map([["node-1-77-5.jsonl", 400]]));
       await scene.expectSound();
+    });
+
+    /** A line of exactly the longest length there is, around as many members of `unit` as fit. */
+    const longestLine = (head: string, unit: string): EmitLine => {
+      const open = `${head}, "metadata": {"a": [0`;
+      const count = Math.floor((LIMITS.emitLineBytes - open.length - 3) / unit.length);
+      const text = `${(open + unit.repeat(count)).padEnd(LIMITS.emitLineBytes - 3)}]}}`;
+      expect(text).toHaveLength(LIMITS.emitLineBytes);
+      return parseEmitLine(Buffer.from(text))!;
+    };
+    const PROGRESS = '{"type": "progress"';
+    const TASK_EVENT = '{"type": "task-event", "event_type": "a.b", "label": "l", "summary": "s"';
+
+    test("a line of the longest length is recorded, although its record takes more bytes", async () => {
+      const scene = await open();
+      const { fence } = await scene.running();
+      const lines = [longestLine(PROGRESS, ',"x"'), longestLine(TASK_EVENT, ',"x"')];
+      expect(lines.map(({ type }) => type)).toEqual(["progress", "task-event"]);
+      await scene.store.ingest(fence, { ...NOTHING, emits: [{ file: "a.jsonl", offset: 0, next_offset: 500, lines }] });
+      expect((await scene.eventTypes(fence.job_id)).slice(-2)).toEqual(["progress.updated", "task.event"]);
+    });
+
+    test("a line whose record would be too large becomes a refusal, and the rest of the batch is kept", async () => {
+      const scene = await open();
+      const { fence } = await scene.running();
+      const lines = [
+        { type: "progress" as const, progress: report({ current: 1 }) },
+        longestLine(PROGRESS, ",1E20"),
+        longestLine(TASK_EVENT, ",1E20"),
+        { type: "task-event" as const, event: timelineEntry() },
+        { type: "progress" as const, progress: report({ current: 2 }) },
+      ];
+      expect(lines.map(({ type }) => type)).toEqual(["progress", "progress", "task-event", "task-event", "progress"]);
+      await scene.store.ingest(fence, {
+        ...NOTHING,
+        deltas: [{ stream: "stdout", bytes: 3, text: "abc" }],
+        emits: [{ file: "a.jsonl", offset: 0, next_offset: 900, lines }],
+      });
+      const events = (await scene.events(fence.job_id)).slice(-6);
+      expect(events.map((event) => event.event_type)).toEqual([
+        "stdout.delta",
+        "progress.updated",
+        "emit.refused",
+        "emit.refused",
+        "task.event",
+        "progress.updated",
+      ]);
+      expect(events[2]).toMatchObject({ level: "warning", payload: { file: "a.jsonl", reason: expect.stringContaining("262144 bytes") } });
+      expect(await scene.store.emitOffsets(fence)).toEqual(new Map([["a.jsonl", 900]]));
+      const task = (await scene.store.tasks(fence.job_id, { cursor: 1, limit: 1 })).items[0]!;
+      expect((await scene.store.taskEvents(task.task_id, { cursor: 1, limit: 9 })).items.map(({ seq }) => seq)).toEqual([1]);
+      expect((await scene.store.progress(fence.job_id, { cursor: 1, limit: 9 })).items.map(({ sequence }) => sequence)).toEqual([1, 2]);
+      await scene.expectSound();
+      await scene.store.settle(fence, settlement(scene.clock, "completed", { captures: { stdout: capture(3), stderr: capture(0) } }));
+      expect(await scene.store.job(fence.job_id)).toMatchObject({ state: "succeeded" });
     });
 
     test("a batch from a position that is not the stored one is refused as a whole", async () => {

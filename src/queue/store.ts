@@ -83,6 +83,15 @@ export interface QueueStats {
   readonly quarantined: number;
 }
 
+/** How much of the queue an audit or a repair looks at. */
+export interface CheckDepth {
+  /**
+   * Also the file's own structure: pages, indexes, rows that refer to nothing. Reads the whole file in one go, and every other call waits
+   * for seconds where it is large; for a queue that nobody else uses.
+   */
+  readonly deep: boolean;
+}
+
 /** One thing that audit found wrong. */
 export interface Finding {
   readonly check: string;
@@ -193,10 +202,10 @@ export interface QueueStore {
   /** Call `listener` after each commit that touched the topic. Returns the way to stop that. */
   subscribe(topic: Topic, listener: () => void): () => void;
 
-  /** Check everything; changes nothing. Other calls go on meanwhile. */
-  audit(): Promise<AuditReport>;
-  /** Put right what can be derived, and list the rest. */
-  repair(): Promise<RepairReport>;
+  /** Check the records of every job; changes nothing. Other calls go on meanwhile, unless it is deep, which it is not by default. */
+  audit(depth?: CheckDepth): Promise<AuditReport>;
+  /** Put right what can be derived of what an audit of this depth finds, and list the rest. */
+  repair(depth?: CheckDepth): Promise<RepairReport>;
 
   /** Commits what is queued and closes the file. Calling it twice is harmless; afterwards every call is refused. */
   close(): Promise<void>;

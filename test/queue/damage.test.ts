@@ -324,12 +324,12 @@ describe("damage that can be put right", () => {
       const s = await open();
       if (entry.index === undefined) await s.damage(...entry.damage(s));
       else await s.spoilIndex(entry.index);
-      const audit = await s.scene.store.audit();
+      const audit = await s.scene.store.audit({ deep: true });
       expect(audit.ok).toBe(false);
       expect(about(audit.findings, entry, s)).toMatchObject([{ repairable: true }]);
-      expect((await s.scene.store.audit()).findings).toEqual([...audit.findings]);
+      expect((await s.scene.store.audit({ deep: true })).findings).toEqual([...audit.findings]);
 
-      const repair = await s.scene.store.repair();
+      const repair = await s.scene.store.repair({ deep: true });
       expect(repair).toMatchObject({ remaining: [], truncated: false });
       expect(about(repair.repaired, entry, s)).toHaveLength(1);
       await s.scene.expectSound();
@@ -345,13 +345,26 @@ describe("damage that nothing can put right is found, named and left", () => {
     test(entry.name, async () => {
       const s = await open();
       await s.damage(...entry.damage(s));
-      const found = about((await s.scene.store.audit()).findings, entry, s);
+      const found = about((await s.scene.store.audit({ deep: true })).findings, entry, s);
       expect(found).toMatchObject([{ repairable: false }]);
-      const { remaining } = await s.scene.store.repair();
+      const { remaining } = await s.scene.store.repair({ deep: true });
       expect(about(remaining, entry, s)).toEqual(found);
       await s.scene.submit();
     });
   }
+});
+
+test("what only a look at the whole file finds is left out of an audit that is not deep", async () => {
+  const s = await open();
+  const [row] = LOST.filter(({ check }) => check === "foreign_key");
+  await s.damage(...row!.damage(s), ["UPDATE jobs SET next_seq = 2 WHERE job_id = ?", s.ended]);
+  await s.spoilIndex("jobs_ready");
+  const named = (findings: readonly Finding[]) => findings.map(({ check }) => check);
+  expect(named((await s.scene.store.audit()).findings)).toEqual(["event_counter"]);
+  expect(named((await s.scene.store.audit({ deep: true })).findings)).toEqual(["integrity", "foreign_key", "event_counter"]);
+  expect(named((await s.scene.store.repair()).repaired)).toEqual(["event_counter"]);
+  const { repaired, remaining } = await s.scene.store.repair({ deep: true });
+  expect([named(repaired), named(remaining)]).toEqual([["integrity"], ["foreign_key"]]);
 });
 
 describe("a running job whose record cannot be read", () => {
@@ -360,7 +373,7 @@ describe("a running job whose record cannot be read", () => {
   test("is kept out and left, because only the worker can find out what it has left", async () => {
     const s = await open();
     await s.damage(spoil(s.running));
-    const { repaired, remaining } = await s.scene.store.repair();
+    const { repaired, remaining } = await s.scene.store.repair({ deep: true });
     expect(repaired).toMatchObject([{ check: "record", subject: s.running }]);
     expect(remaining).toMatchObject([{ check: "record", subject: s.running, repairable: false }]);
     expect(await s.scene.store.attempt(s.running)).toMatchObject({ state: "running" });
@@ -371,7 +384,7 @@ describe("a running job whose record cannot be read", () => {
     const s = await open();
     const here = { ...self(), start_time: 1 };
     await s.damage(spoil(s.running), [`UPDATE attempts SET shim = ? WHERE ${OF}`, JSON.stringify(here), s.running]);
-    await s.scene.store.repair();
+    await s.scene.store.repair({ deep: true });
     expect(await s.scene.store.attempt(s.running)).toMatchObject({ state: "running", shim: here });
     expect((await s.scene.store.stats()).leases_by_kind).toEqual({ command: 3 });
   });
@@ -380,7 +393,7 @@ describe("a running job whose record cannot be read", () => {
     const s = await open();
     const before = { pid: 7, start_time: 7, boot_id: "11111111-2222-3333-4444-555555555555", hostname: os.hostname() };
     await s.damage(spoil(s.running), [`UPDATE attempts SET shim = ? WHERE ${OF}`, JSON.stringify(before), s.running]);
-    const { repaired } = await s.scene.store.repair();
+    const { repaired } = await s.scene.store.repair({ deep: true });
     expect(repaired).toMatchObject([{ check: "record", subject: s.running }]);
     expect((await s.scene.store.recentJobs({ states: ["failed"] }, null, 5)).jobs.map((job) => job.job_id)).toEqual([s.running]);
     expect(await s.scene.store.attempt(s.running)).toMatchObject({ state: "ended" });
@@ -405,7 +418,7 @@ test("what cannot be mended after all keeps nothing else from being mended", asy
     ["UPDATE jobs SET leased_by = NULL WHERE job_id = ?", s.running],
     ["UPDATE jobs SET next_seq = 2 WHERE job_id = ?", s.ended],
   );
-  const { repaired, remaining } = await s.scene.store.repair();
+  const { repaired, remaining } = await s.scene.store.repair({ deep: true });
   expect(repaired.map(({ check, subject }) => [check, subject])).toEqual([["event_counter", s.ended]]);
   expect(remaining.find(({ check }) => check === "lease")).toMatchObject({ subject: s.running, repairable: false });
   // The statement that failed is undone: the lease that was there still is.

@@ -225,7 +225,7 @@ describe("an older schema", () => {
     refusal(directory, "queue_newer");
     fs.renameSync(backup, file);
     const restored = openQueue(directory, OPTIONS);
-    expect((await restored.audit()).findings).toEqual([]);
+    expect((await restored.audit({ deep: true })).findings).toEqual([]);
     expect((await restored.stats()).active).toBe(40);
     await restored.close();
   });
@@ -235,7 +235,7 @@ describe("an older schema", () => {
     const broken = "ALTER TABLE jobs ADD COLUMN shade TEXT; ALTER TABLE no_such_table ADD COLUMN x TEXT;";
     expect(() => openDatabase(directory, [...MIGRATIONS, next, broken])).toThrow();
     const store = openQueue(directory, OPTIONS);
-    expect((await store.audit()).findings).toEqual([]);
+    expect((await store.audit({ deep: true })).findings).toEqual([]);
     await store.close();
     // Half of the broken step would stand in the way of the whole one.
     openDatabase(directory, [...MIGRATIONS, next]).database.close();

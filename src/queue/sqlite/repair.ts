@@ -1,4 +1,4 @@
-import type { Finding, RepairReport } from "../store.ts";
+import type { CheckDepth, Finding, RepairReport } from "../store.ts";
 import type { Writing } from "./access.ts";
 import { FINDINGS_MAX, findDamage, type Read } from "./audit.ts";
 import { type Damage, toFinding } from "./checks/damage.ts";
@@ -9,10 +9,10 @@ export type Write = <T>(fn: (w: Writing) => T) => Promise<T>;
  * Put right what can be derived. Goes on as long as a round brings something about: mending one thing may uncover another, and a round sees
  * only so many findings. What is left then cannot be repaired.
  */
-export async function repair(read: Read, write: Write): Promise<RepairReport> {
+export async function repair(read: Read, write: Write, depth: CheckDepth): Promise<RepairReport> {
   const repaired: Finding[] = [];
   const seen = new Set<string>();
-  let found = await findDamage(read);
+  let found = await findDamage(read, depth);
   for (;;) {
     const fresh = found.filter((damage) => damage.mend !== null && !seen.has(nameOf(damage)));
     if (fresh.length === 0) break;
@@ -21,7 +21,7 @@ export async function repair(read: Read, write: Write): Promise<RepairReport> {
       // In a write of its own: one that fails leaves the others, and stays among what remains.
       await write(damage.mend!).catch(() => undefined);
     }
-    found = await findDamage(read);
+    found = await findDamage(read, depth);
     const left = new Set(found.map(nameOf));
     repaired.push(...fresh.filter((damage) => !left.has(nameOf(damage))).map(toFinding));
   }

@@ -106,8 +106,8 @@ export function sqliteQueue(database: Database, file: string, options: QueueOpti
 
     subscribe: (topic, listener) => notifier.subscribe(topic, listener),
 
-    audit: () => audit(read),
-    repair: () => repair(read, write),
+    audit: (depth = { deep: false }) => audit(read, depth),
+    repair: (depth = { deep: false }) => repair(read, write, depth),
 
     async close() {
       if (!open) return;

@@ -11,10 +11,10 @@ import type { AuditReport, QueueStore, RepairReport } from "../../queue/store.ts
  *
  * @throws RelayError queue_owned while a worker runs, queue_* when the file cannot be used
  */
-export const auditOffline = (coreDir: string): Promise<AuditReport> => withQueue(coreDir, (store) => store.audit());
+export const auditOffline = (coreDir: string): Promise<AuditReport> => withQueue(coreDir, (store) => store.audit({ deep: true }));
 
 /** Repair a queue that no worker owns; refused like auditOffline. */
-export const repairOffline = (coreDir: string): Promise<RepairReport> => withQueue(coreDir, (store) => store.repair());
+export const repairOffline = (coreDir: string): Promise<RepairReport> => withQueue(coreDir, (store) => store.repair({ deep: true }));
 
 async function withQueue<T>(coreDir: string, work: (store: QueueStore) => Promise<T>): Promise<T> {
   const ownership = acquireOwnership(coreDir, {

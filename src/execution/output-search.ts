@@ -2,8 +2,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { isErrno } from "../lib/atomic-file.ts";
 import { isBeneath } from "./beneath.ts";
+import { ALTERNATIVES_MAX } from "./braces.ts";
 import type { OutputIssue } from "./output-issue.ts";
-import { ALTERNATIVES_MAX, type PatternPart, parsePathPattern } from "./path-pattern.ts";
+import { type PatternPart, parsePathPattern } from "./path-pattern.ts";
 
 /** A file that a pattern names. */
 export interface FoundOutput {
@@ -58,7 +59,8 @@ class Search {
     this.#any = false;
     this.#visited = new Set();
     const alternatives = parsePathPattern(pattern);
-    if (alternatives === null) this.#complain(pattern, "limit_reached", `more than ${ALTERNATIVES_MAX} alternatives`);
+    if (alternatives === null)
+      this.#complain(pattern, "limit_reached", `its braces stand for more than ${ALTERNATIVES_MAX} alternatives, or for too much text`);
     for (const parts of alternatives ?? []) if (parts.length > 0) await this.#walk("", parts);
     if (!this.#any) this.#complain(pattern, "missing", "nothing matches");
   }

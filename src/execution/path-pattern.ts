@@ -1,15 +1,14 @@
+import { expandBraces } from "./braces.ts";
+
 /** One part of a path pattern: a name, a pattern for names, or `**`. */
 export type PatternPart =
   | { readonly kind: "literal"; readonly name: string }
   | { readonly kind: "pattern"; readonly matches: (name: string) => boolean }
   | { readonly kind: "any-depth" };
 
-/** More alternatives than this in one pattern's braces are refused. */
-export const ALTERNATIVES_MAX = 1_000;
-
 /**
- * Split a path pattern (glob(7) with `**` and `{a,b}`) into its alternatives, each a list of parts. Null when its braces have more
- * than ALTERNATIVES_MAX alternatives.
+ * Split a path pattern (glob(7) with `**` and `{a,b}`) into its alternatives, each a list of parts. Null when its braces stand
+ * for more than ALTERNATIVES_MAX alternatives, or EXPANDED_MAX characters.
  *
  * `*` and `?` never match `/`, nor a leading `.` unless the part of the pattern begins with one. `[!…]` and `[^…]` negate. `\`
  * takes the next character literally.
@@ -53,6 +52,7 @@ const literal = (character: string): Token => ({ kind: "one", literal: character
 
 function tokenize(characters: readonly string[]): Token[] {
   const tokens: Token[] = [];
+  const closed = closedSets(characters);
   for (let at = 0; at < characters.length; at++) {
     const character = characters[at]!;
     if (character === "*") {
@@ -60,7 +60,7 @@ function tokenize(characters: readonly string[]): Token[] {
     } else if (character === "?") {
       tokens.push({ kind: "one", literal: null, matches: () => true });
     } else if (character === "[") {
-      const set = bracket(characters, at);
+      const set = bracket(characters, at, closed);
       if (set === null) tokens.push(literal(character));
       else {
         tokens.push({ kind: "one", literal: null, matches: set.matches });
@@ -73,25 +73,45 @@ function tokenize(characters: readonly string[]): Token[] {
   return tokens;
 }
 
+/** One member of a set, at `at`: a character or a range of them, and where the next member begins. */
+function member(characters: readonly string[], at: number): { low: string; high: string; next: number } {
+  let next = at;
+  if (characters[next] === "\\" && next + 1 < characters.length) next++;
+  const low = characters[next++]!;
+  if (characters[next] !== "-" || next + 1 >= characters.length || characters[next + 1] === "]") return { low, high: low, next };
+  return { low, high: characters[next + 1]!, next: next + 2 };
+}
+
+/** For each position, whether a set whose next member begins there comes to an end. In one pass, so that many `[` cost no more than one. */
+function closedSets(characters: readonly string[]): readonly boolean[] {
+  if (!characters.includes("[")) return [];
+  const closed = new Array<boolean>(characters.length + 1).fill(false);
+  for (let at = characters.length - 1; at >= 0; at--) {
+    closed[at] = characters[at] === "]" || closed[member(characters, at).next]!;
+  }
+  return closed;
+}
+
 /** A bracket expression that begins at `start`; null when it does not end, which makes `[` a character like others. */
-function bracket(characters: readonly string[], start: number): { matches: (character: string) => boolean; end: number } | null {
+function bracket(
+  characters: readonly string[],
+  start: number,
+  closed: readonly boolean[],
+): { matches: (character: string) => boolean; end: number } | null {
   let at = start + 1;
   const negated = characters[at] === "!" || characters[at] === "^";
   if (negated) at++;
-  const ranges: [low: string, high: string][] = [];
-  for (let first = true; at < characters.length; first = false) {
-    let low = characters[at]!;
-    if (low === "]" && !first) {
-      return { end: at, matches: (character) => ranges.some(([from, to]) => from <= character && character <= to) !== negated };
-    }
-    if (low === "\\" && at + 1 < characters.length) low = characters[++at]!;
-    at++;
-    if (characters[at] === "-" && at + 1 < characters.length && characters[at + 1] !== "]") {
-      ranges.push([low, characters[at + 1]!]);
-      at += 2;
-    } else ranges.push([low, low]);
+  if (at >= characters.length) return null;
+  // A `]` that comes first is a member.
+  const ranges = [member(characters, at)];
+  at = ranges[0]!.next;
+  if (!closed[at]) return null;
+  while (characters[at] !== "]") {
+    const next = member(characters, at);
+    ranges.push(next);
+    at = next.next;
   }
-  return null;
+  return { end: at, matches: (character) => ranges.some(({ low, high }) => low <= character && character <= high) !== negated };
 }
 
 /** Match without backtracking beyond the last star, so that the cost is at most the product of the two lengths. */
@@ -115,47 +135,4 @@ function matchTokens(tokens: readonly Token[], name: readonly string[]): boolean
   }
   while (tokens[token]?.kind === "star") token++;
   return token === tokens.length;
-}
-
-/** `a{b,c}d` gives abd and acd; braces nest. A brace without its partner, or without a comma, is a character like others. */
-function expandBraces(pattern: string): string[] | null {
-  const open = firstGroup(pattern);
-  if (open === null) return [pattern];
-  const results: string[] = [];
-  for (const choice of open.choices) {
-    const expanded = expandBraces(open.before + choice + open.after);
-    if (expanded === null || results.length + expanded.length > ALTERNATIVES_MAX) return null;
-    results.push(...expanded);
-  }
-  return results;
-}
-
-function firstGroup(pattern: string): { before: string; choices: string[]; after: string } | null {
-  for (let start = 0; start < pattern.length; start++) {
-    if (pattern[start] === "\\") start++;
-    else if (pattern[start] === "{") {
-      const group = groupAt(pattern, start);
-      if (group !== null) return { before: pattern.slice(0, start), choices: group.choices, after: pattern.slice(group.end + 1) };
-    }
-  }
-  return null;
-}
-
-function groupAt(pattern: string, start: number): { choices: string[]; end: number } | null {
-  const choices: string[] = [];
-  let depth = 0;
-  let from = start + 1;
-  for (let at = start; at < pattern.length; at++) {
-    const character = pattern[at];
-    if (character === "\\") at++;
-    else if (character === "{") depth++;
-    else if (character === "," && depth === 1) {
-      choices.push(pattern.slice(from, at));
-      from = at + 1;
-    } else if (character === "}" && --depth === 0) {
-      choices.push(pattern.slice(from, at));
-      return choices.length > 1 ? { choices, end: at } : null;
-    }
-  }
-  return null;
 }

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { ALTERNATIVES_MAX, EXPANDED_MAX, expandBraces } from "../../src/execution/braces.ts";
 import { searchOutputs } from "../../src/execution/output-search.ts";
 import { parsePathPattern } from "../../src/execution/path-pattern.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
@@ -88,6 +89,68 @@ describe("patterns", () => {
     expect(parsePathPattern("{a,b}".repeat(9))).toHaveLength(512);
     expect(parsePathPattern("{a,b}".repeat(40))).toBeNull();
     expect((await search(["{a,b}".repeat(40)])).issues).toMatchObject([{ reason: "limit_reached" }]);
+    expect(parsePathPattern(`{${"a,".repeat(ALTERNATIVES_MAX - 1)}a}`)).toHaveLength(ALTERNATIVES_MAX);
+    expect(parsePathPattern(`{${"a,".repeat(ALTERNATIVES_MAX)}a}`)).toBeNull();
+  });
+
+  test("whose alternatives are long together are refused", async () => {
+    const long = `${"{".repeat(4_000)}${"{a,b}".repeat(9)}`;
+    expect((await search([long])).issues).toMatchObject([{ reason: "limit_reached" }]);
+    expect(parsePathPattern(`{a,b}${"c".repeat(EXPANDED_MAX / 2)}`)).toBeNull();
+    expect(parsePathPattern(`{a,b}${"c".repeat(EXPANDED_MAX / 2 - 1)}`)).toHaveLength(2);
+  });
+
+  // Each of these takes minutes, or all of the stack, where a brace or bracket is looked at again for each one before it.
+  test("of a hundred thousand braces or brackets are read in one pass", () => {
+    const many = 100_000;
+    expect(expandBraces("{".repeat(many))).toHaveLength(1);
+    expect(expandBraces("{,".repeat(many / 2))).toHaveLength(1);
+    expect(expandBraces("{".repeat(many / 2) + "}".repeat(many / 2))).toHaveLength(1);
+    expect(expandBraces("{,".repeat(many) + "}".repeat(many))).toBeNull();
+    expect(expandBraces("{".repeat(many) + "{a,b}".repeat(10))).toBeNull();
+    expect(parsePathPattern("[".repeat(many))).toEqual([[{ kind: "literal", name: "[".repeat(many) }]]);
+    expect(parsePathPattern("[\\]".repeat(many / 3))).toEqual([[{ kind: "literal", name: "[]".repeat(many / 3) }]]);
+  });
+
+  test("have braces that nest, and braces that are characters", () => {
+    const expansions: [string, string[]][] = [
+      ["", [""]],
+      ["a{b,c}d", ["abd", "acd"]],
+      ["{a,b}{c,d}", ["ac", "ad", "bc", "bd"]],
+      ["{x{a,b}y,z}", ["xay", "xby", "z"]],
+      ["{,a}", ["", "a"]],
+      ["{a,b", ["{a,b"]],
+      ["a}b,c{", ["a}b,c{"]],
+      ["{a}", ["{a}"]],
+      ["{{a,b}}", ["{a}", "{b}"]],
+      ["{x{a,b}", ["{xa", "{xb"]],
+      ["{a,{b}", ["{a,{b}"]],
+      ["{a,b}}", ["a}", "b}"]],
+      ["\\{a,b}", ["\\{a,b}"]],
+      ["{a\\,b,c\\}}", ["a\\,b", "c\\}"]],
+    ];
+    for (const [pattern, expanded] of expansions) expect([pattern, expandBraces(pattern)]).toEqual([pattern, expanded]);
+  });
+
+  test("have sets that end, and brackets that are characters", () => {
+    const matches = (pattern: string, name: string): boolean => {
+      const part = parsePathPattern(pattern)![0]![0]!;
+      return part.kind === "literal" ? part.name === name : part.kind === "pattern" && part.matches(name);
+    };
+    const cases: [pattern: string, yes: string, no: string][] = [
+      ["[]a]", "]", "b"],
+      ["[!]a]", "b", "]"],
+      ["[a-]", "-", "b"],
+      ["[a-c-]", "b", "d"],
+      ["[\\]]", "]", "\\"],
+      ["[a\\]", "[a]", "a"],
+      ["[]", "[]", "]"],
+      ["[!", "[!", "a"],
+      ["[", "[", "a"],
+      ["[[a]", "[", "b"],
+      ["[[-\\\\]", "[-", "[a"],
+    ];
+    for (const [pattern, yes, no] of cases) expect([pattern, matches(pattern, yes), matches(pattern, no)]).toEqual([pattern, true, false]);
   });
 });
 

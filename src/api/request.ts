@@ -9,7 +9,7 @@ const MAX_ISSUES = 20;
 export async function readJsonBody(request: Request, maxBytes: number = LIMITS.requestBodyBytes): Promise<unknown> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
-  const text = declared === null ? await readBounded(request.body, maxBytes) : await request.text();
+  const text = decode(declared === null ? await readBounded(request.body, maxBytes) : await request.arrayBuffer());
   if (text === "") return undefined;
   let value: unknown;
   try {
@@ -24,8 +24,19 @@ export async function readJsonBody(request: Request, maxBytes: number = LIMITS.r
 const tooLarge = (maxBytes: number) =>
   new RelayError("payload_too_large", `the body may hold at most ${maxBytes} bytes`, { max_bytes: maxBytes });
 
-async function readBounded(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<string> {
-  if (body === null) return "";
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** JSON is UTF-8 (RFC 8259, section 8.1); what is not would silently become another argument or name. */
+function decode(bytes: ArrayBuffer | Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new RelayError("http_request_malformed", "the body is not UTF-8");
+  }
+}
+
+async function readBounded(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
+  if (body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
@@ -33,7 +44,7 @@ async function readBounded(body: ReadableStream<Uint8Array> | null, maxBytes: nu
     if (size > maxBytes) throw tooLarge(maxBytes);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }
 
 /** Whether JSON data nests deeper than `limit`. Walks level by level, so that the data cannot exhaust the stack. */

@@ -1,7 +1,9 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { Hono } from "hono";
+import { RelayError } from "../domain/errors.ts";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";
+import { type FileLock, tryLock } from "../lib/file-lock.ts";
 
 /** A running HTTP server on a private Unix socket. */
 export interface SocketServer {
@@ -12,11 +14,24 @@ export interface SocketServer {
 }
 
 /**
- * Serve an app on a Unix socket of mode 0600 in a 0700 directory. A left-over socket file is removed first: only the
- * holder of the owner's lock may call this.
+ * Serve an app on a Unix socket of mode 0600 in a 0700 directory. `<socket>.lock` is held for as long as it serves, and only its holder
+ * removes a left-over socket file.
+ *
+ * @throws RelayError already_running when another process serves on that socket
  */
 export function serveOnSocket(app: Hono, socketPath: string): SocketServer {
   makePrivateDirectory(path.dirname(socketPath));
+  const lock = tryLock(`${socketPath}.lock`);
+  if (lock === null) throw new RelayError("already_running", `another process serves on ${socketPath}`);
+  try {
+    return serve(app, socketPath, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
   fs.rmSync(socketPath, { force: true });
   const options = {
     unix: socketPath,
@@ -28,17 +43,21 @@ export function serveOnSocket(app: Hono, socketPath: string): SocketServer {
   };
   const server = Bun.serve(options as unknown as Bun.Serve.Options<undefined>);
   fs.chmodSync(socketPath, 0o600);
+  const own = fs.statSync(socketPath).ino;
+  const present = () => fs.statSync(socketPath, { throwIfNoEntry: false })?.ino === own;
   return {
     get present() {
-      return fs.existsSync(socketPath);
+      return present();
     },
     async stop(graceMs) {
       void server.stop(false);
       // stop(false) resolves before answers in flight are sent, so they are counted here.
       const deadline = performance.now() + graceMs;
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(5);
+      const ours = present();
       await server.stop(true);
-      fs.rmSync(socketPath, { force: true });
+      if (ours) fs.rmSync(socketPath, { force: true });
+      lock.release();
     },
   };
 }

@@ -28,7 +28,7 @@ export const LIMITS = {
   /** Files a job may open below CLIO_RELAY_EVENTS; one per process. */
   emitFiles: 1_024,
   /** Bytes of all event files of one attempt together; what is beyond is not read. */
-  emitBytes: 64 * MiB,
+  emitBytes: 8 * MiB,
   requestBodyBytes: 2 * MiB,
   /** Content returned inside a JSON document; raw and ranged reads have no such bound. */
   artifactInlineBytes: 16 * MiB,

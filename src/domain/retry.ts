@@ -28,7 +28,8 @@ export function verdict(job: Pick<Job, "spec" | "cancellation_request">, spent: 
   if (outcome.reason === "completed") return { state: "succeeded", delay_seconds: null };
   if (outcome.reason === "canceled") return { state: "canceled", delay_seconds: null };
   const retries = "retries" in job.spec ? job.spec.retries : 0;
-  if (job.cancellation_request !== null || spent > retries || !RETRYABLE.has(outcome.reason)) {
+  // Nothing is started beside what could not be ended.
+  if (outcome.residual.length > 0 || job.cancellation_request !== null || spent > retries || !RETRYABLE.has(outcome.reason)) {
     return { state: "failed", delay_seconds: null };
   }
   return { state: "queued", delay_seconds: Math.min(LAST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** (spent - 1)) };

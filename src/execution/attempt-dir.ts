@@ -61,6 +61,7 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
   storing(attemptDir, () => {
     fs.mkdirSync(eventsDirectory(attemptDir), { recursive: true, mode: 0o700 });
     if (script !== undefined) writeWhole(scriptPath(attemptDir), script);
+    writeWhole(path.join(attemptDir, CANCEL_RESERVE), " ".repeat(CANCEL_RESERVE_BYTES));
     writeWhole(path.join(attemptDir, FILES.spec), text);
   });
   return spec;
@@ -110,10 +111,28 @@ export function voidAttempt(attemptDir: string, reason: string): boolean {
   });
 }
 
-/** Write cancel.json. Once it is there, TERM to the shim is a cancel. Writing it again changes nothing. */
+/** Room for cancel.json, taken when the attempt is prepared: a job must be stoppable on a full disk, too. */
+const CANCEL_RESERVE = ".cancel.json.reserved";
+const CANCEL_RESERVE_BYTES = 256;
+
+/**
+ * Write cancel.json. Once it is there, TERM to the shim is a cancel. Writing it again changes nothing. On a full disk it is written over
+ * the room that was reserved for it.
+ */
 export function writeCancel(attemptDir: string, requestedAt: string): void {
   const record: CancelRecord = { record_version: RECORD_VERSION, requested_at: requestedAt };
-  storing(attemptDir, () => createFileExclusive(path.join(attemptDir, FILES.cancel), JSON.stringify(record)));
+  const target = path.join(attemptDir, FILES.cancel);
+  const text = JSON.stringify(record);
+  try {
+    createFileExclusive(target, text);
+  } catch (error) {
+    if (!isErrno(error, "ENOSPC", "EDQUOT") || fs.existsSync(target)) throw error;
+    const reserved = path.join(attemptDir, CANCEL_RESERVE);
+    storing(attemptDir, () => {
+      fs.writeFileSync(reserved, text.padEnd(CANCEL_RESERVE_BYTES), { flag: "r+" });
+      fs.renameSync(reserved, target);
+    });
+  }
 }
 
 /** Write exit.json in place of a shim that was killed. False when there is one already, which then holds. */

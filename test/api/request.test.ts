@@ -28,6 +28,11 @@ describe("readJsonBody", () => {
     expect(await reasonOf(readJsonBody(post("{")))).toBe("http_request_malformed");
   });
 
+  test("refuses what is not UTF-8 instead of reading something else", async () => {
+    const body = new Uint8Array([0x22, 0xff, 0x22]);
+    expect(await reasonOf(readJsonBody(new Request("http://relay/", { method: "POST", body })))).toBe("http_request_malformed");
+  });
+
   test("refuses a declared length over the bound without reading", async () => {
     let pulled = 0;
     const body = new ReadableStream({

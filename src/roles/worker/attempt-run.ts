@@ -46,7 +46,7 @@ export class AttemptRun {
   #launchedAt: number | null = null;
   #shimExited = false;
   #detached = false;
-  readonly #detaching = Promise.withResolvers<void>();
+  readonly #abort = new AbortController();
   readonly #doorbell: Doorbell;
   readonly #ingester: Ingester;
   #classify: () => void = () => undefined;
@@ -79,7 +79,7 @@ export class AttemptRun {
   /** Stop looking after the attempt; shim and job go on. Output seen so far is committed first. */
   async detach(): Promise<void> {
     this.#detached = true;
-    this.#detaching.resolve();
+    this.#abort.abort();
     this.#doorbell.ring("now");
     await this.finished;
   }
@@ -93,9 +93,11 @@ export class AttemptRun {
           done = await this.#step();
           backoff.reset();
         } catch (error) {
-          if (isRelayError(error, "attempt_fenced")) return;
+          if (isRelayError(error, "attempt_fenced") || this.#detached) return;
+          // It is not known, but the worker need not wait for it.
+          this.#classify();
           this.context.laneFailed(`attempt ${this.fence.job_id}/${this.fence.attempt}`, error);
-          await Promise.race([Bun.sleep(backoff.next()), this.#detaching.promise]);
+          await pause(backoff.next(), this.#abort.signal);
           if (this.#detached) return;
           continue;
         }
@@ -116,14 +118,16 @@ export class AttemptRun {
     }
     this.#classify();
     if (this.#phase === "started") await this.#recordStart();
-    if (this.#canceling) this.#sendCancel();
     let exit = readExit(this.directory);
     // Looked at again after the shim was seen to be gone: it may have written its last file in between.
     if (exit === null && this.#shimIsGone()) exit = readExit(this.directory) ?? "torn";
     if (exit === "torn") exit = await endLostAttempt(this.context, this.fence, this.directory, this.#start, this.#canceling);
-    await this.#ingester.ingest(exit !== null);
-    if (exit === null) return false;
-    await settle(this.context, this.job, this.fence, this.directory, exit);
+    // Before anything that can fail for want of room: a job must be stoppable then, too.
+    if (exit === null && this.#canceling) this.#sendCancel();
+    const more = await this.#ingester.ingest(exit !== null);
+    if (more) this.#doorbell.ring("now");
+    if (exit === null || more) return false;
+    await settle(this.context, this.job, this.fence, this.directory, exit, this.#abort.signal);
     return true;
   }
 
@@ -195,4 +199,18 @@ export class AttemptRun {
     if (overdue) process.kill(shim.pid, "SIGKILL");
     return false;
   }
+}
+
+/** Wait, or until the signal is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+    if (signal.aborted) done();
+  });
 }

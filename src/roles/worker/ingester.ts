@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, type LogStream } from "../../domain/log.ts";
 import { eventsDirectory, readTruncation } from "../../execution/attempt-dir.ts";
 import { type EmitMemory, readEmitFiles } from "../../execution/emit-files.ts";
@@ -30,27 +31,49 @@ export class Ingester {
   ) {}
 
   /**
-   * Ingest what is there now.
+   * Ingest a bounded piece of what is there now.
    *
    * @param final the attempt has ended: bytes of an incomplete UTF-8 sequence are no longer waited for
+   * @returns whether there is more
    */
-  async ingest(final: boolean): Promise<void> {
+  async ingest(final: boolean): Promise<boolean> {
     await this.#load();
-    for (;;) {
-      const emitted = readEmitFiles(eventsDirectory(this.directory), this.#emitOffsets, this.#emitMemory);
-      const deltas = LOG_STREAMS.flatMap((stream) => this.#delta(stream, final));
-      const truncations = LOG_STREAMS.filter((stream) => !this.#truncated.has(stream)).flatMap((stream) => {
-        const record = readTruncation(this.directory, stream);
-        return record === null ? [] : [{ stream, capture: record.capture }];
-      });
-      const batch: Ingest = { deltas, truncations, emits: emitted.batches };
-      if (deltas.length + truncations.length + batch.emits.length === 0) return;
-      await this.store.ingest(this.fence, batch);
-      for (const { stream, bytes } of deltas) this.#lengths[stream] += bytes;
-      for (const { stream } of truncations) this.#truncated.add(stream);
-      for (const { file, next_offset } of batch.emits) this.#emitOffsets.set(file, next_offset);
-      if (!emitted.more) return;
+    const { batches, more } = this.#reports();
+    const deltas = LOG_STREAMS.flatMap((stream) => this.#delta(stream, final));
+    const truncations = LOG_STREAMS.filter((stream) => !this.#truncated.has(stream)).flatMap((stream) => {
+      const record = readTruncation(this.directory, stream);
+      return record === null ? [] : [{ stream, capture: record.capture }];
+    });
+    if (deltas.length + truncations.length + batches.length === 0) return false;
+    try {
+      await this.store.ingest(this.fence, { deltas, truncations, emits: batches });
+    } catch (error) {
+      // Whatever the reason, the store knows best how far it came.
+      this.#loaded = false;
+      throw error;
     }
+    for (const { stream, bytes } of deltas) this.#lengths[stream] += bytes;
+    for (const { stream } of truncations) this.#truncated.add(stream);
+    for (const { file, next_offset } of batches) this.#emitOffsets.set(file, next_offset);
+    return more;
+  }
+
+  /** What the job's event files have gained, up to the bound of an attempt; the batch that reaches it says so. */
+  #reports(): { batches: Ingest["emits"]; more: boolean } {
+    const before = this.#reportedBytes();
+    if (before >= LIMITS.emitBytes) return { batches: [], more: false };
+    const { batches, more } = readEmitFiles(eventsDirectory(this.directory), this.#emitOffsets, this.#emitMemory);
+    const gained = batches.reduce((sum, { offset, next_offset }) => sum + next_offset - offset, 0);
+    const last = batches.at(-1);
+    if (last === undefined || before + gained < LIMITS.emitBytes) return { batches, more };
+    const reason = `the job's reports have reached ${LIMITS.emitBytes} bytes; the rest is not read`;
+    return { batches: [...batches.slice(0, -1), { ...last, lines: [...last.lines, { type: "refused", reason }] }], more: false };
+  }
+
+  #reportedBytes(): number {
+    let bytes = 0;
+    for (const offset of this.#emitOffsets.values()) bytes += offset;
+    return bytes;
   }
 
   /** Positions come from the store once, and again after a failed commit. */

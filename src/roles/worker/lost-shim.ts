@@ -7,6 +7,9 @@ import { timestamp } from "../../lib/clock.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 
+/** As many as an outcome may name. */
+const RESIDUAL_MAX = 1_000;
+
 /**
  * End an attempt whose shim died without recording an end: end the job's processes, then write exit.json in the shim's
  * place. What the shim had not written of the output is lost and cannot be counted, so the streams are marked incomplete.
@@ -21,7 +24,7 @@ export async function endLostAttempt(
   canceling: boolean,
 ): Promise<ExitRecord> {
   const processRecord = readProcess(directory);
-  const residual = await endJob(
+  const left = await endJob(
     {
       mark: attemptMark(fence.job_id, fence.attempt),
       process: processRecord?.process ?? null,
@@ -30,6 +33,7 @@ export async function endLostAttempt(
     context.limits.cancelGraceSeconds * 1_000,
     context.clock,
   );
+  const residual = left.slice(0, RESIDUAL_MAX);
   const sizes = logSizes(directory);
   const outcome: Outcome = canceling
     ? { reason: "canceled", exit_code: null, signal: null, message: "canceled; the shim was killed meanwhile", residual }

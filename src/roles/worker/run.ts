@@ -1,5 +1,5 @@
 import { createConsola } from "consola/basic";
-import { keepServing, serveOnSocket } from "../../api/socket-server.ts";
+import { keepServing, type SocketServer, serveOnSocket } from "../../api/socket-server.ts";
 import { workerApp } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";
 import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
@@ -174,24 +174,28 @@ async function serve({ options, clock, log, endpointId, store, launcher }: Parts
     repair: () => store.repair(),
   };
 
-  await beat.start();
-  await dispatcher.recover();
   const app = workerApp(services, (error) => context.laneFailed("request", error));
-  const server = keepServing(() => serveOnSocket(app, options.socketPath), {
-    onRenewed: () => log.warn(`the socket was gone; serving again on ${options.socketPath}`),
-    onTrouble: (error) => context.laneFailed("socket", error),
-  });
-  dispatcher.start();
-  log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
-  options.onReady?.(endpoint);
-
-  await aborted(stop);
-  log.info("draining: jobs go on, the next worker takes them over");
-  draining.abort();
-  await dispatcher.stop();
-  await server.stop(DRAIN_GRACE_MS);
-  await beat.stop();
-  await launcher.close();
+  let server: Pick<SocketServer, "stop"> | null = null;
+  try {
+    await beat.start();
+    server = keepServing(() => serveOnSocket(app, options.socketPath), {
+      onRenewed: () => log.warn(`the socket was gone; serving again on ${options.socketPath}`),
+      onTrouble: (error) => context.laneFailed("socket", error),
+    });
+    log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
+    // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
+    await Promise.race([dispatcher.recover(), aborted(stop)]);
+    if (!stop.aborted) dispatcher.start();
+    options.onReady?.(endpoint);
+    await aborted(stop);
+    log.info("draining: jobs go on, the next worker takes them over");
+  } finally {
+    draining.abort();
+    await dispatcher.stop();
+    await server?.stop(DRAIN_GRACE_MS);
+    await beat.stop();
+    await launcher.close();
+  }
   await store.stopEndpoint(endpointId);
 }
 

@@ -18,7 +18,14 @@ import { commandOf } from "./prepare.ts";
  * Make an ended attempt's records: collect outputs, write its documents, and commit all of it with the transition.
  * Nothing counts until that commit, so a worker that dies in between leaves files that the next try removes.
  */
-export async function settle(context: WorkerContext, job: Job, fence: Fence, directory: string, exit: ExitRecord): Promise<void> {
+export async function settle(
+  context: WorkerContext,
+  job: Job,
+  fence: Fence,
+  directory: string,
+  exit: ExitRecord,
+  signal: AbortSignal,
+): Promise<void> {
   const command = commandOf(job);
   const jobDir = jobDirectory(context.spoolDir, fence.job_id);
   const spec = readSpec(directory);
@@ -26,12 +33,13 @@ export async function settle(context: WorkerContext, job: Job, fence: Fence, dir
 
   const { artifacts: outputs, issues } = await collectOutputs({
     workdir: spec?.workdir ?? command.workdir ?? context.homeDir,
-    patterns: exit.outcome.reason === "spawn_failed" ? [] : command.outputs,
+    patterns: exit.started_at === null ? [] : command.outputs,
     jobDir,
     storeMaxBytes: context.limits.artifactStoreBytes,
     minFreeBytes: context.limits.minFreeBytes,
     maxFiles: LIMITS.artifactsPerJob,
     attempt: fence.attempt,
+    signal,
   });
   const documents =
     spec === null

@@ -169,6 +169,18 @@ END`;
   });
 });
 
+test("a job that floods its event file can be cancelled, and reads and writes go on", async () => {
+  const { job_id } = await worker.shell(`yes '{"type":"progress","current":1}' > "$CLIO_RELAY_EVENTS/flood.jsonl"`);
+  const { attempt } = await worker.running(job_id);
+  await eventually(async () => (await worker.client.progress(job_id)).total > 1_000);
+  const other = await worker.shell("echo meanwhile");
+  await worker.ended(other.job_id);
+  await worker.client.cancel(job_id);
+  await eventually(() => !isAlive(attempt!.process!), { what: "the end of the flood" });
+  expect((await worker.ended(job_id, 60_000)).job.state).toBe("canceled");
+  expect(historyFaults(await worker.events(other.job_id))).toEqual([]);
+}, 90_000);
+
 describe("following", () => {
   test("a follower gets every byte as it comes, and ends with the job", async () => {
     const { job_id } = await worker.shell("for i in 1 2 3 4 5; do echo line $i; sleep 0.1; done");

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError } from "../../../src/domain/errors.ts";
+import { isAlive } from "../../../src/lib/process-identity.ts";
 import { fillUp, smallFileSystems } from "../../execution/tmpfs.ts";
 import { describeWith } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -71,6 +72,21 @@ describeWith("tmpfs", "a full disk", () => {
     await worker.ended(next.job_id, 40_000);
     expect(await worker.stdout(next.job_id)).toBe("again\n");
   }, 120_000);
+
+  test("as spool: a running job can be cancelled, and a worker starts and answers", async () => {
+    const { worker: made, disk } = withSmall("spool", "1m");
+    await using worker = made;
+    await worker.start();
+    const { job_id } = await worker.shell("sleep 600");
+    const { attempt } = await worker.running(job_id);
+    fillUp(disk);
+    await worker.kill();
+    await worker.start();
+    await worker.client.cancel(job_id);
+    await eventually(() => !isAlive(attempt!.process!), { what: "the end of the job's process" });
+    fs.rmSync(path.join(disk, "ballast"));
+    expect((await worker.ended(job_id, 40_000)).job).toMatchObject({ state: "canceled", attempts: 1 });
+  }, 90_000);
 
   test("below the reserve: submissions are refused before anything is written", async () => {
     const disk = small("8m");

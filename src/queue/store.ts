@@ -53,6 +53,7 @@ export interface Settlement {
   readonly events: readonly NewEvent[];
 }
 
+/** Pages of events, task events and progress hold at most `limit` entries and about 4 MiB of text, but at least one where there is one. */
 export interface PageRequest {
   readonly cursor: number;
   readonly limit: number;
@@ -188,7 +189,7 @@ export interface QueueStore {
   taskEvents(taskId: string, page: PageRequest): Promise<Page<TaskEvent>>;
   recordProgress(jobId: string, progress: NewProgress): Promise<Progress>;
   progress(jobId: string, page: PageRequest): Promise<Page<Progress>>;
-  /** The newest report of each label, at most 100 labels. */
+  /** The newest report of each label, at most 100 labels and 1 MiB of text; reports that do not fit into that are left out. */
   latestProgress(jobId: string): Promise<readonly Progress[]>;
   artifacts(jobId: string, page: PageRequest): Promise<Page<Artifact>>;
   artifact(artifactId: string): Promise<Artifact>;

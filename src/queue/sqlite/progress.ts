@@ -7,11 +7,14 @@ import type { PageRequest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import { JobEdit } from "./job-edit.ts";
 import { jobHead, jobSequence } from "./job-rows.ts";
-import { pageOf } from "./pages.ts";
+import { pageOf, rowsOfPage } from "./pages.ts";
 import { boundedJson, parsed, storable } from "./record-json.ts";
 
 const LABELS_MAX = 100;
+/** Text of all reports that latestProgress gives, in bytes of UTF-8. It is part of every status of the job. */
+const LATEST_BYTES = 1024 * 1024;
 const COLUMNS = "sequence, progress_id, label, current, total, unit, message, source_event_seq, metadata, created_at";
+const BYTES = "octet_length(p.label) + coalesce(octet_length(p.message), 0) + octet_length(p.metadata)";
 
 type ProgressRow = Omit<Progress, "job_id" | "metadata"> & { readonly metadata: string };
 
@@ -77,11 +80,17 @@ function sentence({ label, current, total, unit, message }: Progress): string {
 
 export function progress(r: Reading, jobId: string, page: PageRequest): Page<Progress> {
   const job = jobSequence(r, jobId);
+  const sizes = r.sql.all<{ bytes: number }>(
+    `SELECT ${BYTES} AS bytes FROM progress AS p WHERE job = ? AND sequence >= ? ORDER BY sequence LIMIT ?`,
+    job,
+    page.cursor,
+    page.limit,
+  );
   const rows = r.sql.all<ProgressRow>(
     `SELECT ${COLUMNS} FROM progress WHERE job = ? AND sequence >= ? ORDER BY sequence LIMIT ?`,
     job,
     page.cursor,
-    page.limit,
+    rowsOfPage(sizes),
   );
   return pageOf(rows, (row) => row.sequence, toProgress(jobId), page, lastSequence(r, job));
 }
@@ -92,13 +101,18 @@ const LATEST = `
     SELECT min(label), 1 FROM progress WHERE job = ?1
     UNION ALL
     SELECT (SELECT min(label) FROM progress WHERE job = ?1 AND label > labels.label), n + 1 FROM labels WHERE label IS NOT NULL AND n < ?2)
-  SELECT ${COLUMNS.split(", ")
-    .map((column) => `p.${column}`)
-    .join(", ")}
+  SELECT p.sequence, ${BYTES} AS bytes
   FROM labels CROSS JOIN progress AS p
   WHERE labels.label IS NOT NULL AND p.job = ?1
     AND p.sequence = (SELECT max(sequence) FROM progress WHERE job = ?1 AND label = labels.label)`;
 
+/** In the order of the labels. A report that no longer fits is left out, and smaller ones after it are not. */
 export function latestProgress(r: Reading, jobId: string): Progress[] {
-  return r.sql.all<ProgressRow>(LATEST, jobSequence(r, jobId), LABELS_MAX).map(toProgress(jobId));
+  const job = jobSequence(r, jobId);
+  let left = LATEST_BYTES;
+  return r.sql.all<{ sequence: number; bytes: number }>(LATEST, job, LABELS_MAX).flatMap(({ sequence, bytes }) => {
+    if (bytes > left) return [];
+    left -= bytes;
+    return r.sql.all<ProgressRow>(`SELECT ${COLUMNS} FROM progress WHERE job = ? AND sequence = ?`, job, sequence).map(toProgress(jobId));
+  });
 }

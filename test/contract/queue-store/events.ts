@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
 import { Event } from "../../../src/domain/event.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";
-import { expectGapless, type OpenScene, refused, settlement, withRetries } from "./scene.ts";
+import { expectGapless, type OpenScene, pagesOf, refused, settlement, withRetries } from "./scene.ts";
 
 export function eventContract(open: OpenScene): void {
   describe("events", () => {
@@ -46,6 +46,21 @@ export function eventContract(open: OpenScene): void {
       expectGapless(events);
       expect(events).toHaveLength(102);
       expect(new Set(events.map((event) => event.message)).size).toBe(102);
+    });
+
+    test("pages end by bytes too, and go on where they ended", async () => {
+      const scene = await open();
+      const { job_id } = await scene.submit();
+      const added = Array.from({ length: 40 }, (_, i) => ({
+        event_type: "execution.adopted" as const,
+        message: `${i}`,
+        payload: { blob: "é".repeat(100_000) },
+      }));
+      await scene.store.appendEvents(job_id, added);
+      const pages = await pagesOf((cursor) => scene.store.events(job_id, { cursor, limit: 500 }));
+      // Two small ones came with the job; 20 of 200,000 bytes make 4 MiB.
+      expect(pages.map((items) => items.length)).toEqual([22, 20]);
+      expectGapless(pages.flat());
     });
 
     test("pages say where to go on, also at the end", async () => {

@@ -5,7 +5,11 @@ import { LIMITS } from "../../../src/domain/limits.ts";
 import { Progress } from "../../../src/domain/progress.ts";
 import { Task, TaskEvent } from "../../../src/domain/task.ts";
 import { report, timelineEntry } from "./ingest.ts";
-import { artifact, type OpenScene, refused, settlement } from "./scene.ts";
+import { artifact, type OpenScene, pagesOf, refused, settlement } from "./scene.ts";
+
+/** 200,000 bytes: 20 make a page of 4 MiB, 5 make 1 MiB. */
+const BLOB = { blob: "é".repeat(100_000) };
+const FORTY = [20, 20];
 
 export function recordContract(open: OpenScene): void {
   describe("tasks", () => {
@@ -44,6 +48,16 @@ export function recordContract(open: OpenScene): void {
       await refused(scene.store.recordTaskEvent("task_none", timelineEntry()), "task_not_found");
       await refused(scene.store.taskEvents("task_none", { cursor: 1, limit: 1 }), "task_not_found");
       await scene.expectSound();
+    });
+
+    test("pages of task events end by bytes too, and go on where they ended", async () => {
+      const scene = await open();
+      const { job_id } = await scene.submit();
+      const { task_id } = (await scene.store.tasks(job_id, { cursor: 1, limit: 1 })).items[0]!;
+      await Promise.all(Array.from({ length: 40 }, () => scene.store.recordTaskEvent(task_id, timelineEntry({ metadata: BLOB }))));
+      const pages = await pagesOf((cursor) => scene.store.taskEvents(task_id, { cursor, limit: 500 }));
+      expect(pages.map((items) => items.length)).toEqual(FORTY);
+      expect(pages.flat().map(({ seq }) => seq)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
     });
 
     test("a task event larger than an event record is refused, and takes no number", async () => {
@@ -91,6 +105,25 @@ export function recordContract(open: OpenScene): void {
       expect(latest.map(({ label, current }) => [label, current])).toEqual(
         Array.from({ length: 100 }, (_, i) => [`label ${String(i).padStart(3, "0")}`, 220 + i]),
       );
+    });
+
+    test("pages end by bytes too, and go on where they ended", async () => {
+      const scene = await open();
+      const { job_id } = await scene.submit();
+      await Promise.all(Array.from({ length: 40 }, (_, i) => scene.store.recordProgress(job_id, report({ current: i, metadata: BLOB }))));
+      const pages = await pagesOf((cursor) => scene.store.progress(job_id, { cursor, limit: 500 }));
+      expect(pages.map((items) => items.length)).toEqual(FORTY);
+      expect(pages.flat().map(({ sequence }) => sequence)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
+    });
+
+    test("the latest reports are at most 1 MiB in all; those that fit are among them", async () => {
+      const scene = await open();
+      const { job_id } = await scene.submit();
+      for (let i = 0; i < 9; i++) await scene.store.recordProgress(job_id, report({ label: `big ${i}`, metadata: BLOB }));
+      await scene.store.recordProgress(job_id, report({ label: "small" }));
+      const latest = await scene.store.latestProgress(job_id);
+      expect(latest.map(({ label }) => label)).toEqual(["big 0", "big 1", "big 2", "big 3", "big 4", "small"]);
+      expect(JSON.stringify(latest).length).toBeLessThan(1024 * 1024);
     });
 
     test("a report larger than an event record is refused", async () => {

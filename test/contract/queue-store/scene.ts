@@ -6,6 +6,7 @@ import { type ErrorCode, isRelayError, type RelayError } from "../../../src/doma
 import type { Event } from "../../../src/domain/event.ts";
 import type { Job, JobSubmission, Lane, Outcome, OutcomeReason } from "../../../src/domain/job.ts";
 import type { LogStream, StreamCapture } from "../../../src/domain/log.ts";
+import type { Page } from "../../../src/domain/page.ts";
 import { timestamp } from "../../../src/lib/clock.ts";
 import type { Claim, Fence, QueueStore, Settlement } from "../../../src/queue/store.ts";
 import type { Backend, BackendFactory } from "./backend.ts";
@@ -198,6 +199,17 @@ export async function refused(promise: Promise<unknown>, code: ErrorCode): Promi
   }
   expect(isRelayError(error, code) ? code : (error ?? "it was accepted")).toBe(code);
   return error as RelayError;
+}
+
+/** The entries of all pages, page by page, up to the first empty one. */
+export async function pagesOf<T>(page: (cursor: number) => Promise<Page<T>>): Promise<(readonly T[])[]> {
+  const pages: (readonly T[])[] = [];
+  for (let cursor = 1; ; ) {
+    const { items, next_cursor } = await page(cursor);
+    if (items.length === 0) return pages;
+    pages.push(items);
+    cursor = next_cursor;
+  }
 }
 
 /** Every event's seq, which must count from 1 without gaps. */

@@ -158,10 +158,27 @@ export class AttemptRun {
       return false;
     }
     if (start !== "torn" && start.claimed_by === "worker") return this.#void(start.reason);
+    const recovered = this.#phase === "recovering";
     this.#start = start;
     this.#phase = "started";
     this.#doorbell.open();
+    if (recovered) await this.#noteRecovery();
     return false;
+  }
+
+  /** That a worker came and went belongs to the job's history. */
+  #noteRecovery(): Promise<void> {
+    const { attempt, job_id } = this.fence;
+    const adopted = this.#start !== "torn" && this.#start !== null && readExit(this.directory) === null && isAlive(this.#start.shim);
+    return this.context.store.appendEvents(job_id, [
+      adopted
+        ? { event_type: "execution.adopted", message: `A new worker looks after attempt ${attempt}, which goes on.`, payload: { attempt } }
+        : {
+            event_type: "execution.restart_reconciled",
+            message: `A new worker found that attempt ${attempt} had ended meanwhile.`,
+            payload: { attempt },
+          },
+    ]);
   }
 
   /** Win start.json, or find that a shim has. */

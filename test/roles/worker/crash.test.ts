@@ -125,7 +125,9 @@ describe("SIGKILL of the worker", () => {
     expect(after.job).toMatchObject({ state: "succeeded", attempts: 1 });
     expect(after.attempt!.process).toEqual(before.attempt!.process);
     expect(await worker.stdout(job_id)).toBe(Array.from({ length: 200 }, (_, i) => `line ${i}\n`).join(""));
-    expect(historyFaults(await worker.events(job_id))).toEqual([]);
+    const events = await worker.events(job_id);
+    expect(historyFaults(events)).toEqual([]);
+    expect(events.filter((e) => e.event_type === "execution.adopted").length).toBe(1);
   });
 
   test("and the job ends before the next worker: it is settled from its exit record", async () => {
@@ -137,6 +139,7 @@ describe("SIGKILL of the worker", () => {
     await worker.start();
     expect((await worker.ended(job_id)).job).toMatchObject({ state: "failed", outcome: { exit_code: 3 } });
     expect(await worker.stdout(job_id)).toBe("late\n");
+    expect((await worker.events(job_id)).map((e) => e.event_type)).toContain("execution.restart_reconciled");
   });
 
   test("with a cancel on record: the next worker carries it out", async () => {

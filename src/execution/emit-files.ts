@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { LIMITS } from "../domain/limits.ts";
 import { isErrno } from "../lib/atomic-file.ts";
+import { type FirstEntries, firstEntries } from "../lib/first-entries.ts";
 import { type EmitLine, parseEmitLine, tooLong } from "./emit-line.ts";
 
 /** Lines of one event file from `offset` up to `next_offset`, both in bytes and both at the start of a line. */
@@ -14,9 +15,9 @@ export interface EmitBatch {
 
 export interface EmitFiles {
   readonly batches: readonly EmitBatch[];
-  /** True when a bound was reached and another call with the new offsets brings more. */
+  /** True when a bound was reached and another call with the new offsets, and the same memory, brings more; even where this one brought nothing. */
   readonly more: boolean;
-  /** Files beyond LIMITS.emitFiles; they are not read. */
+  /** Files beyond LIMITS.emitFiles; they are not read. Where not all names were looked at, those that were not count as one. */
   readonly ignored: number;
 }
 
@@ -29,6 +30,17 @@ export type EmitMemory = Map<string, number>;
 /** One call reads at most about this much, so that a job that floods its files cannot make a commit large. */
 const CALL_MAX_LINES = 500;
 const CALL_MAX_BYTES = 1024 * 1024;
+/** The search for the ends of overlong lines, which keeps nothing of what it reads, has a bound of its own for one call. */
+const CALL_MAX_SEARCH_BYTES = 16 * 1024 * 1024;
+/** Names that one call looks at, those of files that it does not read included. */
+const CALL_MAX_NAMES = 2 * LIMITS.emitFiles;
+
+/** What is left for one call. */
+interface Budget {
+  lines: number;
+  bytes: number;
+  search: number;
+}
 
 const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,249}\.jsonl$/;
 
@@ -41,7 +53,7 @@ const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,249}\.jsonl$/;
 export function readEmitFiles(directory: string, offsets: ReadonlyMap<string, number>, memory: EmitMemory = new Map()): EmitFiles {
   const { files, ignored } = list(directory, offsets);
   const batches: EmitBatch[] = [];
-  const budget = { lines: CALL_MAX_LINES, bytes: CALL_MAX_BYTES };
+  const budget: Budget = { lines: CALL_MAX_LINES, bytes: CALL_MAX_BYTES, search: CALL_MAX_SEARCH_BYTES };
   let more = false;
   for (const file of files) {
     if (budget.lines <= 0 || budget.bytes <= 0) {
@@ -64,19 +76,18 @@ export function readEmitFiles(directory: string, offsets: ReadonlyMap<string, nu
 }
 
 function list(directory: string, offsets: ReadonlyMap<string, number>): { files: string[]; ignored: number } {
-  let names: string[];
+  let looked: FirstEntries;
   try {
-    names = fs.readdirSync(directory);
+    looked = firstEntries(directory, CALL_MAX_NAMES);
   } catch (error) {
     if (isErrno(error, "ENOENT", "ENOTDIR")) return { files: [], ignored: 0 };
     throw error;
   }
-  const valid = names.filter((name) => FILE_NAME.test(name)).sort();
-  // Files that were read before come first: a newcomer never pushes one out.
-  const known = valid.filter((name) => offsets.has(name));
-  const fresh = valid.filter((name) => !offsets.has(name));
+  // Files that were read before come first, and need not be among the names looked at: a newcomer never pushes one out.
+  const known = [...offsets.keys()].filter((name) => FILE_NAME.test(name) && fs.existsSync(path.join(directory, name))).sort();
+  const fresh = looked.names.filter((name) => FILE_NAME.test(name) && !offsets.has(name)).sort();
   const all = [...known, ...fresh];
-  return { files: all.slice(0, LIMITS.emitFiles), ignored: Math.max(0, all.length - LIMITS.emitFiles) };
+  return { files: all.slice(0, LIMITS.emitFiles), ignored: Math.max(0, all.length - LIMITS.emitFiles) + (looked.more ? 1 : 0) };
 }
 
 /** Open a regular file of the job, never following a link and never waiting for the other end of a pipe. */
@@ -112,51 +123,53 @@ class LineReader {
   }
 
   /** Read until the file or the budget is used up. True when the budget was. */
-  read(budget: { lines: number; bytes: number }): boolean {
+  read(budget: Budget): boolean {
     while (this.position < this.#size) {
       if (budget.lines <= 0 || budget.bytes <= 0) return true;
       const start = this.position;
-      if (!this.#readWindow(budget)) return false;
+      const went = this.#readWindow(budget);
+      if (went !== "on") return went === "budget";
       budget.bytes -= this.position - start;
     }
     return false;
   }
 
-  /** Take the complete lines of the next window. False when the rest is an incomplete line. */
-  #readWindow(budget: { lines: number }): boolean {
+  /** Take the complete lines of the next window. "end" when the rest is an incomplete line, "budget" when its end was not found within that. */
+  #readWindow(budget: Budget): "on" | "end" | "budget" {
     const window = Buffer.allocUnsafe(Math.min(this.#size - this.position, LIMITS.emitLineBytes + 1));
     const count = fs.readSync(this.fd, window, 0, window.length, this.position);
     let start = 0;
     for (let end = window.indexOf(NEWLINE); end !== -1 && end < count; end = window.indexOf(NEWLINE, start)) {
-      if (budget.lines <= 0) return true;
+      if (budget.lines <= 0) return "on";
       this.#take(parseEmitLine(window.subarray(start, end)), budget);
       this.position += end + 1 - start;
       start = end + 1;
     }
-    if (start > 0) return true;
-    if (count <= LIMITS.emitLineBytes) return false;
-    const end = this.#searchNewline(this.position + count);
-    if (end === null) return false;
+    if (start > 0) return "on";
+    if (count <= LIMITS.emitLineBytes) return "end";
+    const end = this.#searchNewline(this.position + count, budget);
+    if (typeof end === "string") return end;
     this.#take(tooLong(), budget);
     this.position = end + 1;
-    return true;
+    return "on";
   }
 
-  #take(line: EmitLine | null, budget: { lines: number }): void {
+  #take(line: EmitLine | null, budget: Budget): void {
     if (line === null) return;
     this.lines.push(line);
     budget.lines--;
   }
 
-  #searchNewline(from: number): number | null {
+  #searchNewline(from: number, budget: Budget): number | "end" | "budget" {
     const chunk = Buffer.allocUnsafe(SEARCH_CHUNK);
     let at = Math.max(from, this.memory.get(this.file) ?? 0);
-    for (;;) {
+    while (budget.search > 0) {
       const count = fs.readSync(this.fd, chunk, 0, chunk.length, at);
       if (count === 0) {
         this.memory.set(this.file, at);
-        return null;
+        return "end";
       }
+      budget.search -= count;
       const found = chunk.subarray(0, count).indexOf(NEWLINE);
       if (found !== -1) {
         this.memory.delete(this.file);
@@ -164,5 +177,7 @@ class LineReader {
       }
       at += count;
     }
+    this.memory.set(this.file, at);
+    return "budget";
   }
 }

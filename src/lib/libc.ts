@@ -1,4 +1,4 @@
-import { dlopen, ptr } from "bun:ffi";
+import { CString, dlopen, type Pointer, ptr } from "bun:ffi";
 
 type Calls = Parameters<typeof dlopen>[1];
 
@@ -9,6 +9,11 @@ const LINUX = {
   pipe2: { args: ["ptr", "i32"], returns: "i32" },
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
   madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
+} as const satisfies Calls;
+const DIRECTORIES = {
+  fdopendir: { args: ["i32"], returns: "ptr" },
+  readdir: { args: ["ptr"], returns: "ptr" },
+  closedir: { args: ["ptr"], returns: "i32" },
 } as const satisfies Calls;
 
 const NAMES: Partial<Record<NodeJS.Platform, readonly string[]>> = {
@@ -36,6 +41,7 @@ function lazily<const C extends Calls>(calls: C) {
 
 const libc = lazily(EVERYWHERE);
 const linux = lazily(LINUX);
+const directories = lazily(DIRECTORIES);
 
 /** flock(2): lock exclusively without waiting. False when somebody else holds it (or the file system refuses). */
 export const tryFlock = (fd: number): boolean => libc().flock(fd, 2 | 4) === 0;
@@ -58,3 +64,23 @@ export const reap = (pid: number): boolean => linux().waitpid(pid, null, 1) === 
  * pages of their own: those come back from the page cache when they are touched, anything else would be lost.
  */
 export const dropPages = (start: bigint, end: bigint): boolean => linux().madvise(start, end - start, 4) === 0;
+
+/** fdopendir(3). The descriptor belongs to the stream from then on. Linux only, as the two that follow. */
+export function openDirectory(fd: number): Pointer {
+  const stream = directories().fdopendir(fd);
+  if (stream === null) throw new Error("fdopendir failed");
+  // The types allow for a bigint, which user-space addresses never need.
+  return stream as Pointer;
+}
+
+/** Where d_name is in struct dirent of 64-bit Linux (readdir(3)): after d_ino, d_off, d_reclen and d_type. */
+const D_NAME = 8 + 8 + 2 + 1;
+
+/** readdir(3): the next name; null at the end. */
+export function nextEntry(stream: Pointer): string | null {
+  const entry = directories().readdir(stream);
+  return entry === null ? null : new CString(entry, D_NAME).toString();
+}
+
+/** closedir(3). */
+export const closeDirectory = (stream: Pointer): void => void directories().closedir(stream);

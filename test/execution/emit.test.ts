@@ -5,6 +5,7 @@ import { LIMITS } from "../../src/domain/limits.ts";
 import { type Emission, emit, emitFileName } from "../../src/execution/emit.ts";
 import { type EmitFiles, readEmitFiles } from "../../src/execution/emit-files.ts";
 import { type EmitLine, parseEmitLine } from "../../src/execution/emit-line.ts";
+import { firstEntries } from "../../src/lib/first-entries.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 
 const temporary = temporaryDirectories();
@@ -56,11 +57,7 @@ describe("a line", () => {
     ["with an unknown member", progress({ currant: 1 }), /currant/],
     ["with a wrong value", progress({ total: 0 }), /total/],
     ["without what is needed", '{"type":"task-event","label":"l"}', /event_type/],
-    [
-      "nested too deeply",
-      `{"type":"progress","metadata":{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`,
-      /nested too deeply|not JSON/,
-    ],
+    ["nested too deeply", `{"type":"progress","metadata":{"a":${"[".repeat(50_000)}${"]".repeat(50_000)}}}`, /nested too deeply|not JSON/],
     ["too long", progress({ message: "m".repeat(LIMITS.emitLineBytes) }), /longer than/],
   ];
   for (const [title, line, reason] of refusals) {
@@ -153,6 +150,44 @@ describe("event files", () => {
     expect(memory.size).toBe(0);
     // Without the memory, as after a restart, the same is read.
     expect(readAll(directory).lines.map(({ type }) => type)).toEqual(["refused", "progress"]);
+  });
+
+  test("with a line that takes long to search are searched a piece at a time, and the others are read meanwhile", () => {
+    const directory = temporary();
+    const memory = new Map<string, number>();
+    const offsets = new Map<string, number>();
+    const size = 40 * 1024 * 1024;
+    write(directory, "a.jsonl", "");
+    // A hole: it reads as zeros, and takes no room.
+    fs.truncateSync(path.join(directory, "a.jsonl"), size);
+    write(directory, "a.jsonl", `\n${progress({ label: "after" })}\n`);
+    write(directory, "b.jsonl", `${progress({ label: "other" })}\n`);
+    const lines: EmitLine[] = [];
+    const searched: number[] = [];
+    for (let more = true; more; ) {
+      const result = readEmitFiles(directory, offsets, memory);
+      for (const batch of result.batches) {
+        offsets.set(batch.file, batch.next_offset);
+        lines.push(...batch.lines);
+      }
+      searched.push(memory.get("a.jsonl") ?? size);
+      more = result.more;
+    }
+    expect(lines.map((line) => (line.type === "progress" ? line.progress.label : line.type))).toEqual(["other", "refused", "after"]);
+    expect(searched.length).toBeGreaterThanOrEqual(3);
+    for (const [i, at] of searched.entries()) expect(at - (searched[i - 1] ?? 0)).toBeLessThan(17 * 1024 * 1024);
+  });
+
+  test("that are very many are not all looked at; one that was read is found nevertheless", () => {
+    const directory = temporary();
+    for (let i = 0; i < 3 * LIMITS.emitFiles; i++) write(directory, `f${i}.jsonl`, "");
+    const { names, more } = firstEntries(directory, 10);
+    expect(names).toHaveLength(10);
+    expect(more).toBe(true);
+    const seen = new Set(firstEntries(directory, 2 * LIMITS.emitFiles).names);
+    const last = fs.readdirSync(directory).find((name) => !seen.has(name))!;
+    write(directory, last, `${progress()}\n`);
+    expect(readEmitFiles(directory, new Map([[last, 0]]))).toMatchObject({ batches: [{ file: last }], ignored: LIMITS.emitFiles + 2 });
   });
 
   test("beyond the bound are ignored and counted; one that was read stays in", () => {

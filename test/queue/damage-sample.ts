@@ -72,7 +72,7 @@ export async function sample(): Promise<Sample> {
         database.run("PRAGMA ignore_check_constraints = ON");
         for (const [sql, ...values] of statements) {
           const { changes } = database.run(sql, values);
-          if (!sql.startsWith("PRAGMA")) expect(changes, sql).toBeGreaterThan(0);
+          if (sql.startsWith("UPDATE") || sql.startsWith("DELETE") || sql.startsWith("INSERT")) expect(changes, sql).toBeGreaterThan(0);
         }
         database.close();
       });

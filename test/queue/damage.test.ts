@@ -420,7 +420,25 @@ test("what cannot be mended after all keeps nothing else from being mended", asy
   );
   const { repaired, remaining } = await s.scene.store.repair({ deep: true });
   expect(repaired.map(({ check, subject }) => [check, subject])).toEqual([["event_counter", s.ended]]);
-  expect(remaining.find(({ check }) => check === "lease")).toMatchObject({ subject: s.running, repairable: false });
+  const lease = remaining.find(({ check }) => check === "lease");
+  expect(lease).toMatchObject({ subject: s.running, repairable: false });
+  expect(lease?.detail).toMatch(
+    /another attempt, endpoint, kind or lane; mending it failed: .*NOT NULL constraint failed: leases\.endpoint_id/,
+  );
   // The statement that failed is undone: the lease that was there still is.
   expect((await s.scene.store.stats()).leases_by_kind).toEqual({ command: 3 });
+});
+
+test("a repair ends when every mending brings about another damage", async () => {
+  const s = await open();
+  await s.damage(
+    ["UPDATE jobs SET next_seq = 100 WHERE job_id = ?", s.ended],
+    [
+      `CREATE TRIGGER worse AFTER UPDATE OF next_seq ON jobs WHEN new.next_seq < old.next_seq
+       BEGIN UPDATE jobs SET next_seq = old.next_seq + 1 WHERE sequence = new.sequence; END`,
+    ],
+  );
+  const { repaired, remaining } = await s.scene.store.repair();
+  expect(repaired.length).toBeGreaterThan(1);
+  expect(remaining).toMatchObject([{ check: "event_counter", subject: s.ended, repairable: true }]);
 });

@@ -1,21 +1,41 @@
 import fs from "node:fs";
-import { tryFlock } from "./libc.ts";
+import os from "node:os";
+import { flock } from "./libc.ts";
 
 /** A held lock. The kernel releases it when the process dies, however it dies. */
 export interface FileLock {
   release(): void;
 }
 
+/** A failure that is not another holder counts when it is there each time: a signal, or the runtime between call and look, leave others. */
+const TRIES = 5;
+const { EAGAIN } = os.constants.errno;
+
 /**
  * Lock a file exclusively, without waiting; null when another process holds it. The file is made where it is missing and
  * stays: removing it would let two processes lock two files of one name.
+ *
+ * @throws the system's error, with its `code`, when the file cannot be opened or locked: ENOLCK, or ENOTSUP, on a file system without locks
  */
-export function tryLock(file: string): FileLock | null {
+export function tryLock(file: string, lock: (fd: number) => number = flock): FileLock | null {
   const fd = fs.openSync(file, fs.constants.O_CREAT | fs.constants.O_RDWR, 0o600);
-  if (!tryFlock(fd)) {
+  let errno = 0;
+  try {
+    for (let left = TRIES; left > 0; left--) {
+      errno = lock(fd);
+      if (errno === 0) return heldLock(fd);
+      if (errno === EAGAIN) break;
+    }
+  } catch (error) {
     fs.closeSync(fd);
-    return null;
+    throw error;
   }
+  fs.closeSync(fd);
+  if (errno === EAGAIN) return null;
+  throw systemError(errno, file);
+}
+
+function heldLock(fd: number): FileLock {
   let held = true;
   return {
     release() {
@@ -23,4 +43,9 @@ export function tryLock(file: string): FileLock | null {
       held = false;
     },
   };
+}
+
+function systemError(errno: number, file: string): NodeJS.ErrnoException {
+  const code = Object.entries(os.constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
+  return Object.assign(new Error(`${code}: flock '${file}'`), { code, errno: -errno, syscall: "flock", path: file });
 }

@@ -1,9 +1,11 @@
-import { CString, dlopen, type Pointer, ptr } from "bun:ffi";
+import { CString, dlopen, type Pointer, ptr, read } from "bun:ffi";
 
 type Calls = Parameters<typeof dlopen>[1];
 
-/** The C library calls that Bun does not offer, where they exist. */
-const EVERYWHERE = { flock: { args: ["i32", "i32"], returns: "i32" } } as const satisfies Calls;
+/** The C library calls that Bun does not offer, where they exist. errno(3) is a function's result on each system, of another name. */
+const FLOCK = { args: ["i32", "i32"], returns: "i32" } as const;
+const LOCKING = { flock: FLOCK, __errno_location: { args: [], returns: "ptr" } } as const satisfies Calls;
+const LOCKING_DARWIN = { flock: FLOCK, __error: { args: [], returns: "ptr" } } as const satisfies Calls;
 const LINUX = {
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   pipe2: { args: ["ptr", "i32"], returns: "i32" },
@@ -39,12 +41,18 @@ function lazily<const C extends Calls>(calls: C) {
   };
 }
 
-const libc = lazily(EVERYWHERE);
+const locking = lazily(LOCKING);
+const lockingDarwin = lazily(LOCKING_DARWIN);
 const linux = lazily(LINUX);
 const directories = lazily(DIRECTORIES);
 
-/** flock(2): lock exclusively without waiting. False when somebody else holds it (or the file system refuses). */
-export const tryFlock = (fd: number): boolean => libc().flock(fd, 2 | 4) === 0;
+/** flock(2): lock exclusively without waiting. 0, or the errno; another holder is EWOULDBLOCK, which is EAGAIN here. */
+export function flock(fd: number): number {
+  const darwin = process.platform === "darwin";
+  if ((darwin ? lockingDarwin() : locking()).flock(fd, 2 | 4) === 0) return 0;
+  const errno = darwin ? lockingDarwin().__error() : locking().__errno_location();
+  return read.i32(errno as Pointer, 0);
+}
 
 /** prctl(2), PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process. */
 export const becomeSubreaper = (): boolean => linux().prctl(36, 1n, 0n, 0n, 0n) === 0;

@@ -5,6 +5,7 @@ import path from "node:path";
 import { Backoff } from "../../src/lib/backoff.ts";
 import { tryLock } from "../../src/lib/file-lock.ts";
 import { newId } from "../../src/lib/ids.ts";
+import { flock } from "../../src/lib/libc.ts";
 import { Notifier } from "../../src/lib/notifier.ts";
 import { service } from "../../src/lib/service.ts";
 
@@ -78,6 +79,27 @@ describe("tryLock", () => {
     const second = tryLock(file);
     expect(second).not.toBeNull();
     second!.release();
+  });
+
+  test("a failure that is not another holder says so", () => {
+    const { EAGAIN, EBADF, EINTR, ENOLCK } = os.constants.errno;
+    expect(flock(-1)).toBe(EBADF);
+    const open = fs.openSync(file, "r");
+    fs.closeSync(open);
+    const answers = (...errnos: number[]) => {
+      const calls = { left: [...errnos] };
+      return { calls, lock: () => calls.left.shift() ?? ENOLCK };
+    };
+    expect(() => tryLock(file, answers().lock)).toThrow(expect.objectContaining({ code: "ENOLCK", syscall: "flock", path: file }));
+    expect(() => tryLock(file, () => 4_095)).toThrow(expect.objectContaining({ code: "errno 4095" }));
+    const interrupted = answers(EINTR, EINTR, EAGAIN);
+    expect(tryLock(file, interrupted.lock)).toBeNull();
+    expect(interrupted.calls.left).toEqual([]);
+    tryLock(file, answers(EINTR, 0).lock)!.release();
+    // None of them has left its descriptor open.
+    const again = fs.openSync(file, "r");
+    fs.closeSync(again);
+    expect(again).toBe(open);
   });
 
   test("the kernel lets go when the holder is killed, and its children do not hold it", async () => {

@@ -135,9 +135,11 @@ export class HttpPeer {
         signal: options.signal === undefined ? hung.signal : AbortSignal.any([options.signal, hung.signal]),
         ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
         ...(address.kind === "unix" ? { unix: address.path } : {}),
+        // Every peer is on this machine. `false` alone keeps Bun from the proxy of the environment, which would be told the token.
+        proxy: false,
         // Waits and streams are quiet for as long as they like; the caller's signal ends them.
         timeout: false,
-      } as RequestInit);
+      } as unknown as RequestInit);
     } catch (error) {
       if (hung.signal.aborted) throw new RelayError("desktop_unavailable", "the local socket takes requests, but does not answer");
       throw error;

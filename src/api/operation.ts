@@ -1,6 +1,7 @@
 import type { Context, Hono } from "hono";
 import type * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
+import { problemResponse } from "./problem.ts";
 import { parse, queryObject, readJsonBody } from "./request.ts";
 
 /** What an operation answers with besides problems: JSON of a schema, an event stream, or bytes. */
@@ -53,7 +54,10 @@ export function mount(app: Hono, operations: readonly Operation[]): void {
   for (const path of new Set(operations.map((op) => op.path))) {
     const methods = operations.filter((op) => op.path === path).map((op) => op.method.toUpperCase());
     app.all(path, (c) => {
-      throw new RelayError("method_not_allowed", `${c.req.path.slice(0, 200)} takes ${methods.join(" and ")}`, { allowed: methods });
+      const refusal = new RelayError("method_not_allowed", `${c.req.path.slice(0, 200)} takes ${methods.join(" and ")}`, {
+        allowed: methods,
+      });
+      return problemResponse(refusal, { allow: methods.join(", ") });
     });
   }
 }

@@ -17,7 +17,8 @@ export async function readJsonBody(request: Request, maxBytes: number = LIMITS.r
   } catch {
     throw new RelayError("http_request_malformed", "the body is not JSON");
   }
-  if (deeperThan(value, MAX_DEPTH)) throw new RelayError("http_request_malformed", `the body is nested more than ${MAX_DEPTH} deep`);
+  const fault = structureFault(value);
+  if (fault !== null) throw new RelayError("http_request_malformed", `the body ${fault}`);
   return value;
 }
 
@@ -47,21 +48,26 @@ async function readBounded(body: ReadableStream<Uint8Array> | null, maxBytes: nu
   return Buffer.concat(chunks);
 }
 
-/** Whether JSON data nests deeper than `limit`. Walks level by level, so that the data cannot exhaust the stack. */
-function deeperThan(value: unknown, limit: number): boolean {
+/** Member names that JavaScript gives a meaning of its own; they would vanish on the way instead of being kept. */
+const UNUSABLE_NAMES = ["__proto__", "constructor", "prototype"];
+
+/** What is wrong with the structure of JSON data; null when nothing is. Goes level by level, so that the data cannot exhaust the stack. */
+function structureFault(value: unknown): string | null {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > limit) return true;
+    if (depth > MAX_DEPTH) return `is nested more than ${MAX_DEPTH} deep`;
     const next: unknown[] = [];
     for (const item of level) {
       if (item === null || typeof item !== "object") continue;
+      const name = Array.isArray(item) ? undefined : UNUSABLE_NAMES.find((unusable) => Object.hasOwn(item, unusable));
+      if (name !== undefined) return `has a member named ${name}, which cannot be kept`;
       for (const member of Array.isArray(item) ? item : Object.values(item)) {
         if (member !== null && typeof member === "object") next.push(member);
       }
     }
     level = next;
   }
-  return false;
+  return null;
 }
 
 /** Check data against a schema; refused with request_validation_failed and `issues: [{path, message}]`. */

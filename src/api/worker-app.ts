@@ -41,7 +41,9 @@ export function withProblems(app: Hono, version: string, report: (error: unknown
     c.res.headers.set("clio-relay-version", version);
   });
   app.notFound((c) => problemResponse(new RelayError("route_not_found", `no route ${c.req.method} ${c.req.path.slice(0, 200)}`), headers));
-  app.onError((error) => {
+  app.onError((error, c) => {
+    // Nobody is left to be answered.
+    if (c.req.raw.signal.aborted) return new Response(null, { status: 499 });
     if (!(error instanceof RelayError)) report(error);
     return problemResponse(error, headers);
   });

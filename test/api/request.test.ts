@@ -61,6 +61,10 @@ describe("readJsonBody", () => {
     expect(sent).toBeLessThan(64 * 1024);
   });
 
+  test.each(["__proto__", "constructor", "prototype"])("refuses a member named %s, wherever it is, instead of losing it", async (name) => {
+    expect(await reasonOf(readJsonBody(post(`{"a":[{"${name}":1}]}`)))).toBe("http_request_malformed");
+  });
+
   test("refuses nesting that would exhaust a recursive reader", async () => {
     const depth = 5_000;
     expect(await reasonOf(readJsonBody(post("[".repeat(depth) + "]".repeat(depth))))).toBe("http_request_malformed");

@@ -46,7 +46,9 @@ export const artifactRoutes = (services: WorkerServices): Operation[] => {
         const ifRange = c.req.header("if-range");
         const wanted = ifRange === undefined || ifRange.trim() === etag ? c.req.header("range") : undefined;
         const range = parseRange(wanted, artifact.size_bytes);
-        const body = await services.artifacts.open(artifact, range ?? { start: 0, end: artifact.size_bytes });
+        // HEAD asks for the headers only: nothing is opened for it.
+        const whole = { start: 0, end: artifact.size_bytes };
+        const body = c.req.raw.method === "HEAD" ? null : await services.artifacts.open(artifact, range ?? whole);
         return new Response(body, {
           status: range === null ? 200 : 206,
           headers: { ...contentHeaders(artifact.size_bytes, range, etag), "content-type": "application/octet-stream" },

@@ -64,14 +64,17 @@ export const logRoutes = (services: WorkerServices): Operation[] => {
         const offset = query.tail === undefined ? (query.offset ?? 0) : Math.max(0, size - query.tail);
         const signal = AbortSignal.any([c.req.raw.signal, services.draining]);
         const headers = { "content-type": "application/octet-stream", "clio-relay-log-offset": String(offset) };
-        if (query.follow) return new Response(streamOf(logs.bytes(jobId, stream, { offset, end: null }, signal)), { headers });
+        // HEAD asks for the headers only: nothing is opened for it.
+        const bytes = (range: { offset: number; end: number | null }): ReadableStream<Uint8Array> | null =>
+          c.req.raw.method === "HEAD" ? null : streamOf(logs.bytes(jobId, stream, range, signal));
+        if (query.follow) return new Response(bytes({ offset, end: null }), { headers });
         const etag = complete ? `"${jobId}-${stream}-${size}"` : null;
         if (etag !== null && matchesEtag(c.req.header("if-none-match"), etag))
           return new Response(null, { status: 304, headers: { etag } });
         const asked = parseRange(c.req.header("range"), size);
         const range = asked ?? (offset > 0 ? { start: Math.min(offset, size), end: size } : null);
         const part = range ?? { start: 0, end: size };
-        return new Response(streamOf(logs.bytes(jobId, stream, { offset: part.start, end: part.end }, signal)), {
+        return new Response(bytes({ offset: part.start, end: part.end }), {
           status: asked === null ? 200 : 206,
           headers: { ...headers, ...contentHeaders(size, asked, etag), "content-length": String(part.end - part.start) },
         });

@@ -49,7 +49,10 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       const admitted = services.store.submit(submission, "workload");
       services.workExpected("workload");
       const { job, existing } = await admitted;
-      return json({ ...job, existing }, existing ? 200 : 201, { location: `/jobs/${job.job_id}` });
+      return json({ ...job, existing }, existing ? 200 : 201, {
+        // Relative, because the desktop serves the same below /clusters/{name}.
+        location: `jobs/${job.job_id}`,
+      });
     },
   }),
 ];

@@ -237,3 +237,30 @@ test("the OpenAPI document is served", async () => {
   expect(body["openapi"]).toBe("3.1.0");
   expect(Object.keys(body["paths"] as object)).toContain("/jobs/{id}/events/sse");
 });
+
+test("HEAD answers with the headers and opens nothing", async () => {
+  const { job_id } = await worker.shell("echo hi");
+  await worker.ended(job_id);
+  const { artifacts } = await worker.client.artifacts(job_id);
+  const output = artifacts.find((artifact) => artifact.kind === "stdout")!;
+  const handles = () => new Bun.Glob("*").scanSync({ cwd: `/proc/${worker.pid}/fd`, onlyFiles: false });
+  const before = [...handles()].length;
+  for (let i = 0; i < 50; i++) {
+    for (const target of [`/artifacts/${output.artifact_id}/content`, `/jobs/${job_id}/logs/stdout/content`]) {
+      const response = await fetch(`http://relay${target}`, { unix: socket(), method: "HEAD" });
+      expect(response.status).toBe(200);
+      expect(response.headers.get("etag")).not.toBeNull();
+    }
+  }
+  expect([...handles()].length).toBeLessThan(before + 20);
+});
+
+test("a client that goes away in the middle of its body is nobody's error", async () => {
+  const peer = connect(socket());
+  peer.write("POST /jobs HTTP/1.1\r\nHost: relay\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{");
+  await new Promise((resolve) => peer.once("connect", resolve));
+  await worker.client.workers();
+  peer.destroy();
+  await worker.client.workers();
+  expect((await worker.client.workers()).workers[0]!.lane_last_error).toBeNull();
+});

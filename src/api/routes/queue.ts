@@ -100,7 +100,7 @@ export const queueRoutes = (services: WorkerServices): Operation[] => [
     method: "post",
     path: "/queue/audit",
     id: "auditQueue",
-    summary: "Check the whole queue; changes nothing",
+    summary: "Check the records of the whole queue; changes nothing",
     answer: { kind: "json", schema: Audit },
     handler: async () => json(await services.audit()),
   }),

@@ -6,8 +6,9 @@ export async function probe(socket: string, withinMs: number): Promise<{ roundTr
   const answer = await fetch("http://relay/healthz", {
     unix: socket,
     keepalive: false,
+    proxy: false,
     signal: AbortSignal.timeout(withinMs),
-  } as RequestInit);
+  } as unknown as RequestInit);
   await answer.arrayBuffer();
   return { roundTripMs: performance.now() - start, version: answer.headers.get("clio-relay-version") };
 }

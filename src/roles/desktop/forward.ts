@@ -57,12 +57,13 @@ export async function forwardToSocket(
       signal: AbortSignal.any([request.signal, hung.signal]),
       redirect: "manual",
       unix: socket,
+      proxy: false,
       // The bytes go on as they are, whatever they are encoded in.
       decompress: false,
       timeout: false,
       // A kept connection may be one that the worker closed meanwhile; only reads can be sent again over another.
       keepalive: request.method === "GET",
-    } as RequestInit);
+    } as unknown as RequestInit);
     return new Response(answer.body, { status: answer.status, headers: endToEnd(answer.headers) });
   } catch (error) {
     if (request.signal.aborted) throw error;

@@ -42,8 +42,8 @@ export const verb = defineVerb({
     if (json && !flags.follow) {
       const limit = flags.limit ?? LIMITS.logReadDefaultBytes;
       if (limit > LIMITS.logReadMaxBytes) throw new RelayError("usage", `with --json, --limit may be at most ${LIMITS.logReadMaxBytes}`);
-      const at = flags.tail === undefined ? { offset: flags.offset ?? 0 } : { tail: flags.tail };
-      await printJson(io.stdout, await cluster.log(args.job, flags.stream, { ...at, limit }));
+      const offset = await beginning(cluster, args.job, flags, true);
+      await printJson(io.stdout, await cluster.log(args.job, flags.stream, { offset, limit }));
       return EXIT.ok;
     }
     const write = writer(io, flags.raw || !io.stdout.isTerminal);
@@ -57,7 +57,7 @@ export const verb = defineVerb({
           await noteDropped(io, cluster, args.job, flags.stream);
           return EXIT.ok;
         }
-        const start = await beginning(cluster, args.job, flags);
+        const start = await beginning(cluster, args.job, flags, json);
         const reconnect = new Reconnect(io.stderr, signal);
         if (json) await followPieces(io, cluster, args.job, flags.stream, start, reconnect, signal);
         else for await (const bytes of followLog(cluster, args.job, flags.stream, start, reconnect, signal)) await write.bytes(bytes);
@@ -90,13 +90,31 @@ function writer(io: CliIo, raw: boolean): Writer {
   };
 }
 
-/** Where following begins, as a byte offset: the end moves while one looks. Also finds out whether the job can be reached at all. */
-async function beginning(cluster: ClusterClient, jobId: string, { stream, offset, tail }: Range): Promise<number> {
+/**
+ * Where reading begins, as a byte offset: the end moves while one looks. Also finds out whether the job can be reached at all.
+ *
+ * @param text whether what follows is decoded piece by piece, so that it is not to begin within a character
+ */
+async function beginning(cluster: ClusterClient, jobId: string, { stream, offset, tail }: Range, text: boolean): Promise<number> {
   if (tail === undefined) {
     await cluster.job(jobId);
     return offset ?? 0;
   }
-  return (await cluster.log(jobId, stream, { tail, limit: 1 })).offset;
+  const size = (await cluster.status(jobId)).logs.find((log) => log.stream === stream)?.size_bytes ?? 0;
+  const start = Math.max(0, size - tail);
+  return text && start > 0 && start < size ? start + (await continuation(cluster, jobId, stream, start)) : start;
+}
+
+/** How many bytes at an offset end a UTF-8 sequence that began before it (RFC 3629: at most three). */
+async function continuation(cluster: ClusterClient, jobId: string, stream: LogStream, offset: number): Promise<number> {
+  const { body } = await cluster.logContent(jobId, stream, { offset });
+  if (body === null) return 0;
+  for await (const bytes of body as unknown as AsyncIterable<Uint8Array>) {
+    const at = bytes.findIndex((byte) => (byte & 0xc0) !== 0x80);
+    // More of them in a row are no UTF-8.
+    return at < 0 ? (bytes.length > 3 ? 0 : bytes.length) : at > 3 ? 0 : at;
+  }
+  return 0;
 }
 
 async function readOnce(cluster: ClusterClient, jobId: string, range: Range, write: Writer, signal: AbortSignal): Promise<void> {

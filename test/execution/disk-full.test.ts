@@ -8,7 +8,7 @@ import { readEmitFiles } from "../../src/execution/emit-files.ts";
 import { describeWith } from "../runner/components.ts";
 import { eventually } from "../runner/wait.ts";
 import { sh, testAttempts } from "./attempts.ts";
-import { fillUp, smallFileSystems } from "./tmpfs.ts";
+import { fillInodes, fillUp, smallFileSystems } from "./tmpfs.ts";
 
 const KiB = 1024;
 
@@ -58,6 +58,23 @@ describeWith("tmpfs", "on a full disk", () => {
     expect((await job.exit()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 9 });
   }, 60_000);
 
+  test("the end of a job waits for the room that its name takes, and the job is not run again", async () => {
+    const root = small("512k,nr_inodes=64");
+    const job = attempt(sh("echo ran >> runs; until [ -e go ]; do sleep 0.02; done; exit 9"), {}, root);
+    fs.writeFileSync(job.file("shim.log"), "");
+    job.start();
+    await job.started();
+    await eventually(() => fs.existsSync(`${job.workdir}/runs`), { what: "the job" });
+    fs.writeFileSync(`${job.workdir}/go.tmp`, "");
+    const fillers = fillInodes(root);
+    fs.renameSync(`${job.workdir}/go.tmp`, `${job.workdir}/go`);
+    await eventually(() => job.text("shim.log").includes("exit.json"), { what: "the first try" });
+    expect(readExit(job.directory)).toBeNull();
+    for (const file of fillers) fs.rmSync(file);
+    expect((await job.exit()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 9 });
+    expect(fs.readFileSync(`${job.workdir}/runs`, "utf8")).toBe("ran\n");
+  }, 60_000);
+
   test("a shim that finds no room to claim runs nothing and leaves nothing", async () => {
     const root = small("512k");
     const job = attempt(sh("touch ran"), {}, root);
@@ -83,7 +100,7 @@ describeWith("tmpfs", "on a full disk", () => {
     expect(() => voidAttempt(job.directory, "no room")).toThrow(refusal);
     expect(readStart(job.directory)).toBeNull();
     fs.rmSync(ballast);
-    expect(fs.readdirSync(job.directory).sort()).toEqual(["events", "spec.json"]);
+    expect(fs.readdirSync(job.directory).sort()).toEqual([".cancel.json.reserved", "events", "spec.json"]);
     expect(voidAttempt(job.directory, "room")).toBe(true);
   });
 

@@ -23,6 +23,21 @@ export function smallFileSystems(): (size: string) => string {
   };
 }
 
+/** Leave no room for another name: on a tmpfs with `nr_inodes`, each link takes one. Returns the files that take it. */
+export function fillInodes(directory: string): string[] {
+  const files: string[] = [];
+  for (;;) {
+    const file = path.join(directory, `filler-${files.length}`);
+    try {
+      fs.closeSync(fs.openSync(file, "wx"));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+      return files;
+    }
+    files.push(file);
+  }
+}
+
 /** Leave exactly so many bytes free. Returns the file that takes the room. */
 export function fillUp(directory: string, leaveBytes = 0): string {
   const file = path.join(directory, "ballast");

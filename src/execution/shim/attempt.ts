@@ -6,6 +6,7 @@ import { type Clock, timestamp } from "../../lib/clock.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { notStarted, outcomeOf } from "./outcome.ts";
 import { abandon, claimText, isUsable, type Provision, provide } from "./provision.ts";
+import { recordExit } from "./record-exit.ts";
 import type { ShimLog } from "./shim-log.ts";
 import { readSpecFile } from "./spec-file.ts";
 import { reasonNotStarted, type StartedJob, startJob } from "./start-job.ts";
@@ -23,7 +24,7 @@ export interface AttemptOptions {
   readonly term: TermSignal;
   /** What a spare has made beforehand. */
   readonly provision?: Provision | undefined;
-  /** Milliseconds for which a write to a full disk is tried again. */
+  /** Milliseconds for which a write to a full disk is tried again; that of exit.json is so for ever, but less often then. */
   readonly patienceMs: number;
 }
 
@@ -31,7 +32,7 @@ export interface AttemptOptions {
  * Run one attempt: claim it, start the job, record its output, see to its end, write exit.json.
  *
  * @returns whether the attempt was this shim's to run
- * @throws when it could not be claimed either way; nothing was executed then
+ * @throws when it could not be claimed either way; nothing was executed then. Once it is claimed, nothing is thrown
  */
 export async function runAttempt(options: AttemptOptions): Promise<boolean> {
   const { directory, clock, term } = options;
@@ -49,7 +50,9 @@ export async function runAttempt(options: AttemptOptions): Promise<boolean> {
     return unstarted(notStarted("outcome_unknown", `the shim failed: ${String(error)}`), clock);
   });
   provision.process.abandon();
-  if (!provision.exit.commit(directory, JSON.stringify(exit), true)) options.log.note("exit.json was there already");
+  const content = JSON.stringify(exit);
+  await recordExit({ ...options, commit: () => provision.exit.commit(directory, content, true) });
+  provision.exit.abandon();
   return true;
 }
 

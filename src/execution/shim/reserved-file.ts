@@ -9,6 +9,8 @@ import { fsyncDirectory, isErrno } from "../../lib/atomic-file.ts";
 export class ReservedFile {
   #temporary: string;
   readonly #fd: number;
+  #open = true;
+  #published = false;
 
   constructor(
     directory: string,
@@ -26,7 +28,8 @@ export class ReservedFile {
   }
 
   /**
-   * Put the content under the file's name.
+   * Put the content under the file's name. When that throws, the room is still there and it can be done again; what succeeds gives
+   * up what is left of it.
    *
    * @param directory where that is
    * @param durable whether it is flushed to the disk first
@@ -34,14 +37,22 @@ export class ReservedFile {
    */
   commit(directory: string, content: string, durable: boolean): boolean {
     const bytes = Buffer.from(content);
-    try {
+    const target = path.join(directory, this.name);
+    // It has its name already when only the flush of the directory failed before.
+    if (!this.#published) {
+      // All of it again, each time: after a failed flush, pages that are not on the disk may count as written (fsync(2)).
       writeAll(this.#fd, bytes);
       fs.ftruncateSync(this.#fd, bytes.length);
       if (durable) fs.fsyncSync(this.#fd);
-      return this.#publish(path.join(directory, this.name), durable);
-    } finally {
-      this.abandon();
+      if (!this.#publish(target)) {
+        this.abandon();
+        return false;
+      }
+      this.#published = true;
     }
+    if (durable) fsyncDirectory(directory);
+    this.abandon();
+    return true;
   }
 
   /** Wait in another directory, so that everything of an attempt lies in one; where that fails, it waits on where it is. */
@@ -57,25 +68,30 @@ export class ReservedFile {
 
   /** Give the room back. */
   abandon(): void {
-    try {
+    // Once: the number may be that of another file by now.
+    if (this.#open) {
+      this.#open = false;
       fs.closeSync(this.#fd);
-    } catch {
-      // Closed before.
     }
     fs.rmSync(this.#temporary, { force: true });
   }
 
-  #publish(target: string, durable: boolean): boolean {
+  #publish(target: string): boolean {
     try {
       fs.linkSync(this.#temporary, target);
     } catch (error) {
-      if (isErrno(error, "EEXIST")) return false;
+      // NFS may have made the link and lost the answer.
+      if (isErrno(error, "EEXIST")) return this.#is(target);
       if (!isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK", "EOPNOTSUPP")) throw error;
       if (fs.existsSync(target)) return false;
       fs.renameSync(this.#temporary, target);
     }
-    if (durable) fsyncDirectory(path.dirname(target));
     return true;
+  }
+
+  #is(target: string): boolean {
+    const [own, other] = [fs.fstatSync(this.#fd), fs.statSync(target)];
+    return own.dev === other.dev && own.ino === other.ino;
   }
 }
 

@@ -1,0 +1,43 @@
+import fs from "node:fs";
+import { isErrno } from "../../lib/atomic-file.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { FILES } from "../spool-records.ts";
+import type { ShimLog } from "./shim-log.ts";
+
+const SOON_MS = 250;
+const LATER_MS = 1_000;
+
+export interface RecordExitOptions {
+  /** The attempt's. */
+  readonly directory: string;
+  /** Writes exit.json; false when it is there already. May be called again after it threw. */
+  readonly commit: () => boolean;
+  readonly clock: Clock;
+  readonly log: Pick<ShimLog, "note">;
+  /** Milliseconds for which it is tried every 250 ms; afterwards, every second. */
+  readonly patienceMs: number;
+  readonly pause?: (ms: number) => Promise<unknown>;
+}
+
+/**
+ * Record the end of an attempt, however long the system refuses to: nobody else knows it, and the shim has nothing else to do. Never
+ * throws. Gives up only when the attempt's directory is gone, and with it the one who would read of it.
+ */
+export async function recordExit({ directory, commit, clock, log, patienceMs, pause = Bun.sleep }: RecordExitOptions): Promise<void> {
+  const patientUntil = clock.monotonic() + patienceMs;
+  let last = "";
+  for (;;) {
+    try {
+      if (!commit()) log.note(`${FILES.exit} was there already`);
+      else if (last !== "") log.note(`${FILES.exit} written`);
+      return;
+    } catch (error) {
+      const gone = isErrno(error, "ENOENT", "ENOTDIR") && !fs.existsSync(directory);
+      if (String(error) !== last)
+        log.note(`${FILES.exit} not written, ${gone ? "its directory is gone" : "trying again"}: ${String(error)}`);
+      if (gone) return;
+      last = String(error);
+    }
+    await pause(clock.monotonic() < patientUntil ? SOON_MS : LATER_MS);
+  }
+}

@@ -4,7 +4,7 @@ import type { Outcome } from "../../domain/job.ts";
 import { createFileExclusive, fsyncDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
-import { notStarted, outcomeOf } from "./outcome.ts";
+import { notStarted, outcomeOf, shimFailed } from "./outcome.ts";
 import { abandon, claimText, isUsable, type Provision, provide } from "./provision.ts";
 import { recordExit } from "./record-exit.ts";
 import type { ShimLog } from "./shim-log.ts";
@@ -47,7 +47,7 @@ export async function runAttempt(options: AttemptOptions): Promise<boolean> {
   if (!claimed) return false;
   const exit = await runClaimed(options, provision).catch((error: unknown) => {
     options.log.note(`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-    return unstarted(notStarted("outcome_unknown", `the shim failed: ${String(error)}`), clock);
+    return unstarted(shimFailed(error), clock);
   });
   provision.process.abandon();
   const content = JSON.stringify(exit);
@@ -105,7 +105,7 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
   } catch (error) {
     log.note(`supervision failed: ${String(error)}`);
     const { residual } = await endJobNow(child.pid, clock);
-    outcome = { ...notStarted("outcome_unknown", `the shim failed: ${String(error)}`), residual: [...residual] };
+    outcome = shimFailed(error, residual);
   }
   const streams = { stdout: recorders.stdout.conclude(), stderr: recorders.stderr.conclude() };
   for (const fd of started.logs) flush(fd, log);

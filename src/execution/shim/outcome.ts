@@ -43,3 +43,9 @@ function verdict(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec, "timeout
 export function notStarted(reason: "spawn_failed" | "canceled" | "outcome_unknown", message: string): Outcome {
   return { reason, exit_code: null, signal: null, message: message.slice(0, 2_000), residual: [] };
 }
+
+/** The outcome of an attempt whose shim failed, with what may still run of it. */
+export const shimFailed = (error: unknown, residual: readonly number[] = []): Outcome => ({
+  ...notStarted("outcome_unknown", `the shim failed: ${String(error)}`),
+  residual: residual.slice(0, RESIDUAL_MAX),
+});

@@ -1,6 +1,6 @@
 import { EXIT, errorRule, RelayError } from "../domain/errors.ts";
 import { type CliIo, OutputClosed } from "./io.ts";
-import { oneLine } from "./print/safe-text.ts";
+import { jsonText, oneLine } from "./print/safe-text.ts";
 
 /** Ends a verb that was interrupted; what is to be said was said. */
 export class Interrupted extends Error {}
@@ -21,7 +21,7 @@ export async function reportFailure(io: CliIo, error: unknown, json: boolean): P
   if (hint !== undefined) lines.push(`hint: ${oneLine(hint)}`);
   if (json) {
     const { problemOf } = await import("../api/problem.ts");
-    lines.push(JSON.stringify(problemOf(failure)));
+    lines.push(jsonText(problemOf(failure)));
   }
   try {
     await io.stderr.write(`${lines.join("\n")}\n`);

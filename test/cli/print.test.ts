@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { Lines } from "../../src/cli/follow/log-lines.ts";
 import { progressBar, progressText } from "../../src/cli/print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../../src/cli/print/quantities.ts";
-import { oneLine, SafeStream, safeText } from "../../src/cli/print/safe-text.ts";
+import { jsonText, oneLine, SafeStream, safeText } from "../../src/cli/print/safe-text.ts";
 import { styleFor } from "../../src/cli/print/style.ts";
 import { cut, printTable } from "../../src/cli/print/table.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
@@ -21,6 +21,17 @@ describe("text for a terminal", () => {
       fc.property(fc.string({ unit: "binary" }), (text) => {
         expect(safeText(text)).not.toMatch(/(?![\t\n\r])\p{Cc}/u);
         expect(oneLine(text)).not.toMatch(/\p{Cc}/u);
+      }),
+    );
+  });
+
+  test("JSON means the same, and holds nothing that a terminal obeys", () => {
+    expect(jsonText({ name: "é\x7f\u009b31m\u202eevil\n\x1b" })).toBe('{"name":"é\\u007f\\u009b31m\\u202eevil\\n\\u001b"}');
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.string({ unit: "binary" }), fc.constantFrom(0, 2), (value, text, indent) => {
+        const said = jsonText([value, text], indent);
+        expect(said).not.toMatch(/(?!\n)[\p{Cc}\p{Bidi_Control}]/u);
+        expect(JSON.parse(said)).toEqual(JSON.parse(JSON.stringify([value, text])));
       }),
     );
   });

@@ -149,6 +149,41 @@ describe("read-log", () => {
   );
 });
 
+test(
+  "names that a job chose are shown and not obeyed",
+  async () => {
+    await using relay = await withWorker();
+    const script = "mkdir out; n=$(printf 'a\\033[31m\\302\\2332J\\342\\200\\256b'); : > \"out/$n\"; printf '%s\\177' \"$n\"";
+    const id = await relay.submit("--wait", "--output", "out/*", "--", "sh", "-c", script);
+    const { artifacts } = await relay.json<{ artifacts: { artifact_id: string; kind: string }[] }>("job", "list-artifacts", id);
+    const { artifact_id: artifact } = artifacts.find(({ kind }) => kind === "execution_output")!;
+    const name = "a\x1b[31m\u009b2J\u202eb";
+    for (const args of [
+      ["job", "read-artifact", artifact, "-o", "."],
+      ["job", "read-artifact", artifact, "-o", ".", "--json"],
+      ["job", "read-artifact", artifact],
+      ["job", "list-artifacts", id],
+      ["job", "list-artifacts", id, "--json"],
+      ["job", "read-log", id],
+      ["job", "read-log", id, "--json"],
+      ["job", "read-log", id, "-f", "--json"],
+      ["job", "watch", id, "--json"],
+      ["job", "watch", id],
+      ["job", "status", id, "--json"],
+    ]) {
+      const command = onTerminal(relay, args, { NO_COLOR: "1" });
+      expect(await command.end()).toBe(0);
+      const shown = command.shown().replaceAll("\r\x1b[K", "");
+      expect([args, shown.match(/(?![\r\n])[\p{Cc}\p{Bidi_Control}]/gu)]).toEqual([args, null]);
+      if (args[1] === "read-artifact" && args.length === 5) expect(shown).toContain("a^[[31m\\u009b2J\\u202eb");
+    }
+    expect(fs.existsSync(path.join(relay.directory, name))).toBe(true);
+    // Whoever takes the path from a pipe gets the path.
+    expect(await relay.ok("job", "read-artifact", artifact, "-o", ".")).toBe(path.join(relay.directory, name));
+  },
+  TIMEOUT,
+);
+
 describe("lists", () => {
   test(
     "have a header and fit the width",

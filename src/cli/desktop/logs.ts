@@ -2,7 +2,7 @@ import { EXIT } from "../../domain/errors.ts";
 import { newBytes, tailOf } from "../../roles/desktop/log-file.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { sleep } from "../follow/reconnect.ts";
-import { SafeStream } from "../print/safe-text.ts";
+import { jsonText, SafeStream } from "../print/safe-text.ts";
 import { whole } from "../values.ts";
 import { defineVerb, optionOr, toggle } from "../verb.ts";
 
@@ -50,6 +50,6 @@ const jsonLines = (text: string): string =>
     .filter((line) => line !== "")
     .map((line) => {
       const match = /^(\S+Z) (info|warn|error) (.*)$/.exec(line);
-      return `${JSON.stringify(match === null ? { message: line } : { time: match[1], level: match[2], message: match[3] })}\n`;
+      return `${jsonText(match === null ? { message: line } : { time: match[1], level: match[2], message: match[3] })}\n`;
     })
     .join("");

@@ -2,6 +2,7 @@ import { variable } from "../../config/environment.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { type Emission, emit } from "../../execution/emit.ts";
 import type { CliIo } from "../io.ts";
+import { jsonText } from "../print/safe-text.ts";
 
 /** Write a report where the worker looks for it. */
 export async function emitReport(io: CliIo, json: boolean, emission: Emission): Promise<number> {
@@ -15,6 +16,6 @@ export async function emitReport(io: CliIo, json: boolean, emission: Emission): 
     );
   }
   emit(directory, emission);
-  if (json) await io.stdout.write(`${JSON.stringify(emission)}\n`);
+  if (json) await io.stdout.write(`${jsonText(emission)}\n`);
   return EXIT.ok;
 }

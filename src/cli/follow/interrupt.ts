@@ -1,5 +1,6 @@
 import { Interrupted } from "../failure.ts";
 import type { CliIo } from "../io.ts";
+import { oneLine } from "../print/safe-text.ts";
 
 /**
  * Do something that Ctrl-C and TERM end in order: the signal is aborted, and when the work has let go, `farewell` is said. A
@@ -20,7 +21,7 @@ export async function interruptible<T>(io: CliIo, farewell: () => string | null,
   } catch (error) {
     if (!controller.signal.aborted) throw error;
     const words = farewell();
-    if (words !== null) await io.stderr.write(`${io.stderr.isTerminal ? "\n" : ""}${words}\n`);
+    if (words !== null) await io.stderr.write(`${io.stderr.isTerminal ? "\n" : ""}${oneLine(words)}\n`);
     throw new Interrupted();
   } finally {
     for (const remove of off) remove();

@@ -51,7 +51,7 @@ export const verb = defineVerb({
     );
     if (target !== null) {
       if (json) await printJson(io.stdout, { ...artifact, path: target });
-      else await io.stdout.write(`${target}\n`);
+      else await io.stdout.write(`${io.stdout.isTerminal ? oneLine(target) : target}\n`);
     }
     return EXIT.ok;
   },

@@ -9,7 +9,7 @@ import { isOutage, Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
 import { LOG_STREAMS } from "../job-words.ts";
 import { bytesText } from "../print/quantities.ts";
-import { SafeStream } from "../print/safe-text.ts";
+import { jsonText, SafeStream } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { byteCount, jobId, oneOf } from "../values.ts";
 import { defineVerb, option, optionOr, toggle } from "../verb.ts";
@@ -152,7 +152,7 @@ async function followPieces(
     for (;;) {
       const chunk = await reconnect.persist(() => cluster.log(jobId, stream, { offset }));
       if (chunk.next_offset === offset && !chunk.eof) return false;
-      await io.stdout.write(`${JSON.stringify(chunk)}\n`);
+      await io.stdout.write(`${jsonText(chunk)}\n`);
       offset = chunk.next_offset;
       if (chunk.eof) return true;
     }

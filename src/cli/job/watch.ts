@@ -9,6 +9,7 @@ import { jobEvents } from "../follow/job-events.ts";
 import { type Delta, Lines, LogText } from "../follow/log-lines.ts";
 import { Reconnect } from "../follow/reconnect.ts";
 import { liveView, plainView, type WatchView } from "../follow/watch-views.ts";
+import { jsonText } from "../print/safe-text.ts";
 import { jobId, whole } from "../values.ts";
 import { defineVerb, ignored, optionOr } from "../verb.ts";
 
@@ -42,7 +43,7 @@ export const verb = defineVerb({
       const events = jobEvents(cluster, args.job, flags.cursor, reconnect, signal);
       if (view === null) {
         for await (const event of events) {
-          await io.stdout.write(`${JSON.stringify(event)}\n`);
+          await io.stdout.write(`${jsonText(event)}\n`);
           next = event.seq + 1;
         }
       } else {

@@ -32,6 +32,13 @@ export class SafeStream {
   }
 }
 
+/** A value as JSON that a terminal obeys none of: what JSON itself lets through of such characters is escaped, which means the same. */
+export const jsonText = (value: unknown, indent = 0): string =>
+  JSON.stringify(value, null, indent).replace(
+    /(?!\n)[\p{Cc}\p{Bidi_Control}]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+
 /** Safe text on one line: what would end it is shown as an escape. */
 export const oneLine = (text: string): string =>
   safeText(text).replace(BREAKS, (character) => (character === "\n" ? "\\n" : character === "\r" ? "\\r" : "\\t"));

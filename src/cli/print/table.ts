@@ -1,5 +1,5 @@
 import type { Output } from "../io.ts";
-import { oneLine } from "./safe-text.ts";
+import { jsonText, oneLine } from "./safe-text.ts";
 import type { Style } from "./style.ts";
 
 /** Cells that a text takes on a terminal (wide characters take two). */
@@ -52,4 +52,4 @@ export async function printFields(
 }
 
 /** The record itself, indented by two. */
-export const printJson = (output: Output, value: unknown): Promise<void> => output.write(`${JSON.stringify(value, null, 2)}\n`);
+export const printJson = (output: Output, value: unknown): Promise<void> => output.write(`${jsonText(value, 2)}\n`);

@@ -11,10 +11,16 @@ export interface FileInTheMaking {
   discard(): void;
 }
 
-/** Begin a file beside its final name, so that taking the name is one rename(2). */
-export function makeWholeFile(target: string, mode = 0o644): FileInTheMaking {
+/**
+ * Begin a file beside its final name, so that taking the name is one rename(2). It has the permissions of the file that it replaces
+ * from the beginning, or those that the umask leaves to a new one.
+ */
+export function makeWholeFile(target: string): FileInTheMaking {
+  const before = fs.statSync(target, { throwIfNoEntry: false });
+  const kept = before?.isFile() ? before.mode & 0o777 : null;
   const temporary = path.join(path.dirname(target), `.${path.basename(target)}.${process.pid}.${crypto.randomUUID().slice(0, 8)}.part`);
-  const fd = fs.openSync(temporary, "wx", mode);
+  const fd = fs.openSync(temporary, "wx", kept ?? 0o666);
+  if (kept !== null) fs.fchmodSync(fd, kept);
   let open = true;
   const close = () => {
     if (open) fs.closeSync(fd);

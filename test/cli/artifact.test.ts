@@ -166,6 +166,30 @@ describe("of a worker with a bad day", () => {
   );
 
   test(
+    "what is no regular file is left as it is",
+    async () => {
+      serve({});
+      const fifo = path.join(relay.directory, "fifo");
+      expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
+      fs.symlinkSync("/dev/null", path.join(relay.directory, "null"));
+      fs.mkdirSync(path.join(relay.directory, "into", "result.bin"), { recursive: true });
+      for (const [given, shown, what] of [
+        ["fifo", fifo, "no regular file"],
+        ["null", path.join(relay.directory, "null"), "no regular file"],
+        ["into", path.join(relay.directory, "into", "result.bin"), "a directory"],
+      ] as const) {
+        const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", given]);
+        expect(result).toMatchObject({ code: 1, stdout: "" });
+        expect(result.stderr).toContain(`error: -o ${given}: ${shown} is ${what} [local_file_unusable]`);
+      }
+      expect(fs.lstatSync(fifo).isFIFO()).toBe(true);
+      expect(fs.readlinkSync(path.join(relay.directory, "null"))).toBe("/dev/null");
+      expect(files().sort()).toEqual(["fifo", "into", "null"]);
+    },
+    TIMEOUT,
+  );
+
+  test(
     "interrupted, it leaves nothing",
     async () => {
       const asked = Promise.withResolvers<void>();

@@ -28,3 +28,24 @@ test("a discarded one leaves nothing", () => {
   file.discard();
   expect(fs.readdirSync(base)).toEqual([]);
 });
+
+test("a file has the permissions of the one that it replaces, and a new one those that the umask leaves", () => {
+  const base = directory();
+  const umask = process.umask(0o027);
+  try {
+    const modeOf = (name: string) => fs.statSync(path.join(base, name)).mode & 0o7777;
+    for (const [name, mode] of Object.entries({ private: 0o600, shared: 0o666, readOnly: 0o440 })) {
+      fs.writeFileSync(path.join(base, name), "before");
+      fs.chmodSync(path.join(base, name), mode);
+      const file = makeWholeFile(path.join(base, name));
+      const part = fs.readdirSync(base).find((entry) => entry.endsWith(".part"))!;
+      expect([name, modeOf(part)]).toEqual([name, mode]);
+      file.finish();
+      expect([name, modeOf(name)]).toEqual([name, mode]);
+    }
+    makeWholeFile(path.join(base, "new")).finish();
+    expect(modeOf("new")).toBe(0o640);
+  } finally {
+    process.umask(umask);
+  }
+});

@@ -71,6 +71,14 @@ const fieldsOf = (artifact: Artifact) =>
 
 const directoryAt = (file: string): boolean => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
 
+/** What takes a file's name must not take that of a device, a pipe or a socket. */
+function replaceable(file: string, typed: string): string {
+  const there = fs.statSync(file, { throwIfNoEntry: false });
+  if (there === undefined || there.isFile()) return file;
+  const what = there.isDirectory() ? "a directory" : "no regular file";
+  throw new RelayError("local_file_unusable", `-o ${typed}: ${file} is ${what}`, {}, "-o - writes to standard output");
+}
+
 /** The file to write: the one named, or one with the artifact's own last name in the directory that is named. */
 function targetOf(io: CliIo, typed: string, artifact: Artifact): string {
   if (typed === "") throw new RelayError("usage", "-o needs the name of a file or directory");
@@ -81,13 +89,13 @@ function targetOf(io: CliIo, typed: string, artifact: Artifact): string {
     if (!directoryAt(path.dirname(given))) {
       throw new RelayError("local_file_unusable", `-o ${typed}: there is no directory ${path.dirname(typed)}`);
     }
-    return given;
+    return replaceable(given, typed);
   }
   const name = path.posix.basename(artifact.name);
   if (name === "" || name === "." || name === ".." || name.includes("\0")) {
     throw new RelayError("usage", `${JSON.stringify(artifact.name)} is no name for a file`, {}, "name the file with -o FILE");
   }
-  return path.join(given, name);
+  return replaceable(path.join(given, name), typed);
 }
 
 async function save(bytes: AsyncIterable<Uint8Array>, target: string, bar: ReturnType<typeof fetchBar>, where: string): Promise<void> {

@@ -44,7 +44,7 @@ export class Ingester {
       const record = readTruncation(this.directory, stream);
       return record === null ? [] : [{ stream, capture: record.capture }];
     });
-    if (deltas.length + truncations.length + batches.length === 0) return false;
+    if (deltas.length + truncations.length + batches.length === 0) return more;
     try {
       await this.store.ingest(this.fence, { deltas, truncations, emits: batches });
     } catch (error) {

@@ -33,6 +33,8 @@ export interface Paths {
   /** Address and token of a daemon that listens on loopback. */
   readonly desktopAddress: string;
   readonly workerSocket: (cluster: string) => string;
+  /** Held while a worker is started in the background. */
+  readonly workerStartLock: (cluster: string) => string;
 }
 
 /** Size of sun_path less its final NUL: unix(7) has 108 bytes, macOS 104. */
@@ -79,6 +81,7 @@ export function resolvePaths(env: Environment): Paths {
     desktopStartLock: path.join(runDir, "desktop-start.lock"),
     desktopAddress: path.join(runDir, "desktop.json"),
     workerSocket: (cluster) => path.join(runDir, `${socketName(cluster)}.sock`),
+    workerStartLock: (cluster) => path.join(runDir, `${socketName(cluster)}-start.lock`),
   };
 }
 

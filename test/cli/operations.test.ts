@@ -100,7 +100,7 @@ describe("a worker", () => {
       expect(await relay.ok("worker", "stop")).toBe("no worker is running for local");
       const started = await relay.json<{ pid: number }>("worker", "start", "--concurrency", "4");
       expect(started).toMatchObject({ cluster: "local", state: "started", log: path.join(relay.home, "log", "worker-local.log") });
-      expect(await relay.ok("worker", "start")).toBe("worker of local runs already");
+      expect(await relay.ok("worker", "start")).toMatch(/^worker of local runs already as process \d+$/);
       expect(await relay.json("worker", "status")).toMatchObject({
         worker_count: 1,
         workers: [{ cluster: "local", process: { pid: started.pid }, capacity: { concurrency: 4 } }],
@@ -120,6 +120,32 @@ describe("a worker", () => {
       await relay.ok("job", "cancel", id, "--wait");
       endpoint.kill("SIGTERM");
       expect(await endpoint.exited).toBe(0);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "that twelve commands start at once is one, and each command names it",
+    async () => {
+      await using relay = await initialized();
+      const results = await Promise.all(Array.from({ length: 12 }, () => relay.run(["worker", "start", "--json"])));
+      const answers = results.map(({ code, stdout }) => ({ code, ...(JSON.parse(stdout) as { state: string; pid: number }) }));
+      const workers = relay.processes("worker run");
+      expect(workers).toHaveLength(1);
+      expect(answers.map(({ code, pid }) => [code, pid])).toEqual(answers.map(() => [0, workers[0]!]));
+      expect(answers.filter(({ state }) => state === "started")).toHaveLength(1);
+      expect(answers.filter(({ state }) => state === "already_running")).toHaveLength(11);
+      expect(await relay.ok("worker", "start")).toBe(`worker of local runs already as process ${workers[0]}`);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "needs no home directory",
+    async () => {
+      await using relay = await initialized({ HOME: "/proc/nowhere" });
+      const { pid } = await relay.json<{ pid: number }>("worker", "start");
+      expect(fs.readlinkSync(`/proc/${pid}/cwd`)).toBe("/");
     },
     TIMEOUT,
   );

@@ -1,6 +1,8 @@
+import fs from "node:fs";
 import { clusterEntry } from "../../config/clusters.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
+import { tryLock } from "../../lib/file-lock.ts";
 import { startInBackground } from "../../roles/background.ts";
 import { backgroundEnvironment } from "../../roles/background-environment.ts";
 import { probe } from "../../roles/probe.ts";
@@ -12,6 +14,7 @@ import { capacityWith, kindLimit } from "./capacity-options.ts";
 import { localCluster, localWorker, restartCommand, runningWorker } from "./local-worker.ts";
 
 const WITHIN_MS = 60_000;
+const POLL_MS = 50;
 
 export const verb = defineVerb({
   summary: "Run a worker in the background",
@@ -41,49 +44,68 @@ export const verb = defineVerb({
         () => true,
         () => false,
       );
-    const report = async (state: "started" | "already_running", pid: number | null): Promise<number> => {
+    const worker = localWorker(io, relay, name);
+    /** @param started the process that this command started; the worker that answers may be another */
+    const report = async (started: number | null): Promise<number> => {
       const log = paths.workerLog(name);
-      if (json) await printJson(io.stdout, { cluster: name, state, pid, log });
-      else if (state === "started") await io.stdout.write(`worker of ${name} runs as process ${pid}; its log is ${log}\n`);
-      else await io.stdout.write(`worker of ${name} runs already\n`);
+      const running = await runningWorker(worker);
+      const pid = running?.process.pid ?? null;
+      const state = started !== null && (pid === null || pid === started) ? "started" : "already_running";
+      if (json) await printJson(io.stdout, { cluster: name, state, pid: pid ?? started, log });
+      else if (state === "started") await io.stdout.write(`worker of ${name} runs as process ${started}; its log is ${log}\n`);
+      else await io.stdout.write(`worker of ${name} runs already${pid === null ? "" : ` as process ${pid}`}\n`);
       const options = passedOn(flags);
-      if (state === "already_running" && options.length > 0) {
-        const running = await runningWorker(localWorker(io, relay, name));
-        if (running !== null && !Bun.deepEquals(running.capacity, capacity))
-          await io.stderr.write(
-            `notice: it runs with other limits; these take effect when it is restarted: ${restartCommand(name, options)}\n`,
-          );
+      if (state === "already_running" && options.length > 0 && running !== null && !Bun.deepEquals(running.capacity, capacity)) {
+        await io.stderr.write(
+          `notice: it runs with other limits; these take effect when it is restarted: ${restartCommand(name, options)}\n`,
+        );
       }
       return EXIT.ok;
     };
-    if (await answers()) return report("already_running", null);
-    const outcome = await startInBackground({
-      command: [...io.self, "worker", "run", "--cluster", name, ...passedOn(flags)],
-      cwd: io.env.home,
-      environment: backgroundEnvironment(paths, io.env),
-      stderrFile: paths.workerLog(name),
-      ready: answers,
-      withinMs: WITHIN_MS,
-    });
-    if (outcome.state === "ready") return report("started", outcome.pid);
-    if (outcome.state === "late") {
-      throw new RelayError(
+    const late = (pid: number | null): RelayError =>
+      new RelayError(
         "observation_timeout",
-        `the worker, process ${outcome.pid}, has not answered yet`,
-        { pid: outcome.pid },
+        `the worker${pid === null ? "" : `, process ${pid},`} has not answered yet`,
+        pid === null ? {} : { pid },
         `see ${paths.workerLog(name)}`,
       );
+    const deadline = performance.now() + WITHIN_MS;
+    while (!(await answers())) {
+      // Of several commands that want the same at once one starts it; the others wait for it to answer.
+      const lock = tryLock(paths.workerStartLock(name));
+      try {
+        if (lock !== null && !(await answers())) {
+          const outcome = await startInBackground({
+            command: [...io.self, "worker", "run", "--cluster", name, ...passedOn(flags)],
+            cwd: startDirectory(io.env.home),
+            environment: backgroundEnvironment(paths, io.env),
+            stderrFile: paths.workerLog(name),
+            ready: answers,
+            withinMs: deadline - performance.now(),
+          });
+          if (outcome.state === "ready") return await report(outcome.pid);
+          if (outcome.state === "late") throw late(outcome.pid);
+          // One that was started in another way was faster.
+          if (await answers()) break;
+          throw new RelayError(
+            "worker_not_running",
+            `the worker ended at once: ${outcome.said === "" ? `exit code ${outcome.exitCode}` : outcome.said}`,
+            {},
+            `see ${paths.workerLog(name)}`,
+          );
+        }
+      } finally {
+        lock?.release();
+      }
+      if (performance.now() > deadline) throw late(null);
+      await Bun.sleep(POLL_MS);
     }
-    // Another start was faster.
-    if (await answers()) return report("already_running", null);
-    throw new RelayError(
-      "worker_not_running",
-      `the worker ended at once: ${outcome.said === "" ? `exit code ${outcome.exitCode}` : outcome.said}`,
-      {},
-      `see ${paths.workerLog(name)}`,
-    );
+    return report(null);
   },
 });
+
+/** Where a worker runs; the home directory that a name service knows need not be there. */
+const startDirectory = (home: string): string => (fs.statSync(home, { throwIfNoEntry: false })?.isDirectory() ? home : "/");
 
 const passedOn = (flags: {
   readonly concurrency: number | undefined;

@@ -32,9 +32,11 @@ export function serveOnSocket(app: Hono, socketPath: string): SocketServer {
 }
 
 function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
-  fs.rmSync(socketPath, { force: true });
+  // Bun removes the path that it was told when it stops, whoever's socket is there by then; so that is another one, and no longer.
+  const bound = path.join(path.dirname(socketPath), `.${process.pid}`);
+  fs.rmSync(bound, { force: true });
   const options = {
-    unix: socketPath,
+    unix: bound,
     fetch: (request: Request) => app.fetch(request),
     // Waits and streams are quiet for as long as they like. The type forbids it for Unix sockets, the default of 10 s applies to them all the same.
     idleTimeout: 0,
@@ -42,7 +44,8 @@ function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
   };
   const server = Bun.serve(options as unknown as Bun.Serve.Options<undefined>);
-  fs.chmodSync(socketPath, 0o600);
+  fs.chmodSync(bound, 0o600);
+  fs.renameSync(bound, socketPath);
   const own = fs.statSync(socketPath).ino;
   const present = () => fs.statSync(socketPath, { throwIfNoEntry: false })?.ino === own;
   return {
@@ -50,13 +53,12 @@ function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
       return present();
     },
     async stop(graceMs) {
+      if (present()) fs.rmSync(socketPath, { force: true });
       void server.stop(false);
       // stop(false) resolves before answers in flight are sent, so they are counted here.
       const deadline = performance.now() + graceMs;
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(5);
-      const ours = present();
       await server.stop(true);
-      if (ours) fs.rmSync(socketPath, { force: true });
       lock.release();
     },
   };

@@ -65,3 +65,19 @@ test("a socket that is taken away, with its directory, is made anew; trouble on 
   await server.stop(1_000);
   expect(fs.existsSync(socket)).toBe(false);
 });
+
+test("a server that stops leaves the socket of one that has taken its place", async () => {
+  const directory = path.join(temporary(), "run");
+  const socket = path.join(directory, "s.sock");
+  const first = serveOnSocket(app, socket);
+  fs.rmSync(directory, { recursive: true });
+  const second = serveOnSocket(
+    new Hono().get("/", (c) => c.text("second")),
+    socket,
+  );
+  await first.stop(1_000);
+  expect(await ask(socket)).toBe("second");
+  expect(fs.readdirSync(directory).sort()).toEqual(["s.sock", "s.sock.lock"]);
+  await second.stop(1_000);
+  expect(fs.readdirSync(directory)).toEqual(["s.sock.lock"]);
+});

@@ -15,8 +15,8 @@ export class DesktopClient {
     return new ClusterClient(name, this.http.under(`/clusters/${encodeURIComponent(name)}`));
   }
 
-  status(): Promise<DesktopStatus> {
-    return this.http.json("/status");
+  status(signal?: AbortSignal): Promise<DesktopStatus> {
+    return this.http.json("/status", { signal });
   }
 
   stop(signal?: AbortSignal): Promise<{ stopping: true }> {
@@ -40,7 +40,7 @@ export class DesktopClient {
     return this.http.json(`/clusters/${encodeURIComponent(name)}`, { method: "DELETE" });
   }
 
-  async links(): Promise<LinkStatus[]> {
-    return (await this.http.json<{ links: LinkStatus[] }>("/links")).links;
+  async links(signal?: AbortSignal): Promise<LinkStatus[]> {
+    return (await this.http.json<{ links: LinkStatus[] }>("/links", { signal })).links;
   }
 }

@@ -3,7 +3,7 @@ import { agoText } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printFields, printJson, printTable } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
-import { runningDesktop } from "./running.ts";
+import { answerOf, runningDesktop } from "./running.ts";
 
 export const verb = defineVerb({
   summary: "Show the daemon and the way to each cluster",
@@ -12,10 +12,11 @@ export const verb = defineVerb({
   flags: {},
   examples: [["desktop status", "process, address, and which workers answer"]],
   async run({ io, json, relay }) {
-    const { desktop, record } = runningDesktop(io, relay);
-    if (record === null) throw new RelayError("desktop_unavailable", "no daemon is running", {}, "clio-relay desktop start");
-    const status = await desktop.status();
-    const links = status.registry_error === null ? await desktop.links() : [];
+    const running = await runningDesktop(io, relay);
+    if (running === null) throw new RelayError("desktop_unavailable", "no daemon is running", {}, "clio-relay desktop start");
+    const { desktop } = running;
+    const status = await answerOf(running.process, (limit) => desktop.status(limit));
+    const links = status.registry_error === null ? await answerOf(running.process, (limit) => desktop.links(limit)) : [];
     if (json) {
       await printJson(io.stdout, { ...status, links });
       return EXIT.ok;

@@ -14,20 +14,20 @@ export const verb = defineVerb({
   flags: {},
   examples: [["desktop stop", "stop it and wait until it is gone"]],
   async run({ io, json, relay }) {
-    const { desktop, record } = runningDesktop(io, relay);
-    if (record !== null) {
+    const running = await runningDesktop(io, relay);
+    if (running !== null) {
       const limit = AbortSignal.timeout(ANSWER_MS);
-      await desktop.stop(limit).catch((error: unknown) => {
+      await running.desktop.stop(limit).catch((error: unknown) => {
         // One that does not answer gets the signal below.
         if (!limit.aborted && !isRelayError(error, "desktop_unavailable")) throw error;
       });
       // It ends by itself now; the signal makes no difference to one that does.
-      if (!(await terminate(record.process, WITHIN_MS))) {
-        throw new RelayError("observation_timeout", `the daemon, process ${record.process.pid}, was asked to stop and still runs`);
+      if (!(await terminate(running.process, WITHIN_MS))) {
+        throw new RelayError("observation_timeout", `the daemon, process ${running.process.pid}, was asked to stop and still runs`);
       }
     }
-    if (json) await printJson(io.stdout, { state: record === null ? "not_running" : "stopped", pid: record?.process.pid ?? null });
-    else await io.stdout.write(record === null ? "no daemon is running\n" : `stopped process ${record.process.pid}\n`);
+    if (json) await printJson(io.stdout, { state: running === null ? "not_running" : "stopped", pid: running?.process.pid ?? null });
+    else await io.stdout.write(running === null ? "no daemon is running\n" : `stopped process ${running.process.pid}\n`);
     return EXIT.ok;
   },
 });

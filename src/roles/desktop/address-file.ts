@@ -1,11 +1,15 @@
+import fs from "node:fs";
 import * as v from "valibot";
 import type { Address } from "../../api/client.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { readPrivateFile } from "../../config/private-file.ts";
 import { ProcessIdentity } from "../../domain/attempt.ts";
+import { isRelayError } from "../../domain/errors.ts";
 import { writeFileAtomic } from "../../lib/atomic-file.ts";
 import { isAlive } from "../../lib/process-identity.ts";
+
+const MAX_BYTES = 64 * 1024;
 
 /** What a running daemon leaves for clients: who it is and, where it listens on loopback, address and token of this start. */
 const Record = v.object({
@@ -17,7 +21,7 @@ export type DaemonRecord = v.InferOutput<typeof Record>;
 
 /** The record of the daemon that runs, or null. What a daemon that was killed left behind counts as none. */
 export function readDaemonRecord(paths: Paths, env: Environment): DaemonRecord | null {
-  const text = readPrivateFile(paths.desktopAddress, 64 * 1024, env);
+  const text = readPrivateFile(paths.desktopAddress, MAX_BYTES, env);
   if (text === null) return null;
   try {
     const result = v.safeParse(Record, JSON.parse(text));
@@ -27,9 +31,21 @@ export function readDaemonRecord(paths: Paths, env: Environment): DaemonRecord |
   }
 }
 
+const serialized = (record: DaemonRecord): string => `${JSON.stringify(record)}\n`;
+
 /** Publish the record, readable by this user only. */
-export const writeDaemonRecord = (paths: Paths, record: DaemonRecord): void =>
-  writeFileAtomic(paths.desktopAddress, `${JSON.stringify(record)}\n`);
+export const writeDaemonRecord = (paths: Paths, record: DaemonRecord): void => writeFileAtomic(paths.desktopAddress, serialized(record));
+
+/** Withdraw it. Where the directory was taken away and made anew, the file there may be another daemon's, and stays. */
+export function removeDaemonRecord(paths: Paths, env: Environment, record: DaemonRecord): void {
+  try {
+    if (readPrivateFile(paths.desktopAddress, MAX_BYTES, env) !== serialized(record)) return;
+  } catch (error) {
+    if (isRelayError(error)) return; // whatever is there is not what this daemon wrote
+    throw error;
+  }
+  fs.rmSync(paths.desktopAddress, { force: true });
+}
 
 /** Where a daemon of this record listens. */
 export const addressOf = (paths: Paths, record: Pick<DaemonRecord, "tcp"> | null): Address =>

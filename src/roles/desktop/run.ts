@@ -10,7 +10,7 @@ import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { tryLock } from "../../lib/file-lock.ts";
 import { self } from "../../lib/process-identity.ts";
-import { readDaemonRecord, writeDaemonRecord } from "./address-file.ts";
+import { readDaemonRecord, removeDaemonRecord, writeDaemonRecord } from "./address-file.ts";
 import { forwardToSocket, PATIENCE, type Patience } from "./forward.ts";
 import { linkStates } from "./links.ts";
 import type { Level } from "./log-file.ts";
@@ -89,7 +89,8 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
         (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
       ),
     );
-    writeDaemonRecord(paths, { process: identity, version, tcp: server.tcp });
+    const record = { process: identity, version, tcp: server.tcp };
+    writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
     options.onReady?.(server.where);
     const unwatch = watchDirectory(paths.runDir, () => {
@@ -100,7 +101,7 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     await aborted(AbortSignal.any([signal, stop.signal]));
     unwatch();
     await server.stop();
-    fs.rmSync(paths.desktopAddress, { force: true });
+    removeDaemonRecord(paths, env, record);
     log("info", "stopped");
   } finally {
     lock.release();

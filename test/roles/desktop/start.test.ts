@@ -184,6 +184,75 @@ test(
 );
 
 test(
+  "a daemon whose record is gone is found by its socket, shown and stopped",
+  async () => {
+    await using relay = await initialized();
+    await relay.ok("desktop", "start");
+    const [pid] = relay.daemons();
+    fs.rmSync(run(relay.home, "desktop.json"));
+    expect(await relay.json("desktop", "status")).toMatchObject({ process: { pid } });
+    expect(await relay.ok("desktop", "stop")).toBe(`stopped process ${pid}`);
+    expect(relay.daemons()).toEqual([]);
+    // A socket that nobody listens on is no daemon.
+    await relay.ok("desktop", "start");
+    await relay.kill(relay.daemons()[0]!);
+    fs.rmSync(run(relay.home, "desktop.json"));
+    expect(fs.existsSync(run(relay.home, "desktop.sock"))).toBe(true);
+    expect(await relay.ok("desktop", "stop")).toBe("no daemon is running");
+    expect(await relay.run(["desktop", "status"])).toMatchObject({ code: 5, stdout: "" });
+  },
+  TIMEOUT,
+);
+
+test.each(["unix", "tcp"])(
+  "%s: status does not wait without end for a daemon that answers nothing, and names it",
+  async (listen) => {
+    await using relay = await initialized({ CLIO_RELAY_LOCAL_LISTEN: listen });
+    await relay.ok("desktop", "start");
+    const [pid] = relay.daemons();
+    process.kill(pid!, "SIGSTOP");
+    expect(await relay.run(["desktop", "status"])).toEqual({
+      code: 5,
+      stdout: "",
+      stderr: `error: the desktop daemon, process ${pid}, does not answer [desktop_unavailable]\nhint: clio-relay desktop logs\n`,
+    });
+    if (listen === "unix") {
+      fs.renameSync(run(relay.home, "desktop.json"), run(relay.home, "moved.json"));
+      for (const verb of ["status", "stop"]) {
+        const result = await relay.run(["desktop", verb]);
+        expect([verb, result.code, result.stdout]).toEqual([verb, 5, ""]);
+        expect(result.stderr).toStartWith("error: the desktop daemon does not answer [desktop_unavailable]\n");
+      }
+    }
+    process.kill(pid!, "SIGCONT");
+    expect(await relay.ok("desktop", "stop")).toBe(`stopped process ${pid}`);
+  },
+  TIMEOUT,
+);
+
+test(
+  "a daemon that ends leaves its successor's record",
+  async () => {
+    await using relay = await initialized();
+    await relay.ok("desktop", "start");
+    const [pid] = relay.daemons();
+    process.kill(pid!, "SIGSTOP");
+    // The directory was cleaned while the old one slept.
+    for (const name of fs.readdirSync(path.join(relay.home, "run"))) fs.rmSync(run(relay.home, name));
+    await relay.ok("desktop", "start");
+    const record = fs.readFileSync(run(relay.home, "desktop.json"), "utf8");
+    process.kill(pid!, "SIGCONT");
+    process.kill(pid!, "SIGTERM");
+    await eventually(() => !relay.daemons().includes(pid!), { timeoutMs: 20_000 });
+    expect(fs.readFileSync(run(relay.home, "desktop.json"), "utf8")).toBe(record);
+    expect(fs.existsSync(run(relay.home, "desktop.sock"))).toBe(true);
+    expect(relay.daemons()).toHaveLength(1);
+    expect(await relay.json("desktop", "status")).toMatchObject({ process: { pid: relay.daemons()[0] } });
+  },
+  TIMEOUT,
+);
+
+test(
   "a daemon whose socket was taken away ends, and the next command finds another",
   async () => {
     await using relay = await initialized();

@@ -1,7 +1,6 @@
 import { RelayError } from "../domain/errors.ts";
-import { readSmallFile } from "../lib/atomic-file.ts";
 import type { CliIo } from "./io.ts";
-import { resolveLocal } from "./local-path.ts";
+import { readLocalText } from "./local-file.ts";
 import { jsonObject, text } from "./values.ts";
 import { option } from "./verb.ts";
 
@@ -13,7 +12,7 @@ export const METADATA = {
   "metadata-json-file": option(text("FILE"), "The same, from a file"),
 } as const;
 
-/** What the two options say together. @throws RelayError usage when both are given, or when the file holds no JSON object */
+/** What the two options say together. @throws RelayError usage when both are given, or when the file holds no JSON object; local_file_unusable, payload_too_large */
 export function metadataOf(
   io: CliIo,
   flags: { readonly "metadata-json": Record<string, unknown> | undefined; readonly "metadata-json-file": string | undefined },
@@ -21,9 +20,7 @@ export function metadataOf(
   const file = flags["metadata-json-file"];
   if (file === undefined) return flags["metadata-json"] ?? {};
   if (flags["metadata-json"] !== undefined) throw new RelayError("usage", "--metadata-json and --metadata-json-file exclude each other");
-  const content = readSmallFile(resolveLocal(io, file), MAX_BYTES);
-  if (content === null) throw new RelayError("local_file_unusable", `there is no file ${file}`);
-  const value = jsonObject.read(content);
+  const value = jsonObject.read(readLocalText(io, `--metadata-json-file ${file}`, file, MAX_BYTES));
   if (value === undefined) throw new RelayError("usage", `${file} holds no JSON object`);
   return value;
 }

@@ -18,13 +18,30 @@ export function readLocalText(io: Pick<CliIo, "env">, where: string, given: stri
     const stat = fs.statSync(file);
     if (stat.isDirectory()) throw new RelayError("local_file_unusable", `${where}: that is a directory`);
     if (stat.size > maxBytes) throw tooLarge(where, stat.size, maxBytes);
-    bytes = fs.readFileSync(file);
+    bytes = readBounded(file, maxBytes + 1);
   } catch (error) {
     throw error instanceof RelayError ? error : unusable(where, error);
   }
   // A pipe does not say its size before.
-  if (bytes.length > maxBytes) throw tooLarge(where, bytes.length, maxBytes);
+  if (bytes.length > maxBytes) throw tooLarge(where, null, maxBytes);
   return decodeText(bytes, where);
+}
+
+/** At most so many bytes of a file, a pipe or a device. */
+function readBounded(file: string, maxBytes: number): Uint8Array {
+  const fd = fs.openSync(file, "r");
+  try {
+    const bytes = Buffer.allocUnsafe(maxBytes);
+    let length = 0;
+    while (length < maxBytes) {
+      const count = fs.readSync(fd, bytes, length, maxBytes - length, null);
+      if (count === 0) break;
+      length += count;
+    }
+    return bytes.subarray(0, length);
+  } finally {
+    fs.closeSync(fd);
+  }
 }
 
 /** Bytes as text. @throws RelayError local_file_unusable */
@@ -36,8 +53,14 @@ export function decodeText(bytes: Uint8Array, what: string): string {
   }
 }
 
-const tooLarge = (where: string, size: number, maxBytes: number): RelayError =>
-  new RelayError("payload_too_large", `${where} holds ${size} bytes, more than ${maxBytes}`, { max_bytes: maxBytes });
+const tooLarge = (where: string, size: number | null, maxBytes: number): RelayError =>
+  new RelayError(
+    "payload_too_large",
+    `${where} holds ${size === null ? "" : `${size} bytes, `}more than ${maxBytes}${size === null ? " bytes" : ""}`,
+    {
+      max_bytes: maxBytes,
+    },
+  );
 
 /** A system's refusal of a path, with the words that a person knows the path by. Anything else stays what it is. */
 export function unusable(where: string, error: unknown): unknown {

@@ -16,4 +16,22 @@ async function main(argv: readonly string[]): Promise<number> {
   return await runCli(argv);
 }
 
-process.exit(await main(process.argv.slice(2)));
+/** One line for what cannot be written or found; a fault of ours shows where. */
+function lastWords(error: unknown): string {
+  if (error instanceof Error && "code" in error) return `error: ${error.message} [local_file_unusable]\n`;
+  return `error: ${String(error instanceof Error ? (error.stack ?? error.message) : error).slice(0, 2_000)} [internal_error]\n`;
+}
+
+async function exitCode(argv: readonly string[]): Promise<number> {
+  try {
+    return await main(argv);
+  } catch (error) {
+    // The reader went away: there is nothing wrong.
+    if (error instanceof Error && "code" in error && error.code === "EPIPE") return 0;
+    // Standard error may be what is gone.
+    await Bun.write(Bun.stderr, lastWords(error)).catch(() => undefined);
+    return 1;
+  }
+}
+
+process.exit(await exitCode(process.argv.slice(2)));

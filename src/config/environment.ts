@@ -26,12 +26,22 @@ export function readEnvironment(source: Readonly<Record<string, string | undefin
   const home = source["HOME"];
   return {
     variables: { ...source },
-    home: home?.startsWith("/") ? home : os.homedir(),
+    home: home?.startsWith("/") ? home : homeDirectory(),
     uid: process.getuid?.() ?? -1,
     platform: process.platform,
     cwd: cwd ?? currentDirectory(source),
     temporary: process.platform === "win32" ? os.tmpdir() : "/tmp",
   };
+}
+
+/** The home directory that the system has on record. A user without an entry there (a container's) has none, and gets the root. */
+function homeDirectory(): string {
+  try {
+    const home = os.homedir();
+    return home === "" ? "/" : home;
+  } catch {
+    return "/";
+  }
 }
 
 /** The working directory; where it has been removed, the name that it had. */

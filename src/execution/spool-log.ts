@@ -33,7 +33,8 @@ export async function logPieces(log: SpoolLog): Promise<LogPiece[]> {
     if (segment.stream !== log.stream) continue;
     const file = path.join(attemptDirectory(log.directory, segment.attempt), logFile(log.stream));
     const live = segment.capture === null;
-    const length = segment.capture?.kept ?? Math.max(segment.length, await fileSize(file));
+    // Bytes that were recorded keep their place, also when a crash of the machine took them: what follows does not move up.
+    const length = Math.max(segment.length, segment.capture?.kept ?? (await fileSize(file)));
     pieces.push({ file, base: segment.base, end: segment.base + length, live });
   }
   return pieces;
@@ -65,7 +66,7 @@ export async function readLogBytes(log: SpoolLog, offset: number, limit: number)
 async function readPieces(pieces: readonly LogPiece[], offset: number, limit: number): Promise<Uint8Array> {
   const end = Math.min(offset + limit, pieces.at(-1)?.end ?? 0);
   if (end <= offset) return new Uint8Array(0);
-  const bytes = Buffer.allocUnsafeSlow(end - offset);
+  const bytes = Buffer.alloc(end - offset);
   for (const piece of pieces) {
     const from = Math.max(offset, piece.base);
     const to = Math.min(end, piece.end);

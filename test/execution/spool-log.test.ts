@@ -32,6 +32,29 @@ function log(attempts: readonly (string | Uint8Array | null)[], ended = false, s
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8");
 
 describe("bytes of a log", () => {
+  test("that a crash of the machine took are missing, never made up, and what follows keeps its place", async () => {
+    const two = log(["12345", "second"], true);
+    // Ten bytes of the first attempt had been recorded; five are left, and that is what its end counted.
+    const [first, second] = two.segments;
+    const torn = {
+      ...two,
+      segments: [
+        { ...first!, length: 10 },
+        { ...second!, base: 10 },
+      ],
+    };
+    expect(await logSize(torn)).toBe(16);
+    expect(text(await readLogBytes(torn, 0, 5))).toBe("12345");
+    for (const [offset, limit] of [
+      [0, 16],
+      [5, 3],
+      [8, 8],
+    ] as const) {
+      await expect(readLogBytes(torn, offset, limit)).rejects.toMatchObject({ code: "log_not_found" });
+    }
+    expect(text(await readLogBytes(torn, 10, 9))).toBe("second");
+  });
+
   test("are those of its attempts, one after the other, by offset", async () => {
     const three = log(["first", "", "second and more"]);
     expect(await logSize(three)).toBe(20);

@@ -154,8 +154,16 @@ export class AttemptRun {
       }
       const overdue =
         this.#shimExited || this.#launchedAt === null || this.context.clock.monotonic() - this.#launchedAt > START_DEADLINE_MS;
-      if (this.#phase === "recovering" || this.#canceling || overdue) return this.#void("never started");
-      return false;
+      if (this.#phase !== "recovering" && !this.#canceling && !overdue) return false;
+      const voided = await this.#void("never started");
+      if (voided && this.#shimExited && !this.#canceling) {
+        this.launchFailed = true;
+        this.context.laneFailed(
+          `launch of ${this.fence.job_id}/${this.fence.attempt}`,
+          new Error("the shim ended before it claimed its attempt"),
+        );
+      }
+      return voided;
     }
     if (start !== "torn" && start.claimed_by === "worker") return this.#void(start.reason);
     const recovered = this.#phase === "recovering";

@@ -214,6 +214,18 @@ test("SIGKILL of the job's process is the job's failure, with the signal's name"
   expect((await worker.ended(job_id)).job).toMatchObject({ state: "failed", outcome: { reason: "signaled", signal: "SIGKILL" } });
 });
 
+test("shims that end before they claim: no hot loop, and the worker's status says so", async () => {
+  await using worker = await new WorkerHarness({ command: ["/bin/false"] }).start();
+  const { job_id } = await worker.shell("true");
+  await eventually(async () => (await worker.client.workers()).workers[0]!.lane_last_error?.includes("before it claimed"));
+  const first = (await worker.client.attempts(job_id)).total;
+  await eventually(async () => (await worker.client.attempts(job_id)).total > first, { timeoutMs: 20_000 });
+  // Between two tries lies a delay that doubles: a loop without it makes hundreds meanwhile.
+  expect((await worker.client.attempts(job_id)).total).toBeLessThan(first + 10);
+  await worker.client.cancel(job_id);
+  expect((await worker.ended(job_id)).job.state).toBe("canceled");
+});
+
 describe("a second worker", () => {
   test("on the same directory is refused and told who owns it; the first goes on", async () => {
     await using worker = await new WorkerHarness().start();

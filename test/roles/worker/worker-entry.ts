@@ -4,7 +4,7 @@ import { chooseLauncher } from "../../../src/roles/worker/launch.ts";
 import { runWorker } from "../../../src/roles/worker/run.ts";
 
 const directory = process.argv[2]!;
-const { limits = {}, capacity = {}, spares = 0, ...rest } = JSON.parse(process.env["WORKER_OPTIONS"] ?? "{}");
+const { limits = {}, capacity = {}, spares = 0, command, ...rest } = JSON.parse(process.env["WORKER_OPTIONS"] ?? "{}");
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 
@@ -33,7 +33,7 @@ await runWorker(
     confirmHostDead: false,
     launcher: (log) =>
       chooseLauncher({
-        command: [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
+        command: command ?? [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
         environment: process.env,
         spares,
         spool: rest.spoolDir ?? path.join(directory, "spool"),

@@ -40,7 +40,7 @@ function installer() {
  */
 export async function setup(root) {
   const wanted = wantedStamp(root);
-  if (currentStamp(root) === wanted) return findBun(root);
+  if (currentStamp(root) === wanted) return replaceStubs(root, findBun(root));
   const { command, args } = installer();
   console.error(`installing dependencies: ${path.basename(command)} ${args.join(" ")}`);
   fs.rmSync(path.join(root, STAMP), { force: true });
@@ -48,7 +48,31 @@ export async function setup(root) {
   const { NODE_ENV: _, ...env } = process.env;
   const code = await run(command, args, { cwd: root, env });
   if (code !== 0) throw new Problem(`${path.basename(command)} ended with ${code}; see its messages above`);
-  const bun = findBun(root);
+  const bun = replaceStubs(root, findBun(root));
   fs.writeFileSync(path.join(root, STAMP), wanted);
+  return bun;
+}
+
+/** Larger than any launcher script, smaller than any Bun. */
+const STUB_MAX_BYTES = 1024 * 1024;
+
+/**
+ * Give the launchers of the package `bun` the executable that its own install script would have put there, so that
+ * `node_modules/.bin/bun` works for whoever has that directory on PATH. Returns the executable.
+ */
+export function replaceStubs(root, bun) {
+  if (!bun.startsWith(path.join(root, "node_modules", "@oven", path.sep))) return bun;
+  for (const name of ["bun.exe", "bunx.exe"]) {
+    const launcher = path.join(root, "node_modules", "bun", "bin", name);
+    if (!fs.existsSync(launcher) || fs.statSync(launcher).size > STUB_MAX_BYTES) continue;
+    const temporary = `${launcher}.${process.pid}.tmp`;
+    try {
+      fs.linkSync(bun, temporary);
+    } catch {
+      // Another file system, or one without links.
+      fs.copyFileSync(bun, temporary);
+    }
+    fs.renameSync(temporary, launcher);
+  }
   return bun;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Event } from "../../src/domain/event.ts";
 import { historyFaults } from "../roles/worker/harness.ts";
-import { startRelay } from "../runner/relay.ts";
+import { type Relay, startRelay } from "../runner/relay.ts";
 import { eventually } from "../runner/wait.ts";
 
 const LINES = 120;
@@ -17,54 +17,48 @@ function capture(stream: ReadableStream<Uint8Array>): { text: () => string; done
   return { text: () => Buffer.concat(pieces).toString(), done };
 }
 
-test("the desktop is killed during a watch and a follow: both go on, no event and no byte is missing or doubled", async () => {
+interface Watched {
+  readonly relay: Relay;
+  /** What the follower has printed so far. */
+  readonly followed: () => string;
+}
+
+/** Watch and follow a job while `fault` does its worst; both have to come to their end with everything. */
+async function surviving(fault: (watched: Watched) => Promise<void>): Promise<void> {
   await using relay = await startRelay();
   const { job_id } = await relay.json<{ job_id: string }>("job", "submit", "--cluster", "local", "--", "/bin/sh", "-c", WORK);
   const watch = relay.start(["job", "watch", job_id, "--json"]);
   const follow = relay.start(["job", "read-log", job_id, "--stream", "stdout", "-f", "--raw"]);
   const watched = capture(watch.stdout);
   const followed = capture(follow.stdout);
-
-  for (const line of [20, 60]) {
-    await eventually(() => followed.text().includes(`line ${line} `));
-    const { process: daemon } = await relay.json<{ process: { pid: number } }>("desktop", "status");
-    process.kill(daemon.pid, "SIGKILL");
-  }
+  await fault({ relay, followed: followed.text });
 
   expect(await watch.exited).toBe(0);
   expect(await follow.exited).toBe(0);
   await Promise.all([watched.done, followed.done]);
   expect(followed.text()).toBe(OUTPUT);
-  const records = watched
-    .text()
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as Event);
+  const lines = watched.text().trim().split("\n");
+  const records = lines.map((line) => JSON.parse(line) as Event);
   expect(historyFaults(records.filter((record) => record.seq !== undefined))).toEqual([]);
+}
+
+test("the desktop is killed during a watch and a follow: both go on, no event and no byte is missing or doubled", async () => {
+  await surviving(async ({ relay, followed }) => {
+    for (const line of [20, 60]) {
+      await eventually(() => followed().includes(`line ${line} `));
+      const { process: daemon } = await relay.json<{ process: { pid: number } }>("desktop", "status");
+      process.kill(daemon.pid, "SIGKILL");
+    }
+  });
 }, 60_000);
 
 test("the worker is killed during a watch and a follow, and another is started at once: the same", async () => {
-  await using relay = await startRelay();
-  const { job_id } = await relay.json<{ job_id: string }>("job", "submit", "--cluster", "local", "--", "/bin/sh", "-c", WORK);
-  const watch = relay.start(["job", "watch", job_id, "--json"]);
-  const follow = relay.start(["job", "read-log", job_id, "--stream", "stdout", "-f", "--raw"]);
-  const watched = capture(watch.stdout);
-  const followed = capture(follow.stdout);
-  await eventually(() => followed.text().includes("line 30 "));
-  const { workers } = await relay.json<{ workers: { process: { pid: number } }[] }>("worker", "status", "--cluster", "local");
-  process.kill(workers[0]!.process.pid, "SIGKILL");
-  await relay.worker();
-
-  expect(await watch.exited).toBe(0);
-  expect(await follow.exited).toBe(0);
-  await Promise.all([watched.done, followed.done]);
-  expect(followed.text()).toBe(OUTPUT);
-  const records = watched
-    .text()
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as Event);
-  expect(historyFaults(records.filter((record) => record.seq !== undefined))).toEqual([]);
+  await surviving(async ({ relay, followed }) => {
+    await eventually(() => followed().includes("line 30 "));
+    const { workers } = await relay.json<{ workers: { process: { pid: number } }[] }>("worker", "status", "--cluster", "local");
+    process.kill(workers[0]!.process.pid, "SIGKILL");
+    await relay.worker();
+  });
 }, 60_000);
 
 test("a worker that is not there: commands say so at once, and how to start it", async () => {

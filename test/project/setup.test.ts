@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { candidateNames, findBun } from "../../scripts/find-bun.mjs";
-import { wantedStamp } from "../../scripts/setup.mjs";
+import { replaceStubs, wantedStamp } from "../../scripts/setup.mjs";
 import { temporaryDirectory } from "../runner/temporary.ts";
 
 const ROOT = path.dirname(path.dirname(import.meta.dir));
@@ -35,6 +35,34 @@ describe("candidateNames", () => {
 
   test("nothing where nothing fits", () => {
     expect(names("win32", "x64", "")).toEqual([]);
+  });
+});
+
+describe("the launchers of the package bun", () => {
+  const installed = (directory: string, launcher: string) => {
+    const bin = path.join(directory, "node_modules/bun/bin");
+    const own = path.join(directory, "node_modules/@oven/bun-linux-x64/bin/bun");
+    for (const parent of [bin, path.dirname(own)]) fs.mkdirSync(parent, { recursive: true });
+    fs.copyFileSync(process.execPath, own);
+    fs.writeFileSync(path.join(bin, "bun.exe"), launcher, { mode: 0o755 });
+    return { own, launcher: path.join(bin, "bun.exe") };
+  };
+
+  test("become the executable where they are stubs, and stay what they are otherwise", () => {
+    using directory = temporaryDirectory();
+    const { own, launcher } = installed(directory.path, 'echo "not installed" >&2; exit 1\n');
+    expect(replaceStubs(directory.path, own)).toBe(own);
+    expect(Bun.spawnSync([launcher, "--version"]).stdout.toString().trim()).toBe(Bun.version);
+    const { ino } = fs.statSync(launcher);
+    replaceStubs(directory.path, own);
+    expect(fs.statSync(launcher).ino).toBe(ino);
+  });
+
+  test("are left alone where the Bun in use came from elsewhere", () => {
+    using directory = temporaryDirectory();
+    const { launcher } = installed(directory.path, "stub");
+    expect(replaceStubs(directory.path, process.execPath)).toBe(process.execPath);
+    expect(fs.readFileSync(launcher, "utf8")).toBe("stub");
   });
 });
 

@@ -3,6 +3,7 @@ import { Capacity } from "../../domain/endpoint.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { JOB_KINDS } from "../job-words.ts";
 import { type Reader, whole } from "../values.ts";
+import { list, option } from "../verb.ts";
 
 /** `KIND=N` */
 export const kindLimit: Reader<readonly [kind: (typeof JOB_KINDS)[number], limit: number]> = {
@@ -15,6 +16,13 @@ export const kindLimit: Reader<readonly [kind: (typeof JOB_KINDS)[number], limit
     return kind === undefined || limit === undefined ? undefined : [kind, limit];
   },
 };
+
+/** How much a worker runs at a time, where it is started. */
+export const CAPACITY = {
+  concurrency: option(whole(2, 10_000), "Jobs at a time, control queries included"),
+  "control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
+  "kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
+} as const;
 
 interface CapacityFlags {
   readonly concurrency: number | undefined;

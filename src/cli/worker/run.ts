@@ -7,9 +7,9 @@ import { chooseLauncher } from "../../roles/worker/launch.ts";
 import { runWorker } from "../../roles/worker/run.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
-import { oneOf, whole } from "../values.ts";
-import { defineVerb, list, option, optionOr, refused, toggle } from "../verb.ts";
-import { capacityWith, kindLimit } from "./capacity-options.ts";
+import { oneOf } from "../values.ts";
+import { defineVerb, option, optionOr, refused, toggle } from "../verb.ts";
+import { CAPACITY, capacityWith } from "./capacity-options.ts";
 import { localCluster } from "./local-worker.ts";
 
 export const verb = defineVerb({
@@ -20,9 +20,7 @@ export const verb = defineVerb({
   positionals: {},
   flags: {
     cluster: CLUSTER,
-    concurrency: option(whole(2, 10_000), "Jobs at a time, control queries included"),
-    "control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
-    "kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
+    ...CAPACITY,
     "take-over": toggle("Take the queue over from a worker of another host"),
     "confirm-host-dead": toggle("With --take-over: that worker does not run any more, I made sure"),
     role: optionOr(oneOf("worker", "desktop"), "worker" as const, "What to run"),

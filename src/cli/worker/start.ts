@@ -8,9 +8,8 @@ import { backgroundEnvironment } from "../../roles/background-environment.ts";
 import { probe } from "../../roles/probe.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
-import { whole } from "../values.ts";
-import { defineVerb, list, option } from "../verb.ts";
-import { capacityWith, kindLimit } from "./capacity-options.ts";
+import { defineVerb } from "../verb.ts";
+import { CAPACITY, capacityWith } from "./capacity-options.ts";
 import { localCluster, localWorker, restartCommand, runningWorker } from "./local-worker.ts";
 
 const WITHIN_MS = 60_000;
@@ -23,9 +22,7 @@ export const verb = defineVerb({
   positionals: {},
   flags: {
     cluster: CLUSTER,
-    concurrency: option(whole(2, 10_000), "Jobs at a time, control queries included"),
-    "control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
-    "kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
+    ...CAPACITY,
   },
   examples: [["worker start --cluster local", "start it and go on"]],
   async run({ flags, io, json, relay }) {

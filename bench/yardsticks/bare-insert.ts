@@ -22,13 +22,16 @@ export interface SubmissionRows {
   readonly events: readonly [Row, Row];
 }
 
-/** Open a database as the queue does, with its tables. */
+/** Open a database with the queue's settings and tables. */
 export function bareDatabase(file: string): Database {
   const database = new Database(file, { create: true, readwrite: true });
   database.run("PRAGMA locking_mode = EXCLUSIVE");
   const mode = database.query<{ journal_mode: string }, []>("PRAGMA journal_mode = WAL").get();
   if (mode?.journal_mode !== "wal") throw new Error(`${file} has journal mode ${mode?.journal_mode}, not wal`);
   database.run("PRAGMA synchronous = FULL");
+  database.run("PRAGMA temp_store = MEMORY");
+  database.run("PRAGMA cache_size = -8192");
+  database.run("PRAGMA journal_size_limit = 67108864");
   database.run("PRAGMA foreign_keys = ON");
   database.run(schema);
   return database;

@@ -1,8 +1,9 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import path from "node:path";
-import { bareInsert, submissionRows } from "../../bench/yardsticks/bare-insert.ts";
+import { bareDatabase, bareInsert, submissionRows } from "../../bench/yardsticks/bare-insert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { command } from "../contract/queue-store/scene.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
@@ -46,6 +47,35 @@ const shape = (value: unknown): unknown =>
         .replace(/_[0-9a-f]{32}\b/g, "_ID")
         .replace(/\d{4}-\d{2}-\d{2}T[\d:.]{12}Z/g, "INSTANT")
     : value;
+
+test("the yardstick's database has the settings of the queue's", () => {
+  const settings = [
+    "journal_mode",
+    "synchronous",
+    "locking_mode",
+    "foreign_keys",
+    "temp_store",
+    "cache_size",
+    "journal_size_limit",
+    "page_size",
+    "mmap_size",
+    "wal_autocheckpoint",
+    "auto_vacuum",
+    "cache_spill",
+    "secure_delete",
+  ];
+  const read = (database: Database) =>
+    Object.fromEntries(settings.map((name) => [name, database.query<Record<string, unknown>, []>(`PRAGMA ${name}`).get()]));
+  const { database: ours } = openDatabase(makeDirectory());
+  const bare = bareDatabase(path.join(makeDirectory(), "queue.db"));
+  try {
+    expect(read(bare)).toEqual(read(ours));
+    expect(read(ours)["cache_size"]).toEqual({ cache_size: -8192 });
+  } finally {
+    ours.close();
+    bare.close();
+  }
+});
 
 test("the yardstick measures, and leaves nothing behind", async () => {
   const directory = makeDirectory();

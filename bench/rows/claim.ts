@@ -6,11 +6,12 @@ import { systemClock, timestamp } from "../../src/lib/clock.ts";
 import { self } from "../../src/lib/process-identity.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import type { BenchContext, Result, Row } from "../row.ts";
+import { readable } from "../table.ts";
 import { latencyOf } from "../yardsticks/latency.ts";
 
 const CLAIMS = 200;
 
-/** Median time of a claim with `backlog` jobs queued, each claimed job being ended again. */
+/** Median time of a claim with `backlog` jobs queued; claimed jobs stay claimed. */
 async function claimMs(directory: string, backlog: number): Promise<number> {
   fs.mkdirSync(directory);
   const store = await openQueue(directory, { clock: systemClock, activeJobsMax: 1_000_000, leaseSeconds: 120 });
@@ -50,13 +51,15 @@ async function claimMs(directory: string, backlog: number): Promise<number> {
 export const row: Row = {
   name: "claim",
   async run(context: BenchContext): Promise<Result[]> {
-    const small = await claimMs(path.join(context.directory, "small"), 1_000);
-    const large = await claimMs(path.join(context.directory, "large"), Math.max(2_000, Math.ceil(100_000 * context.scale)));
+    const few = 1_000;
+    const many = Math.max(2_000, Math.ceil(100_000 * context.scale));
+    const small = await claimMs(path.join(context.directory, "small"), few);
+    const large = await claimMs(path.join(context.directory, "large"), many);
     return [
       {
-        name: "claim with 100,000 queued, p50",
+        name: `claim with ${readable(many)} queued, p50`,
         unit: "ms",
-        yardstick: { name: "with 1,000 queued", value: small },
+        yardstick: { name: `with ${readable(few)} queued`, value: small },
         ours: large,
         target: { ratioAtMost: 1.5 },
       },

@@ -7,9 +7,10 @@ import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { version } from "../package.json";
-import { fsyncLatency, inMemory, machineLine } from "./machine.ts";
+import { inMemory, machineLine } from "./machine.ts";
 import type { BenchContext, Result, Row } from "./row.ts";
 import { readable, table } from "./table.ts";
+import { fsyncLatency } from "./yardsticks/latency.ts";
 
 const root = path.dirname(import.meta.dir);
 const { values, positionals } = parseArgs({

@@ -2,9 +2,7 @@ import path from "node:path";
 import { install } from "../installation.ts";
 import type { BenchContext, Result, Row } from "../row.ts";
 import { bareFollow } from "../yardsticks/bare-follow.ts";
-import { latencyOf } from "../yardsticks/latency.ts";
-
-const wallClock = (): number => performance.timeOrigin + performance.now();
+import { latencyOf, wallClock } from "../yardsticks/latency.ts";
 
 const WRITER = `
 const lines = Number(process.argv[2]);

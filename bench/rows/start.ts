@@ -3,10 +3,7 @@ import path from "node:path";
 import { install } from "../installation.ts";
 import type { BenchContext, Result, Row } from "../row.ts";
 import { bareSpawn } from "../yardsticks/bare-spawn.ts";
-import { type Latency, latencyOf } from "../yardsticks/latency.ts";
-
-/** Wall clock with a fraction of a millisecond, as `date +%s%N` of the job sees it. */
-const wallClock = (): number => performance.timeOrigin + performance.now();
+import { type Latency, latencyOf, wallClock } from "../yardsticks/latency.ts";
 
 /** From the request's departure until the job's first process says what time it is. */
 async function submitToStart(context: BenchContext, spares: number, runs: number): Promise<Latency> {

@@ -1,15 +1,12 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { type Latency, latencyOf } from "./latency.ts";
+import { type Latency, latencyOf, wallClock } from "./latency.ts";
 
 export interface BareFollow {
   /** From just before a line is appended by one process until another has read it. */
   readonly latency: Latency;
 }
-
-/** Wall clock of this machine with a fraction of a millisecond: two processes compare theirs. */
-const wallClock = (): number => performance.timeOrigin + performance.now();
 
 /**
  * What following a file costs without any relay: one process appends lines, another is woken by inotify(7) and

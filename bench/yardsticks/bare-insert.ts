@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import fs from "node:fs";
 import path from "node:path";
 import schema from "../../src/queue/sqlite/migrations/0001.sql" with { type: "text" };
-import { type Latency, latencyOf } from "./latency.ts";
+import { fsyncLatency, type Latency, latencyOf } from "./latency.ts";
 
 export interface BareInsert {
   /** One after the other, one transaction each. */
@@ -147,26 +147,6 @@ export function bareInsert(directory: string, submissions: number): BareInsert {
   } finally {
     database.close();
     fs.rmSync(home, { recursive: true, force: true });
-  }
-}
-
-/** How long it takes to append 4 KiB to a file and to flush it: below 0.3 ms the directory is hardly on a disk. */
-export function fsyncLatency(directory: string, runs: number): Latency {
-  const file = path.join(directory, "fsync-probe");
-  const fd = fs.openSync(file, "w");
-  try {
-    const block = Buffer.alloc(4_096, 1);
-    const samples: number[] = [];
-    for (let i = 0; i < runs; i++) {
-      const from = performance.now();
-      fs.writeSync(fd, block);
-      fs.fsyncSync(fd);
-      samples.push(performance.now() - from);
-    }
-    return latencyOf(samples);
-  } finally {
-    fs.closeSync(fd);
-    fs.rmSync(file, { force: true });
   }
 }
 

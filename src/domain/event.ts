@@ -29,6 +29,7 @@ export const EVENT_TYPES = [
   "execution.restart_reconciled",
   "execution.outcome_unknown",
   "execution.leftover",
+  "execution.output_incomplete",
   "execution.residual",
 ] as const;
 export const EventType = v.picklist(EVENT_TYPES);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import { readProcess, writeCancel } from "../../src/execution/attempt-dir.ts";
 import { descendantsOf } from "../../src/execution/process-table.ts";
-import { identify } from "../../src/lib/process-identity.ts";
+import { identify, isOver, processStat } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
 import { bash, FROM_SOURCE, sh, testAttempts } from "./attempts.ts";
 
@@ -82,6 +82,44 @@ describe("what the first process leaves is ended with it", () => {
     expect(ran).toBeGreaterThan(0);
     // Nobody is there to add to it any more.
     expect(fs.statSync(`${job.workdir}/ran`).size).toBe(ran);
+  });
+});
+
+describe("a job that ended by itself while its shim was stopped ended as it did", () => {
+  /** Stop the shim, and let the job end meanwhile. */
+  async function endUnseen(job: Attempt): Promise<void> {
+    job.start();
+    await job.output("up");
+    const { process: first } = await job.started();
+    process.kill(job.shim!.pid, "SIGSTOP");
+    fs.writeFileSync(`${job.workdir}/go`, "");
+    await eventually(() => isOver(processStat(first.pid)!), { what: "the end of the first process", everyMs: 5 });
+  }
+  const waits = (code: number): string[] => sh(`echo up; until [ -e go ]; do sleep 0.01; done; exit ${code}`);
+
+  test("whatever its time limit says afterwards", async () => {
+    const job = attempt(waits(0), { timeout_seconds: 1.5 });
+    const begun = performance.now();
+    await endUnseen(job);
+    await eventually(() => performance.now() - begun > 3_000, { what: "the time limit" });
+    process.kill(job.shim!.pid, "SIGCONT");
+    expect((await job.exit()).outcome).toMatchObject({ reason: "completed", exit_code: 0, message: "exited with code 0" });
+  });
+
+  test("though a cancel came meanwhile", async () => {
+    const job = attempt(waits(3));
+    await endUnseen(job);
+    cancel(job);
+    process.kill(job.shim!.pid, "SIGCONT");
+    expect((await job.exit()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 3 });
+  });
+
+  test("though the machine went down meanwhile", async () => {
+    const job = attempt(waits(0));
+    await endUnseen(job);
+    process.kill(job.shim!.pid, "SIGTERM");
+    process.kill(job.shim!.pid, "SIGCONT");
+    expect((await job.exit()).outcome).toMatchObject({ reason: "completed", exit_code: 0 });
   });
 });
 

@@ -4,6 +4,7 @@ import { readTruncation } from "../../src/execution/attempt-dir.ts";
 import { bash, sh, testAttempts } from "./attempts.ts";
 
 const attempt = testAttempts();
+const impatient = testAttempts([process.execPath, `${import.meta.dir}/impatient-shim-entry.ts`]);
 const sha256 = (data: string | Uint8Array): string => new Bun.CryptoHasher("sha256").update(data).digest("hex");
 const MiB = 1024 * 1024;
 
@@ -185,3 +186,29 @@ test("a pipe that somebody else holds open does not hold up the end", async () =
     fs.closeSync(fd);
   }
 });
+
+test("nor does somebody else who writes to it all the time, and what is said of the log is what is in it", async () => {
+  const job = impatient(sh("echo mine; read line < gate"));
+  expect(Bun.spawnSync(["mkfifo", `${job.workdir}/gate`]).exitCode).toBe(0);
+  job.start();
+  const { process: first } = await job.started();
+  const fd = fs.openSync(`/proc/${first.pid}/fd/1`, "w");
+  const outsider = Bun.spawn(["sh", "-c", "while :; do echo theirs; done"], { stdin: "ignore", stdout: fd, stderr: "ignore" });
+  fs.closeSync(fd);
+  try {
+    await job.output("theirs");
+    fs.writeFileSync(`${job.workdir}/gate`, "go\n");
+    const exit = await job.exit();
+    expect(exit.outcome).toMatchObject({ reason: "completed", exit_code: 0 });
+    const { observed, kept, complete, sha256: digest } = exit.streams.stdout;
+    expect(complete).toBe(false);
+    expect(exit.streams.stderr.complete).toBe(true);
+    const log = job.bytes("stdout.log");
+    expect([kept, observed, digest]).toEqual([log.length, log.length, sha256(log)]);
+    expect(log.toString()).toStartWith("mine\n");
+    expect(job.text("shim.log")).toContain("written to by a process that is not the job's");
+  } finally {
+    outsider.kill("SIGKILL");
+    await outsider.exited;
+  }
+}, 20_000);

@@ -26,6 +26,8 @@ export interface AttemptOptions {
   readonly provision?: Provision | undefined;
   /** Milliseconds for which a write to a full disk is tried again; that of exit.json is so for ever, but less often then. */
   readonly patienceMs: number;
+  /** As in Supervision. */
+  readonly drainMs?: number | undefined;
 }
 
 /**
@@ -95,7 +97,16 @@ async function runClaimed(options: AttemptOptions, provision: Provision): Promis
 async function conclude(started: StartedJob, spec: AttemptSpec, options: AttemptOptions): Promise<ExitRecord> {
   const { directory, clock, term, log } = options;
   const { child, recorders, startedAt } = started;
-  const supervision = { child, recorders: Object.values(recorders), spec, clock, term, isCancel: () => isCancel(directory), log };
+  const supervision = {
+    child,
+    recorders: Object.values(recorders),
+    spec,
+    clock,
+    term,
+    isCancel: () => isCancel(directory),
+    log,
+    drainMs: options.drainMs,
+  };
   let outcome: Outcome;
   let leftover = 0;
   try {

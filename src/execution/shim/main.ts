@@ -16,6 +16,8 @@ export interface ShimIo {
   readonly stdin: number;
   /** Milliseconds for which a full disk is tried again, before the attempt is not claimed, or an output stream is cut. 10 s. */
   readonly patienceMs?: number;
+  /** Milliseconds for which the pipes are read once no process of the job is left. 30 s. */
+  readonly drainMs?: number;
 }
 
 const PATIENCE_MS = 10_000;
@@ -46,7 +48,7 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   const deadline = io.clock.monotonic() + patienceMs;
   for (let made = provision; ; made = undefined) {
     try {
-      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, provision: made, patienceMs });
+      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, provision: made, patienceMs, drainMs: io.drainMs });
       return 0;
     } catch (error) {
       if (!isErrno(error, "ENOSPC", "EDQUOT") || io.clock.monotonic() >= deadline) {

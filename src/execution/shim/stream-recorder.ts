@@ -28,12 +28,13 @@ export interface RecorderOptions {
 
 /** Copies one stream of a job from its pipe to its log, byte for byte, counts and hashes. One buffer of 64 KiB, whatever comes. */
 export class StreamRecorder {
-  /** Resolves at the end of the pipe: every writer has closed it, and all that they wrote is in the log or counted as dropped. Never rejects. */
+  /** Resolves at the end of the pipe: every writer has closed it, and all that they wrote is in the log or counted as dropped; or after `stop`. Never rejects. */
   readonly finished: Promise<void>;
   #observed = 0;
   #kept = 0;
   #truncated: StreamCapture["truncated"] = null;
   #ended = false;
+  #stopped = false;
   /** When the recorder began to wait for bytes; null while it works on some. */
   #waitingSince: number | null = null;
   readonly #hash = new Bun.CryptoHasher("sha256");
@@ -59,6 +60,12 @@ export class StreamRecorder {
     };
   }
 
+  /** Take nothing more. Resolves when what was being written has been; what the pipe still gives is left alone and not counted. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#waitingSince === null) await this.finished;
+  }
+
   /** The final accounting. Ends the digest: call it once, after the recorder has come to rest. */
   conclude(): ExitStream {
     return { ...this.capture(), sha256: this.#hash.digest("hex") };
@@ -66,17 +73,20 @@ export class StreamRecorder {
 
   async #record(): Promise<void> {
     let carry = 0;
-    for (;;) {
+    while (!this.#stopped) {
       this.#waitingSince = this.options.clock.monotonic();
       const count = await readSome(this.options.pipe, this.#buffer, CARRY_BYTES);
+      if (this.#stopped) return;
       this.#waitingSince = null;
       this.#observed += count;
       if (this.#truncated === null && carry + count > 0) {
         carry = await this.#take(this.#buffer.subarray(CARRY_BYTES - carry, CARRY_BYTES + count), count === 0);
       }
-      if (count === 0) break;
+      if (count === 0) {
+        this.#ended = true;
+        return;
+      }
     }
-    this.#ended = true;
   }
 
   /** Write what may be kept. Returns how many bytes wait, moved in front of where the next ones are read to. */

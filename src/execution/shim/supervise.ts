@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { isOver, processStat } from "../../lib/process-identity.ts";
 import { type EndedProcesses, endProcesses } from "../end-processes.ts";
 import type { AttemptSpec } from "../spool-records.ts";
 import { JobProcesses } from "./job-processes.ts";
@@ -12,6 +13,8 @@ import type { TermSignal } from "./term-signal.ts";
 const SETTLE_MS = 1_000;
 /** How long a pipe may stay silent, once no process of the job is left, before the shim stops waiting for its end. */
 const DRAIN_IDLE_MS = 3_000;
+/** How long the shim reads on, once no process of the job is left, whatever comes. The job's own last bytes lie in the pipe by then. */
+const DRAIN_MS = 30_000;
 /** When the shim first gives up memory that it does not need to wait; later it looks now and then whether a flood of output took it again. */
 const SHRINK_AFTER_MS = 1_000;
 const SHRINK_EVERY_MS = 30_000;
@@ -29,6 +32,8 @@ export interface Supervision {
   /** Whether TERM means cancel. */
   readonly isCancel: () => boolean;
   readonly log: ShimLog;
+  /** Milliseconds for which the pipes are read once no process of the job is left. 30 s. */
+  readonly drainMs?: number | undefined;
 }
 
 export interface End {
@@ -75,11 +80,18 @@ async function causeOfEnd({ child, spec, clock, term, isCancel }: Supervision): 
       term.promise.then(() => (isCancel() ? "canceled" : "terminated")),
       limit.promise.then(() => "timeout"),
     ]);
-    // Whoever ended first by itself ended by itself.
-    return child.exitCode === null && child.signalCode === null ? cause : "ended";
+    // Whoever ended first by itself ended by itself, also when the shim was stopped and learns of everything at once.
+    return hasEnded(child) ? "ended" : cause;
   } finally {
     limit.cancel();
   }
+}
+
+/** Whether the first process is over, by what Bun has been told, or by what the system says before Bun has. */
+function hasEnded(child: Bun.Subprocess): boolean {
+  if (child.exitCode !== null || child.signalCode !== null) return true;
+  const stat = processStat(child.pid);
+  return stat === null || isOver(stat);
 }
 
 /** Resolves after so many seconds of monotonic time; never for null. */
@@ -105,15 +117,17 @@ async function settle(processes: JobProcesses, clock: Clock): Promise<void> {
   }
 }
 
-/** Wait for the end of both pipes. Who holds one open without being of the job cannot hold up the end for ever. */
-async function drain({ recorders, log }: Supervision): Promise<void> {
+/** Wait for the end of both pipes. Who holds one open without being of the job cannot hold up the end for ever, silent or writing. */
+async function drain({ recorders, log, clock, drainMs = DRAIN_MS }: Supervision): Promise<void> {
   const finished = Promise.all(recorders.map((recorder) => recorder.finished)).then(() => true);
+  const deadline = clock.monotonic() + drainMs;
   for (;;) {
     if (await Promise.race([finished, Bun.sleep(100).then(() => false)])) return;
-    if (recorders.every((recorder) => recorder.capture().complete || recorder.idleMs() >= DRAIN_IDLE_MS)) {
-      log.note("a pipe is still held open by a process that is not the job's");
-      return;
-    }
+    const silent = recorders.every((recorder) => recorder.capture().complete || recorder.idleMs() >= DRAIN_IDLE_MS);
+    if (!silent && clock.monotonic() < deadline) continue;
+    log.note(`a pipe is still ${silent ? "held open" : "written to"} by a process that is not the job's`);
+    await Promise.all(recorders.map((recorder) => recorder.stop()));
+    return;
   }
 }
 

@@ -4,6 +4,7 @@ import path from "node:path";
 import type { NewEvent } from "../../domain/event.ts";
 import type { Job, Outcome } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import { LOG_STREAMS } from "../../domain/log.ts";
 import { collectOutputs } from "../../execution/artifacts.ts";
 import { artifactsDirectory, jobDirectory, readSpec } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
@@ -102,6 +103,15 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
       level: "warning",
       message: `${exit.leftover} processes that the command had left running were ended with it`,
       payload: { count: exit.leftover },
+    });
+  }
+  const unfinished = LOG_STREAMS.filter((stream) => !exit.streams[stream].complete);
+  if (unfinished.length > 0 && exit.outcome.reason !== "outcome_unknown") {
+    events.push({
+      event_type: "execution.output_incomplete",
+      level: "warning",
+      message: `the log of ${unfinished.join(" and ")} may lack its end: a process that is not the command's kept the pipe open, or its shim was killed`,
+      payload: { streams: unfinished },
     });
   }
   if (exit.outcome.residual.length > 0) {

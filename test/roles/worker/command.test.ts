@@ -44,6 +44,22 @@ describe("a command", () => {
     expect((await worker.ended(job_id)).job).toMatchObject({ state: "failed", outcome: { reason: "exit_nonzero", exit_code: 7 } });
   });
 
+  test("whose pipe somebody else keeps open ends, and says that its log may lack its end", async () => {
+    const cwd = workdir();
+    const { job_id } = await worker.shell("echo mine; until [ -e go ]; do sleep 0.02; done", { workdir: cwd });
+    const { attempt } = await worker.running(job_id);
+    const pipe = fs.openSync(`/proc/${attempt!.process!.pid}/fd/1`, "w");
+    try {
+      fs.writeFileSync(path.join(cwd, "go"), "");
+      expect((await worker.ended(job_id)).job).toMatchObject({ state: "succeeded" });
+    } finally {
+      fs.closeSync(pipe);
+    }
+    const events = await worker.events(job_id);
+    expect(events.find((e) => e.event_type === "execution.output_incomplete")).toMatchObject({ payload: { streams: ["stdout"] } });
+    expect(historyFaults(events)).toEqual([]);
+  }, 20_000);
+
   test("that cannot be found fails and says so", async () => {
     const { job_id } = await worker.submit({ argv: ["no-such-program-anywhere"] });
     const { job } = await worker.ended(job_id);

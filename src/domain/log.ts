@@ -44,5 +44,7 @@ export const LogChunk = v.strictObject({
   eof: v.boolean(),
   /** Bytes that are not UTF-8 appear as U+FFFD; the raw route gives the bytes. */
   text: v.string(),
+  /** Bytes of [offset, next_offset) that were recorded and are no longer there: 0, or all of them, and then `text` is empty. */
+  missing_bytes: ByteCount,
 });
 export type LogChunk = v.InferOutput<typeof LogChunk>;

@@ -3,7 +3,8 @@ import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
-import { createFileExclusive, isErrno, makePrivateDirectory, readSmallFile } from "../lib/atomic-file.ts";
+import { createFileExclusive, isErrno, makePrivateDirectory } from "../lib/atomic-file.ts";
+import { readRegular, regularSize } from "../lib/regular-file.ts";
 import {
   ATTEMPT_MARK,
   type AttemptSpec,
@@ -41,10 +42,10 @@ export const scriptPath = (attemptDir: string): string => path.join(attemptDir, 
 export const eventsDirectory = (attemptDir: string): string => path.join(attemptDir, FILES.events);
 
 /**
- * Make an attempt's directory ready for a shim: directories, script, and spec.json last, each whole. Repeating it
- * before the shim was told replaces what an interrupted try left.
+ * Make an attempt's directory ready for a shim: directories, script, and spec.json last, each whole. What lies there is removed
+ * first: an interrupted try may have left it, or an earlier attempt of the job may have put it there.
  *
- * @throws RelayError storage_admission_refused when there is no room
+ * @throws RelayError storage_admission_refused when there is no room, job_submission_refused when the command is too long to be written down
  */
 export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSpec {
   const { script, ...rest } = plan;
@@ -59,6 +60,7 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
     throw new RelayError("job_submission_refused", `the command takes ${bytes} bytes to write down, more than ${RECORD_MAX_BYTES}`);
   }
   storing(attemptDir, () => {
+    fs.rmSync(attemptDir, { recursive: true, force: true });
     fs.mkdirSync(eventsDirectory(attemptDir), { recursive: true, mode: 0o700 });
     if (script !== undefined) writeWhole(scriptPath(attemptDir), script);
     writeWhole(path.join(attemptDir, CANCEL_RESERVE), " ".repeat(CANCEL_RESERVE_BYTES));
@@ -79,6 +81,7 @@ function writeWhole(target: string, text: string): void {
   }
 }
 
+/** spec.json; null where it is missing or cannot be read. */
 export const readSpec = (attemptDir: string): AttemptSpec | null => intact(readRecord(attemptDir, FILES.spec, SpecSchema));
 
 /** What start.json says. `torn`: it exists and cannot be read, which counts as claimed by a shim that died. */
@@ -148,34 +151,42 @@ export function writeExit(attemptDir: string, record: ExitRecord): boolean {
 /** Sizes of the attempt's log files in bytes, 0 where there is none. */
 export function logSizes(attemptDir: string): Record<LogStream, number> {
   const size = (stream: LogStream): number => {
-    try {
-      return fs.statSync(path.join(attemptDir, logFile(stream))).size;
-    } catch (error) {
-      if (isErrno(error, "ENOENT", "ENOTDIR")) return 0;
-      throw error;
-    }
+    const found = regularSize(path.join(attemptDir, logFile(stream)));
+    return typeof found === "number" ? found : 0;
   };
   return Object.fromEntries(LOG_STREAMS.map((stream) => [stream, size(stream)])) as Record<LogStream, number>;
 }
 
+/**
+ * Null where there is none, `torn` for what is no record.
+ *
+ * @throws RelayError version_mismatch for a record of a later version
+ */
 function readRecord<T>(attemptDir: string, name: string, schema: v.GenericSchema<unknown, T>): T | "torn" | null {
-  let text: string | null;
-  try {
-    text = readSmallFile(path.join(attemptDir, name), RECORD_MAX_BYTES);
-  } catch (error) {
-    if (error instanceof RangeError) return "torn";
-    if (isErrno(error, "ENOTDIR")) return null;
-    throw error;
-  }
-  if (text === null) return null;
+  const found = readRegular(path.join(attemptDir, name), RECORD_MAX_BYTES);
+  if (found === "absent") return null;
+  if (typeof found === "string") return "torn";
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(found.text);
   } catch {
     return "torn";
   }
+  refuseLater(value, attemptDir, name);
   const parsed = v.safeParse(schema, value);
   return parsed.success ? parsed.output : "torn";
+}
+
+/** What a later version means by its members is not known here, even where they look familiar. */
+function refuseLater(value: unknown, attemptDir: string, name: string): void {
+  const version = value !== null && typeof value === "object" && "record_version" in value ? value.record_version : null;
+  if (typeof version !== "number" || !(version > RECORD_VERSION)) return;
+  throw new RelayError(
+    "version_mismatch",
+    `${name} of ${path.basename(path.dirname(attemptDir))}, ${path.basename(attemptDir)}, has record version ${version}; this worker reads up to ${RECORD_VERSION}`,
+    { file: name, record_version: version, supported: RECORD_VERSION },
+    "run the worker with the version of clio-relay that started the job, or a later one",
+  );
 }
 
 const intact = <T>(record: T | "torn" | null): T | null => (record === "torn" ? null : record);

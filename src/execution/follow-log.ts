@@ -1,8 +1,9 @@
-import fs from "node:fs";
+import type fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../lib/atomic-file.ts";
-import { DirectoryWatch } from "./directory-watch.ts";
-import { type LogPiece, logPieces, missing, type SpoolLog } from "./spool-log.ts";
+import { Bell } from "../lib/bell.ts";
+import { DirectoryWatch } from "../lib/directory-watch.ts";
+import { openRegularHandle, regularSize } from "../lib/regular-file.ts";
+import { type LogPiece, logPieces, type SpoolLog } from "./spool-log.ts";
 
 export interface FollowOptions {
   /** First byte wanted; beyond the end, the follower waits. */
@@ -24,9 +25,9 @@ const POLL_MS = 1_000;
 
 /**
  * The bytes of a log as they come, until the job has ended and all were given, or the signal is aborted (which ends the
- * iteration without an error). Pieces are at most 64 KiB and the caller's to keep.
- *
- * @throws RelayError log_not_found when bytes that were recorded are no longer there
+ * iteration without an error). It also ends before bytes that were recorded and are no longer there, since it could not say so between
+ * bytes: readLogText says how many they are, and what follows them is followed from there. Pieces are at most 64 KiB and the caller's to
+ * keep.
  */
 export async function* followLog(log: Pick<SpoolLog, "directory" | "stream">, options: FollowOptions): AsyncGenerator<Uint8Array, void> {
   const { signal, segments, ended } = options;
@@ -49,13 +50,14 @@ export async function* followLog(log: Pick<SpoolLog, "directory" | "stream">, op
         if (over) return;
         watch.move(path.dirname(pieces.at(-1)?.file ?? path.join(log.directory, ".")));
         // What came between the look and the watch is found by another look.
-        if (await grown(pieces.at(-1))) continue;
+        if (grown(pieces.at(-1))) continue;
         await bell.wait(options.pollMs ?? POLL_MS);
         continue;
       }
       watch.move(path.dirname(piece.file));
       for (const end = Math.min(piece.end, stop); offset < end && !signal?.aborted; ) {
         const bytes = await file.read(piece, offset - piece.base, Math.min(PIECE_BYTES, end - offset));
+        if (bytes === null) return;
         offset += bytes.length;
         yield bytes;
       }
@@ -68,40 +70,10 @@ export async function* followLog(log: Pick<SpoolLog, "directory" | "stream">, op
   }
 }
 
-async function grown(piece: LogPiece | undefined): Promise<boolean> {
+function grown(piece: LogPiece | undefined): boolean {
   if (piece?.live !== true) return false;
-  try {
-    return (await fs.promises.stat(piece.file)).size > piece.end - piece.base;
-  } catch (error) {
-    if (isErrno(error, "ENOENT", "ENOTDIR")) return false;
-    throw error;
-  }
-}
-
-/** Something to wait for that remembers having been rung. */
-class Bell {
-  #rung = false;
-  #wake: (() => void) | null = null;
-
-  ring(): void {
-    this.#rung = true;
-    this.#wake?.();
-  }
-
-  reset(): void {
-    this.#rung = false;
-  }
-
-  async wait(ms: number): Promise<void> {
-    if (this.#rung) return;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-      timer = setTimeout(resolve, ms);
-    });
-    this.#wake = null;
-    clearTimeout(timer);
-  }
+  const size = regularSize(piece.file);
+  return typeof size === "number" && size > piece.end - piece.base;
 }
 
 /** The file that was read last, kept open: a follower reads one file many times. */
@@ -109,21 +81,18 @@ class OpenPiece {
   #file: string | null = null;
   #handle: fs.promises.FileHandle | null = null;
 
-  async read(piece: LogPiece, position: number, length: number): Promise<Uint8Array> {
+  /** Null where the file has no bytes at this position. */
+  async read(piece: LogPiece, position: number, length: number): Promise<Uint8Array | null> {
     if (this.#file !== piece.file) {
       await this.close();
-      try {
-        this.#handle = await fs.promises.open(piece.file, "r");
-      } catch (error) {
-        if (isErrno(error, "ENOENT", "ENOTDIR")) throw missing(piece, position);
-        throw error;
-      }
+      const handle = await openRegularHandle(piece.file);
+      if (typeof handle === "string") return null;
+      this.#handle = handle;
       this.#file = piece.file;
     }
     const bytes = Buffer.allocUnsafeSlow(length);
     const { bytesRead } = await this.#handle!.read(bytes, 0, length, position);
-    if (bytesRead === 0) throw missing(piece, position);
-    return bytes.subarray(0, bytesRead);
+    return bytesRead === 0 ? null : bytes.subarray(0, bytesRead);
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
 import type { LogSegment, LogStream } from "../domain/log.ts";
-import { isErrno } from "../lib/atomic-file.ts";
+import { openRegularHandle, regularSize } from "../lib/regular-file.ts";
 import { completeUtf8Length } from "../lib/utf8.ts";
 import { attemptDirectory } from "./attempt-dir.ts";
 import { logFile } from "./spool-records.ts";
@@ -34,19 +34,15 @@ export async function logPieces(log: SpoolLog): Promise<LogPiece[]> {
     const file = path.join(attemptDirectory(log.directory, segment.attempt), logFile(log.stream));
     const live = segment.capture === null;
     // Bytes that were recorded keep their place, also when a crash of the machine took them: what follows does not move up.
-    const length = Math.max(segment.length, segment.capture?.kept ?? (await fileSize(file)));
+    const length = Math.max(segment.length, segment.capture?.kept ?? sizeOf(file));
     pieces.push({ file, base: segment.base, end: segment.base + length, live });
   }
   return pieces;
 }
 
-async function fileSize(file: string): Promise<number> {
-  try {
-    return (await fs.promises.stat(file)).size;
-  } catch (error) {
-    if (isErrno(error, "ENOENT", "ENOTDIR")) return 0;
-    throw error;
-  }
+function sizeOf(file: string): number {
+  const size = regularSize(file);
+  return typeof size === "number" ? size : 0;
 }
 
 /** Bytes that the log holds now: the offset that the next byte will have. */
@@ -55,54 +51,64 @@ export async function logSize(log: SpoolLog): Promise<number> {
 }
 
 /**
- * Bytes from `offset` on, at most `limit`; fewer only at the end of what there is now.
+ * Bytes from `offset` on, at most `limit`; fewer at the end of what there is now, and where the next ones are no longer there.
  *
- * @throws RelayError log_not_found when bytes that were recorded are no longer there
+ * @throws RelayError log_not_found when the byte at `offset` was recorded and is no longer there
  */
 export async function readLogBytes(log: SpoolLog, offset: number, limit: number): Promise<Uint8Array> {
-  return readPieces(await logPieces(log), offset, limit);
+  const { bytes, missing } = await readPieces(await logPieces(log), offset, limit);
+  if (bytes.length === 0 && missing > 0) throw lost(offset, missing);
+  return bytes;
 }
 
-async function readPieces(pieces: readonly LogPiece[], offset: number, limit: number): Promise<Uint8Array> {
+interface Found {
+  readonly bytes: Uint8Array;
+  /** Bytes right behind them that were recorded and are no longer there; what follows those has kept its place. */
+  readonly missing: number;
+}
+
+async function readPieces(pieces: readonly LogPiece[], offset: number, limit: number): Promise<Found> {
   const end = Math.min(offset + limit, pieces.at(-1)?.end ?? 0);
-  if (end <= offset) return new Uint8Array(0);
+  if (end <= offset) return { bytes: new Uint8Array(0), missing: 0 };
   const bytes = Buffer.alloc(end - offset);
   for (const piece of pieces) {
     const from = Math.max(offset, piece.base);
     const to = Math.min(end, piece.end);
-    if (from < to) await fill(bytes.subarray(from - offset, to - offset), piece, from - piece.base);
+    if (from >= to) continue;
+    const last = from + (await fill(bytes.subarray(from - offset, to - offset), piece, from - piece.base));
+    if (last < to) return { bytes: bytes.subarray(0, last - offset), missing: piece.end - last };
   }
-  return bytes;
+  return { bytes, missing: 0 };
 }
 
-async function fill(bytes: Buffer, piece: LogPiece, position: number): Promise<void> {
-  let count = 0;
+/** How many bytes there are. */
+async function fill(bytes: Buffer, piece: LogPiece, position: number): Promise<number> {
+  const handle = await openRegularHandle(piece.file);
+  if (typeof handle === "string") return 0;
   try {
-    const handle = await fs.promises.open(piece.file, "r");
-    try {
-      while (count < bytes.length) {
-        const { bytesRead } = await handle.read(bytes, count, bytes.length - count, position + count);
-        if (bytesRead === 0) break;
-        count += bytesRead;
-      }
-    } finally {
-      await handle.close();
+    let count = 0;
+    while (count < bytes.length) {
+      const { bytesRead } = await handle.read(bytes, count, bytes.length - count, position + count);
+      if (bytesRead === 0) break;
+      count += bytesRead;
     }
-  } catch (error) {
-    if (!isErrno(error, "ENOENT", "ENOTDIR")) throw error;
+    return count;
+  } finally {
+    await handle.close();
   }
-  if (count < bytes.length) throw missing(piece, position + count);
 }
 
-/** Bytes were recorded, and the file does not have them: it was removed or cut, or lost in a crash of the machine. */
-export const missing = (piece: Pick<LogPiece, "file">, position: number): RelayError =>
-  new RelayError("log_not_found", `the log file ends before byte ${position}`, { file: path.basename(piece.file), position });
+/** Bytes were recorded, and the file does not have them: it was removed or cut, or they were lost in a crash of the machine. */
+const lost = (offset: number, missing: number): RelayError =>
+  new RelayError("log_not_found", `${missing} bytes from byte ${offset} on are no longer there`, { offset, next_offset: offset + missing });
 
 /** A piece of a log as text; see LogChunk in the domain. */
 export interface LogText {
   readonly offset: number;
   readonly next_offset: number;
   readonly text: string;
+  /** Bytes of [offset, next_offset) that are no longer there; then it is all of them, and `text` is empty. */
+  readonly missing_bytes: number;
 }
 
 const UTF8_MAX_BYTES = 4;
@@ -110,16 +116,18 @@ const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreB
 
 /**
  * Text from `offset` on: at most `limit` bytes, cut between UTF-8 sequences, but at least one whole sequence where there is one. Bytes
- * that are not UTF-8 become U+FFFD. A sequence that a live log has begun and not ended yet is left for the next call.
+ * that are not UTF-8 become U+FFFD. A sequence that a live log has begun and not ended yet is left for the next call. Where the bytes at
+ * `offset` are no longer there, it is passed over them, without a text.
  */
 export async function readLogText(log: SpoolLog, offset: number, limit: number): Promise<LogText> {
   const pieces = await logPieces(log);
   // What a small limit may not cut in two is read whole.
-  const bytes = await readPieces(pieces, offset, Math.max(limit, UTF8_MAX_BYTES));
+  const { bytes, missing } = await readPieces(pieces, offset, Math.max(limit, UTF8_MAX_BYTES));
+  if (bytes.length === 0 && missing > 0) return { offset, next_offset: offset + missing, text: "", missing_bytes: missing };
   const last = pieces.at(-1);
   const atEnd = last === undefined || offset + bytes.length >= last.end;
-  const length = cut(bytes, limit, atEnd && last?.live !== true);
-  return { offset, next_offset: offset + length, text: decode(bytes.subarray(0, length)) };
+  const length = cut(bytes, limit, missing > 0 || (atEnd && last?.live !== true));
+  return { offset, next_offset: offset + length, text: decode(bytes.subarray(0, length)), missing_bytes: 0 };
 }
 
 /** How many of the bytes to give; `final`: nothing follows them. */
@@ -139,7 +147,7 @@ function cut(bytes: Uint8Array, limit: number, final: boolean): number {
 export async function tailLogText(log: SpoolLog, bytes: number): Promise<LogText> {
   const size = await logSize(log);
   const from = Math.max(0, size - bytes);
-  const head = await readLogBytes(log, from, UTF8_MAX_BYTES);
+  const head = (await readPieces(await logPieces(log), from, UTF8_MAX_BYTES)).bytes;
   let skip = 0;
   if (from > 0) while (skip < Math.min(3, head.length) && (head[skip]! & 0xc0) === 0x80) skip++;
   // More than three continuation bytes in a row are no UTF-8, and nothing is skipped then.

@@ -110,24 +110,6 @@ function createByOpening(target: string, data: string, mode: number): boolean {
   return true;
 }
 
-/** Contents of a small file as text, or null when it does not exist. Larger than `maxBytes` is an error. */
-export function readSmallFile(file: string, maxBytes: number): string | null {
-  let fd: number;
-  try {
-    fd = fs.openSync(file, "r");
-  } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
-    throw error;
-  }
-  try {
-    const size = fs.fstatSync(fd).size;
-    if (size > maxBytes) throw new RangeError(`${file} holds ${size} bytes, more than ${maxBytes}`);
-    return fs.readFileSync(fd, "utf8");
-  } finally {
-    fs.closeSync(fd);
-  }
-}
-
 /** Make a directory and its parents, private to the user, and flush the entry. */
 export function makePrivateDirectory(directory: string): void {
   if (fs.mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined) fsyncDirectory(path.dirname(directory));

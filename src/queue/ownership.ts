@@ -4,10 +4,11 @@ import * as v from "valibot";
 import { ProcessIdentity } from "../domain/attempt.ts";
 import { RelayError } from "../domain/errors.ts";
 import { Id, Timestamp } from "../domain/primitives.ts";
-import { fsyncDirectory, makePrivateDirectory, readSmallFile, writeFileAtomic } from "../lib/atomic-file.ts";
+import { fsyncDirectory, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../lib/clock.ts";
 import { tryLock } from "../lib/file-lock.ts";
 import { type Identity, isAlive } from "../lib/process-identity.ts";
+import { readSmallFile } from "../lib/regular-file.ts";
 import { fileSystemFailure } from "./file-failure.ts";
 
 /** owner.json: the process that owns the queue in this directory, or the last one that did not let go of it. */

@@ -50,6 +50,16 @@ const exit: ExitRecord = {
 };
 
 describe("preparing", () => {
+  test("removes what somebody had put there before, pipes in the place of its files included", () => {
+    const directory = fresh();
+    fs.mkdirSync(directory, { recursive: true });
+    for (const name of ["spec.json.tmp", "shim.log", "events"])
+      expect(Bun.spawnSync(["mkfifo", path.join(directory, name)]).exitCode).toBe(0);
+    prepareAttempt(directory, plan);
+    expect(readSpec(directory)).toMatchObject({ job_id: plan.job_id });
+    expect(fs.readdirSync(directory).sort()).toEqual([".cancel.json.reserved", "events", "spec.json"]);
+  });
+
   test("writes what the shim needs, for the user alone, with the mark of the attempt", () => {
     const directory = fresh();
     const spec = prepareAttempt(directory, { ...plan, script: "#!/bin/sh\necho hi\n" });
@@ -117,22 +127,55 @@ describe("records", () => {
   test("of a newer shim are read without what is unknown", () => {
     const directory = fresh();
     prepareAttempt(directory, plan);
-    const newer = { ...exit, record_version: 7, extra: 1, outcome: { ...exit.outcome, more: [] } };
+    const newer = { ...exit, extra: 1, outcome: { ...exit.outcome, more: [] } };
     fs.writeFileSync(path.join(directory, "exit.json"), JSON.stringify(newer));
-    expect(readExit(directory)).toEqual({ ...exit, record_version: 7 });
+    expect(readExit(directory)).toEqual(exit);
     const shim = { pid: 2, start_time: 3, boot_id: "b", hostname: "h" };
-    fs.writeFileSync(
-      path.join(directory, "start.json"),
-      JSON.stringify({ record_version: 7, claimed_by: "shim", shim, cgroup: null, version: "9.9.9", extra: {} }),
-    );
-    expect(readStart(directory)).toEqual({ record_version: 7, claimed_by: "shim", shim, cgroup: null, version: "9.9.9" });
+    const claim = { record_version: 1, claimed_by: "shim", shim, cgroup: null, version: "9.9.9" };
+    fs.writeFileSync(path.join(directory, "start.json"), JSON.stringify({ ...claim, extra: {} }));
+    expect(readStart(directory)).toEqual(claim as never);
   });
 
-  test("that cannot be read for another reason are an error, not an absence", () => {
+  test("of a later version are refused by name, whatever they hold", () => {
     const directory = fresh();
     prepareAttempt(directory, plan);
-    fs.mkdirSync(path.join(directory, "exit.json"));
-    expect(() => readExit(directory)).toThrow("EISDIR");
+    const reads = {
+      "start.json": () => readStart(directory),
+      "process.json": () => readProcess(directory),
+      "exit.json": () => readExit(directory),
+      "truncated-stderr.json": () => readTruncation(directory, "stderr"),
+      "spec.json": () => readSpec(directory),
+    };
+    for (const [file, read] of Object.entries(reads)) {
+      for (const record of [{ record_version: 2 }, { ...exit, record_version: 1e9 }]) {
+        fs.writeFileSync(path.join(directory, file), JSON.stringify(record));
+        const data = { file, record_version: record.record_version, supported: 1 };
+        expect(read).toThrow(expect.objectContaining({ code: "version_mismatch", data }));
+      }
+    }
+  });
+
+  test("in whose place something else is are torn, and nothing waits for them", () => {
+    for (const put of [
+      (file: string) => fs.mkdirSync(file),
+      (file: string) => expect(Bun.spawnSync(["mkfifo", file]).exitCode).toBe(0),
+      (file: string) => fs.symlinkSync("/dev/zero", file),
+      (file: string) => {
+        fs.writeFileSync(`${file}.elsewhere`, JSON.stringify(exit));
+        fs.symlinkSync(`${file}.elsewhere`, file);
+      },
+    ]) {
+      const directory = fresh();
+      prepareAttempt(directory, plan);
+      for (const name of ["start.json", "process.json", "exit.json", "truncated-stdout.json", "stdout.log"])
+        put(path.join(directory, name));
+      expect(readStart(directory)).toBe("torn");
+      expect(readExit(directory)).toBe("torn");
+      expect(readProcess(directory)).toBeNull();
+      expect(readTruncation(directory, "stdout")).toBeNull();
+      expect(logSizes(directory).stdout).toBe(0);
+      expect(voidAttempt(directory, "a test")).toBe(false);
+    }
   });
 });
 

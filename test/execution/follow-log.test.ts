@@ -180,15 +180,21 @@ describe("following", () => {
     expect(await all).toBe("polled");
   });
 
-  test("bytes that are no longer there are an error, not an end", async () => {
+  test("ends before bytes that are no longer there, and goes on behind them when it is told to", async () => {
     const job = new Job();
     job.begin();
     job.write("abcdef");
+    job.end(false);
+    job.begin();
+    job.write("next");
     job.end(true);
     fs.truncateSync(path.join(job.directory, "attempt-1/stdout.log"), 2);
-    await expect(collect(job.follow())).rejects.toThrow(expect.objectContaining({ code: "log_not_found" }));
+    expect(await collect(job.follow())).toBe("ab");
+    expect(await collect(job.follow({ offset: 2 }))).toBe("");
+    expect(await collect(job.follow({ offset: 6 }))).toBe("next");
     fs.rmSync(path.join(job.directory, "attempt-1"), { recursive: true });
-    await expect(collect(job.follow())).rejects.toThrow(expect.objectContaining({ code: "log_not_found" }));
+    expect(await collect(job.follow())).toBe("");
+    expect(job.listeners).toBe(0);
   });
 
   test("several followers of a busy log each see every byte once", async () => {

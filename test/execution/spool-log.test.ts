@@ -45,13 +45,8 @@ describe("bytes of a log", () => {
     };
     expect(await logSize(torn)).toBe(16);
     expect(text(await readLogBytes(torn, 0, 5))).toBe("12345");
-    for (const [offset, limit] of [
-      [0, 16],
-      [5, 3],
-      [8, 8],
-    ] as const) {
-      await expect(readLogBytes(torn, offset, limit)).rejects.toMatchObject({ code: "log_not_found" });
-    }
+    expect(text(await readLogBytes(torn, 0, 16))).toBe("12345");
+    for (const offset of [5, 8]) await expect(readLogBytes(torn, offset, 8)).rejects.toMatchObject({ code: "log_not_found" });
     expect(text(await readLogBytes(torn, 10, 9))).toBe("second");
   });
 
@@ -70,8 +65,8 @@ describe("bytes of a log", () => {
     for (const none of [log([]), log([null]), log([""], true)]) {
       expect(await logSize(none)).toBe(0);
       expect((await readLogBytes(none, 0, 10)).length).toBe(0);
-      expect(await readLogText(none, 0, 10)).toEqual({ offset: 0, next_offset: 0, text: "" });
-      expect(await tailLogText(none, 10)).toEqual({ offset: 0, next_offset: 0, text: "" });
+      expect(await readLogText(none, 0, 10)).toEqual({ offset: 0, next_offset: 0, text: "", missing_bytes: 0 });
+      expect(await tailLogText(none, 10)).toEqual({ offset: 0, next_offset: 0, text: "", missing_bytes: 0 });
     }
   });
 
@@ -91,8 +86,8 @@ describe("bytes of a log", () => {
     const cut = log(["abcdef", "x"], true);
     fs.truncateSync(path.join(cut.directory, "attempt-1/stdout.log"), 3);
     const refusal = expect.objectContaining({ code: "log_not_found" });
-    await expect(readLogBytes(cut, 0, 10)).rejects.toThrow(refusal);
-    expect(text(await readLogBytes(cut, 0, 3))).toBe("abc");
+    await expect(readLogBytes(cut, 3, 10)).rejects.toThrow(refusal);
+    expect(text(await readLogBytes(cut, 0, 10))).toBe("abc");
     expect(text(await readLogBytes(cut, 6, 3))).toBe("x");
     fs.rmSync(path.join(cut.directory, "attempt-1"), { recursive: true });
     await expect(readLogBytes(cut, 0, 10)).rejects.toThrow(refusal);
@@ -144,33 +139,73 @@ describe("text of a log", () => {
 
   test("of a live log waits for the rest of a begun character", async () => {
     const live = log([Buffer.from([0x61, 0xe2, 0x82])]);
-    expect(await readLogText(live, 0, 10)).toEqual({ offset: 0, next_offset: 1, text: "a" });
-    expect(await readLogText(live, 1, 10)).toEqual({ offset: 1, next_offset: 1, text: "" });
+    expect(await readLogText(live, 0, 10)).toEqual({ offset: 0, next_offset: 1, text: "a", missing_bytes: 0 });
+    expect(await readLogText(live, 1, 10)).toEqual({ offset: 1, next_offset: 1, text: "", missing_bytes: 0 });
     fs.appendFileSync(path.join(live.directory, "attempt-1/stdout.log"), Buffer.from([0xac]));
-    expect(await readLogText(live, 1, 1)).toEqual({ offset: 1, next_offset: 4, text: "€" });
+    expect(await readLogText(live, 1, 1)).toEqual({ offset: 1, next_offset: 4, text: "€", missing_bytes: 0 });
   });
 
   test("of an ended log gives the begun character as it is", async () => {
     const ended = log([Buffer.from([0x61, 0xe2, 0x82])], true);
-    expect(await readLogText(ended, 1, 10)).toEqual({ offset: 1, next_offset: 3, text: "\ufffd" });
+    expect(await readLogText(ended, 1, 10)).toEqual({ offset: 1, next_offset: 3, text: "\ufffd", missing_bytes: 0 });
     expect(await readLogText(ended, 1, 1)).toMatchObject({ next_offset: 3 });
+  });
+});
+
+describe("where a log lacks bytes", () => {
+  const gap = (offset: number, next_offset: number) => ({ offset, next_offset, text: "", missing_bytes: next_offset - offset });
+
+  test("text is passed over them with their number, and goes on behind them", async () => {
+    const cut = log(["ab€def", "next"], true);
+    // In the middle of a character: nothing can complete it.
+    fs.truncateSync(path.join(cut.directory, "attempt-1/stdout.log"), 4);
+    expect(await readLogText(cut, 0, 100)).toEqual({ offset: 0, next_offset: 4, text: "ab\ufffd", missing_bytes: 0 });
+    expect(await readLogText(cut, 4, 1)).toEqual(gap(4, 8));
+    expect(await readLogText(cut, 6, 100)).toEqual(gap(6, 8));
+    expect(await readLogText(cut, 8, 100)).toEqual({ offset: 8, next_offset: 12, text: "next", missing_bytes: 0 });
+    expect(await tailLogText(cut, 6)).toEqual(gap(6, 8));
+    fs.rmSync(path.join(cut.directory, "attempt-1"), { recursive: true });
+    expect(await readLogText(cut, 0, 100)).toEqual(gap(0, 8));
+  });
+
+  const instead = {
+    "a pipe": (file: string) => expect(Bun.spawnSync(["mkfifo", file]).exitCode).toBe(0),
+    "a directory": (file: string) => fs.mkdirSync(file),
+    "a link to another file": (file: string) => {
+      fs.writeFileSync(`${file}.secret`, "secret");
+      fs.symlinkSync(`${file}.secret`, file);
+    },
+    "a link to a device": (file: string) => fs.symlinkSync("/dev/zero", file),
+  };
+  test.each(Object.entries(instead))("%s in the place of its file gives nothing and holds nothing up", async (_name, put) => {
+    const source = log(["abcdef", "x"], true);
+    const file = path.join(source.directory, "attempt-1/stdout.log");
+    fs.rmSync(file);
+    put(file);
+    await expect(readLogBytes(source, 0, 6)).rejects.toMatchObject({ code: "log_not_found", data: { offset: 0, next_offset: 6 } });
+    expect(await readLogText(source, 0, 6)).toEqual(gap(0, 6));
+    const [first] = source.segments;
+    const live = { ...source, segments: [{ ...first!, length: 0, capture: null }] };
+    expect(await logSize(live)).toBe(0);
+    expect(await readLogText(live, 0, 6)).toEqual({ offset: 0, next_offset: 0, text: "", missing_bytes: 0 });
   });
 });
 
 describe("the tail", () => {
   test("begins between two characters", async () => {
     const source = log(["0123é", "😀end"], true);
-    expect(await tailLogText(source, 3)).toEqual({ offset: 10, next_offset: 13, text: "end" });
-    for (const bytes of [4, 5, 6]) expect(await tailLogText(source, bytes)).toEqual({ offset: 10, next_offset: 13, text: "end" });
-    expect(await tailLogText(source, 7)).toEqual({ offset: 6, next_offset: 13, text: "😀end" });
-    expect(await tailLogText(source, 8)).toEqual({ offset: 6, next_offset: 13, text: "😀end" });
-    expect(await tailLogText(source, 9)).toEqual({ offset: 4, next_offset: 13, text: "é😀end" });
-    expect(await tailLogText(source, 1_000)).toEqual({ offset: 0, next_offset: 13, text: "0123é😀end" });
-    expect(await tailLogText(source, 0)).toEqual({ offset: 13, next_offset: 13, text: "" });
+    expect(await tailLogText(source, 3)).toEqual({ offset: 10, next_offset: 13, text: "end", missing_bytes: 0 });
+    for (const bytes of [4, 5, 6])
+      expect(await tailLogText(source, bytes)).toEqual({ offset: 10, next_offset: 13, text: "end", missing_bytes: 0 });
+    expect(await tailLogText(source, 7)).toEqual({ offset: 6, next_offset: 13, text: "😀end", missing_bytes: 0 });
+    expect(await tailLogText(source, 8)).toEqual({ offset: 6, next_offset: 13, text: "😀end", missing_bytes: 0 });
+    expect(await tailLogText(source, 9)).toEqual({ offset: 4, next_offset: 13, text: "é😀end", missing_bytes: 0 });
+    expect(await tailLogText(source, 1_000)).toEqual({ offset: 0, next_offset: 13, text: "0123é😀end", missing_bytes: 0 });
+    expect(await tailLogText(source, 0)).toEqual({ offset: 13, next_offset: 13, text: "", missing_bytes: 0 });
   });
 
   test("of bytes that are no UTF-8 is given too", async () => {
     const source = log([Buffer.alloc(100, 0x80)], true);
-    expect(await tailLogText(source, 10)).toEqual({ offset: 90, next_offset: 100, text: "\ufffd".repeat(10) });
+    expect(await tailLogText(source, 10)).toEqual({ offset: 90, next_offset: 100, text: "\ufffd".repeat(10), missing_bytes: 0 });
   });
 });

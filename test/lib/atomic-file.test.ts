@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { createFileExclusive, makePrivateDirectory, readSmallFile, writeFileAtomic } from "../../src/lib/atomic-file.ts";
+import { createFileExclusive, makePrivateDirectory, writeFileAtomic } from "../../src/lib/atomic-file.ts";
+import { readSmallFile } from "../../src/lib/regular-file.ts";
 
 let directory: string;
 beforeEach(() => {

@@ -79,6 +79,9 @@ export function spawnDetached(argv: readonly string[], environment: Readonly<Rec
       dismiss() {
         void Promise.resolve(child.stdin.end()).catch(() => undefined);
       },
+      kill() {
+        child.kill("SIGKILL");
+      },
     };
   } finally {
     if (typeof output === "number") fs.closeSync(output);

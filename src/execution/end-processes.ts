@@ -17,6 +17,8 @@ export interface EndProcessesOptions {
   /** Called once, when the grace period is over and something is left. */
   readonly onForced?: () => void;
   readonly clock: Clock;
+  /** Aborting it stops looking after them: whatever still runs got TERM, and not yet KILL. */
+  readonly signal?: AbortSignal | undefined;
   readonly pause?: (ms: number) => Promise<unknown>;
   readonly kill?: (pid: number, signal: NodeJS.Signals) => void;
 }
@@ -32,6 +34,8 @@ export interface EndedProcesses {
  * End processes and all that they start meanwhile: TERM once to each that is found at first (and CONT, so that a stopped one gets
  * it), so that handlers can clean up; after the grace period KILL to everything, again and again, until none is left or
  * `forcedMs` are over. Returns early when nothing that is left can be signaled.
+ *
+ * @throws the reason of `signal` when that is aborted
  */
 export async function endProcesses(options: EndProcessesOptions): Promise<EndedProcesses> {
   const { find, graceMs, clock } = options;
@@ -62,6 +66,7 @@ export async function endProcesses(options: EndProcessesOptions): Promise<EndedP
   const deadline = begin + graceMs + (options.forcedMs ?? FORCED_MS);
   let forced = false;
   for (let look = 0; left.length > 0; look++) {
+    options.signal?.throwIfAborted();
     const now = clock.monotonic();
     if (now >= deadline || left.every(({ pid }) => refused.has(pid))) break;
     if (now >= begin + graceMs) {

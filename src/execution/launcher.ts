@@ -13,7 +13,7 @@ export interface ShimLauncher {
    * @throws when no process could be started
    */
   launch(attemptDir: string): Promise<LaunchedShim>;
-  /** End what waits for work. Shims with an attempt go on. */
+  /** End what waits for work, in bounded time. Shims with an attempt go on. */
   close(): Promise<void>;
 }
 
@@ -23,6 +23,8 @@ export interface ShimProcess extends LaunchedShim {
   tell(line: string): Promise<boolean>;
   /** Close its standard input: a shim that waits then ends. */
   dismiss(): void;
+  /** KILL, for one that was told nothing and does not end. */
+  kill(): void;
 }
 
 /**

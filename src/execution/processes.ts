@@ -63,11 +63,13 @@ function ownAncestry(byPid: ReadonlyMap<number, ProcessStat>): number[] {
 const EXEC_MS = 20;
 
 /**
- * End every process of a job whose shim is gone: TERM, after the grace period KILL, for at most 30 s more.
+ * End every process of a job whose shim is gone: TERM, after the grace period KILL, for at most 30 s more. Can be done again from
+ * the start when the signal has been aborted.
  *
+ * @throws the signal's reason when that is aborted; the system's error when it could not be seen what runs
  * @returns the process ids that could not be ended, or not be proven to be the job's
  */
-export async function endJob(job: JobProcesses, graceMs: number, clock: Clock = systemClock): Promise<number[]> {
+export async function endJob(job: JobProcesses, graceMs: number, clock: Clock = systemClock, signal?: AbortSignal): Promise<number[]> {
   const { cgroup } = job;
   let ended = { residual: [] as readonly number[] };
   do {
@@ -75,6 +77,7 @@ export async function endJob(job: JobProcesses, graceMs: number, clock: Clock = 
       find: () => findJob(job).owned,
       graceMs,
       clock,
+      signal,
       ...(cgroup === null ? {} : { onForced: () => void killCgroup(cgroup) }),
     });
     // A process that is just becoming another (execve(2)) shows no environment for a moment: none left has to be seen twice.

@@ -16,6 +16,9 @@ export interface SpareOptions {
 /** A spare that lived shorter than this did not end for lack of work: the next one is not started at once. */
 const HEALTHY_MS = 5_000;
 const REFILL_DELAY_MS = 5_000;
+/** How long a dismissed spare may take to end, before and after it is killed: it may be stopped, or wait for a file system. */
+const DISMISSED_MS = 1_000;
+const KILLED_MS = 1_000;
 
 /** Launches attempts on shims that wait for one where there are any, and on fresh ones where there are none. */
 export class SpareShimLauncher implements ShimLauncher {
@@ -57,8 +60,15 @@ export class SpareShimLauncher implements ShimLauncher {
     this.#closed = true;
     clearTimeout(this.#timer);
     const waiting = this.#waiting.splice(0);
-    for (const spare of waiting) spare.dismiss();
-    await Promise.all(waiting.map((spare) => spare.exited));
+    await Promise.all(waiting.map((spare) => this.#end(spare)));
+  }
+
+  /** A spare has no attempt, so that killing it loses nothing. */
+  async #end(spare: ShimProcess): Promise<void> {
+    spare.dismiss();
+    if (await endsWithin(spare, DISMISSED_MS)) return;
+    spare.kill();
+    if (!(await endsWithin(spare, KILLED_MS))) this.options.onTrouble?.(`spare shim ${spare.pid} does not end, and is left behind`, null);
   }
 
   #refillSoon(delayMs: number): void {
@@ -95,5 +105,15 @@ export class SpareShimLauncher implements ShimLauncher {
       this.options.onTrouble?.("a spare shim ended while it waited", null);
       this.#refillSoon(early ? REFILL_DELAY_MS : 0);
     });
+  }
+}
+
+async function endsWithin(shim: LaunchedShim, ms: number): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), ms);
+  try {
+    return await Promise.race([shim.exited.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -165,6 +165,25 @@ describe("spares", () => {
     expect(launcher.waiting).toBe(0);
   });
 
+  test("that are stopped do not keep the launcher from closing", async () => {
+    const spawner = directSpawner({ command: FROM_SOURCE, cgroupParent: null });
+    const spares: ShimProcess[] = [];
+    const launcher = new SpareShimLauncher(
+      {
+        async spawn(args, logFile) {
+          const spare = await spawner.spawn(args, logFile);
+          spares.push(spare);
+          return spare;
+        },
+      },
+      { spares: 2, spool: SPARE_SPOOL },
+    );
+    await eventually(() => launcher.waiting === 2, { what: "two spares" });
+    process.kill(spares[0]!.pid, "SIGSTOP");
+    await launcher.close();
+    for (const { pid } of spares) expect(identify(pid)).toBeNull();
+  });
+
   test("that cannot be started are told of, and launching goes on without", async () => {
     const real = directSpawner({ command: FROM_SOURCE, cgroupParent: null });
     const spawner: ShimSpawner = {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { allProcesses, descendantsIn, descendantsOf, hasInitialVariable } from "../../src/execution/process-table.ts";
 import { endJob, findJob } from "../../src/execution/processes.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { becomeSubreaper } from "../../src/lib/libc.ts";
 import { bootId, type Identity, identify, isOver, type ProcessStat, processStat } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
@@ -158,6 +159,19 @@ describe("a job's processes", () => {
     expect(findJob({ mark: mine, process: null, cgroup: null }).owned).toEqual([]);
     await child.exited;
     expect(child.signalCode).toBe("SIGKILL");
+  });
+
+  test("is broken off where its caller has to go, and can be done again", async () => {
+    const mine = mark();
+    const { child } = await shell("trap '' TERM; echo $$; while :; do sleep 0.02; done", { CLIO_RELAY_ATTEMPT: mine }, 1);
+    const job = { mark: mine, process: identityOf(child.pid), cgroup: null };
+    const leaving = new AbortController();
+    const ending = endJob(job, 3_600_000, systemClock, leaving.signal);
+    leaving.abort(new Error("draining"));
+    await expect(ending).rejects.toThrow("draining");
+    expect(identify(child.pid)).not.toBeNull();
+    expect(await endJob(job, 50)).toEqual([]);
+    expect(identify(child.pid)).toBeNull();
   });
 });
 

@@ -121,7 +121,8 @@ export class AttemptRun {
     let exit = readExit(this.directory);
     // Looked at again after the shim was seen to be gone: it may have written its last file in between.
     if (exit === null && this.#shimIsGone()) exit = readExit(this.directory) ?? "torn";
-    if (exit === "torn") exit = await endLostAttempt(this.context, this.fence, this.directory, this.#start, this.#canceling);
+    if (exit === "torn")
+      exit = await endLostAttempt(this.context, this.fence, this.directory, this.#start, this.#canceling, this.#abort.signal);
     // Before anything that can fail for want of room: a job must be stoppable then, too.
     if (exit === null && this.#canceling) this.#sendCancel();
     const more = await this.#ingester.ingest(exit !== null);

@@ -15,6 +15,7 @@ const RESIDUAL_MAX = 1_000;
  * place. What the shim had not written of the output is lost and cannot be counted, so the streams are marked incomplete.
  *
  * @param canceling somebody asked for the end, so that it is known and not `outcome_unknown`
+ * @throws the signal's reason when that is aborted; the next worker does it again
  */
 export async function endLostAttempt(
   context: WorkerContext,
@@ -22,6 +23,7 @@ export async function endLostAttempt(
   directory: string,
   start: Extract<StartRecord, { claimed_by: "shim" }> | "torn" | null,
   canceling: boolean,
+  signal: AbortSignal,
 ): Promise<ExitRecord> {
   const processRecord = readProcess(directory);
   const left = await endJob(
@@ -32,6 +34,7 @@ export async function endLostAttempt(
     },
     context.limits.cancelGraceSeconds * 1_000,
     context.clock,
+    signal,
   );
   const residual = left.slice(0, RESIDUAL_MAX);
   const sizes = logSizes(directory);

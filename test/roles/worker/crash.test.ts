@@ -171,6 +171,17 @@ describe("draining", () => {
 });
 
 describe("SIGKILL of the shim", () => {
+  test("does not keep a worker from draining while what is left has its grace period", async () => {
+    await using worker = await new WorkerHarness({ limits: { cancelGraceSeconds: 600 } }).start();
+    const asked = path.join(worker.directory, "asked");
+    const { job_id } = await worker.shell(`exec 2>/dev/null; trap ': > ${asked}' TERM; while :; do sleep 0.05; done`);
+    const { attempt } = await worker.running(job_id);
+    process.kill(attempt!.shim!.pid, "SIGKILL");
+    await eventually(() => fs.existsSync(asked), { what: "TERM to the job" });
+    expect(await worker.drain()).toBe(0);
+    expect(isAlive(attempt!.process!)).toBe(true);
+  }, 20_000);
+
   test("ends the job's processes; the outcome is unknown and nothing is run again", async () => {
     await using worker = await new WorkerHarness().start();
     const { job_id } = await worker.shell("echo before; setsid sleep 600 & sleep 600");

@@ -3,12 +3,13 @@ import type { Attempt } from "../domain/attempt.ts";
 import { errorRule, isErrorCode, RelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
 import type { Job, JobKind, JobReceipt, JobState, JobSubmissionInput } from "../domain/job.ts";
-import type { LogChunk, LogStream } from "../domain/log.ts";
+import type { LogChunk, LogSegment, LogStream } from "../domain/log.ts";
 import type { NewProgressInput, Progress } from "../domain/progress.ts";
 import type { NewTaskEventInput, Task, TaskEvent } from "../domain/task.ts";
 import type { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
 import type { AuditReport, RepairReport } from "../queue/store.ts";
 import { readSse, type SseMessage } from "./sse-reader.ts";
+import { Unproven } from "./unproven.ts";
 
 /** Where an app listens. */
 export type Address =
@@ -128,11 +129,18 @@ export class HttpPeer {
     if (address.kind === "tcp") headers["authorization"] = `Bearer ${address.token}`;
     const hung = new AbortController();
     const watch = this.watch(hung);
+    const signal = options.signal === undefined ? hung.signal : AbortSignal.any([options.signal, hung.signal]);
     try {
+      if (address.kind === "tcp") {
+        const { challenge } = await import("./challenge.ts");
+        await challenge(address.url, address.token, signal);
+      }
       return await fetch(url, {
         method: options.method ?? "GET",
         headers,
-        signal: options.signal === undefined ? hung.signal : AbortSignal.any([options.signal, hung.signal]),
+        signal,
+        // No server of ours sends a client elsewhere.
+        redirect: "manual",
         ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
         ...(address.kind === "unix" ? { unix: address.path } : {}),
         // Every peer is on this machine. `false` alone keeps Bun from the proxy of the environment, which would be told the token.
@@ -181,10 +189,11 @@ export class HttpPeer {
   }
 }
 
-const unanswered = (error: unknown): RelayError =>
-  error instanceof RelayError
-    ? error
-    : new RelayError("desktop_unavailable", "no answer from the local socket", {}, undefined, { cause: error });
+function unanswered(error: unknown): RelayError {
+  if (error instanceof RelayError) return error;
+  const what = error instanceof Unproven ? error.message : "no answer from the local socket";
+  return new RelayError("desktop_unavailable", what, {}, undefined, { cause: error });
+}
 
 async function problemOf(response: Response): Promise<RelayError> {
   const body: unknown = await response.json().catch(() => null);
@@ -321,6 +330,11 @@ export class ClusterClient {
 
   log(id: string, stream: LogStream, options: { offset?: number; limit?: number; tail?: number } = {}): Promise<LogChunk> {
     return this.http.json(`/jobs/${segment(id)}/logs/${stream}`, { query: { ...options } });
+  }
+
+  /** Where the output of one attempt lies in the job's logs. @throws RelayError not_found where there is no such attempt */
+  async attemptLogs(id: string, attempt: number): Promise<LogSegment[]> {
+    return (await this.http.json<{ segments: LogSegment[] }>(`/jobs/${segment(id)}/attempts/${attempt}/logs`)).segments;
   }
 
   /** The bytes of a log from `offset` on; with `follow` the body goes on until the job has ended. */

@@ -2,43 +2,50 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { Hono } from "hono";
 import { ClusterEntry, clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
-import { ClusterList, DesktopHealth, DesktopStatus, LinkList, type LinkStatus, Stopping } from "./desktop-views.ts";
+import type { DesktopServices } from "./desktop-services.ts";
+import { ClusterList, DesktopHealth, DesktopStatus, LinkList, Stopping } from "./desktop-views.ts";
+import { IDENTITY_PATH, Identity, IdentityQuery, identityOf } from "./identity.ts";
 import { json, mount, type Operation, operation } from "./operation.ts";
-import { problemResponse } from "./problem.ts";
-
-/** What the desktop's app needs of the process around it. */
-export interface DesktopServices {
-  readonly version: string;
-  /** null on a Unix socket, whose permissions say who may connect; the token and address of a listener on loopback otherwise. */
-  readonly access: { readonly token: string; readonly host: string } | null;
-  status(): DesktopStatus;
-  /** The registered clusters. Throws configuration_error when the registry cannot be read. */
-  clusters(): readonly ClusterEntry[];
-  /** Add or change an entry; the answer is the entry as it is kept. */
-  putCluster(entry: ClusterEntry): Promise<ClusterEntry>;
-  /** @throws RelayError cluster_not_found */
-  removeCluster(name: string): Promise<ClusterEntry>;
-  links(): Promise<LinkStatus[]>;
-  /**
-   * Send a request on to a cluster's worker and return its answer as it is, while it comes.
-   *
-   * @param target path and query as the worker's app knows them
-   * @throws RelayError cluster_not_found, worker_not_running, link_down
-   */
-  forward(cluster: string, target: string, request: Request): Promise<Response>;
-  stop(): void;
-}
+import { withProblems } from "./with-problems.ts";
 
 /** The desktop's own operations, in the order of the OpenAPI document. */
-export const desktopOperations = (services: DesktopServices): Operation[] => [
+const desktopOperations = (services: DesktopServices): Operation[] => [
+  ...openOperations(services),
+  ...daemonOperations(services),
+  ...registryOperations(services),
+];
+
+/** What is answered without a token. */
+const openOperations = (services: Pick<DesktopServices, "access" | "version">): Operation[] => [
   operation({
     method: "get",
     path: "/healthz",
-    id: "health",
+    id: "desktopHealth",
     summary: "Whether the daemon answers",
+    open: true,
     answer: { kind: "json", schema: DesktopHealth },
     handler: () => json({ ok: true, auth: services.access !== null, version: services.version }),
   }),
+  operation({
+    method: "get",
+    path: IDENTITY_PATH,
+    id: "desktopIdentity",
+    summary: "The daemon's proof that it has the token: an HMAC over a nonce of the client's. On loopback only",
+    open: true,
+    query: IdentityQuery,
+    answer: { kind: "json", schema: Identity },
+    errors: ["not_found"],
+    handler: ({ query }) => {
+      if (services.access === null) throw new RelayError("not_found", "a Unix socket is proven by where it lies");
+      return json(identityOf(services.access, query.nonce));
+    },
+  }),
+];
+
+const OPEN: ReadonlySet<string> = new Set(openOperations({ access: null, version: "" }).map(({ path }) => path));
+
+/** The daemon itself. */
+const daemonOperations = (services: DesktopServices): Operation[] => [
   operation({
     method: "get",
     path: "/status",
@@ -59,6 +66,19 @@ export const desktopOperations = (services: DesktopServices): Operation[] => [
       return json({ stopping: true }, 202);
     },
   }),
+  operation({
+    method: "get",
+    path: "/links",
+    id: "listLinks",
+    summary: "The way to each cluster's worker, as it is now",
+    answer: { kind: "json", schema: LinkList },
+    errors: ["configuration_error"],
+    handler: async () => json({ links: await services.links() }),
+  }),
+];
+
+/** The clusters that it knows. */
+const registryOperations = (services: DesktopServices): Operation[] => [
   operation({
     method: "get",
     path: "/clusters",
@@ -99,15 +119,6 @@ export const desktopOperations = (services: DesktopServices): Operation[] => [
     errors: ["cluster_not_found", "configuration_error", "state_conflict"],
     handler: async ({ param }) => json(await services.removeCluster(param("name"))),
   }),
-  operation({
-    method: "get",
-    path: "/links",
-    id: "listLinks",
-    summary: "The way to each cluster's worker, as it is now",
-    answer: { kind: "json", schema: LinkList },
-    errors: ["configuration_error"],
-    handler: async () => json({ links: await services.links() }),
-  }),
 ];
 
 /**
@@ -117,25 +128,11 @@ export const desktopOperations = (services: DesktopServices): Operation[] => [
  */
 export function desktopApp(services: DesktopServices, report: (error: unknown) => void): Hono {
   const app = new Hono();
-  const headers = { "clio-relay-version": services.version };
-  app.use(async (c, next) => {
-    authorize(services.access, c.req.raw);
-    await next();
-    // A forwarded answer carries the version of the worker that gave it.
-    if (!c.res.headers.has("clio-relay-version")) c.res.headers.set("clio-relay-version", services.version);
-  });
-  app.notFound((c) => problemResponse(new RelayError("route_not_found", `no route ${c.req.method} ${c.req.path.slice(0, 200)}`), headers));
-  app.onError((error, c) => {
-    // Nobody is left to be answered.
-    if (c.req.raw.signal.aborted) return new Response(null, { status: 499 });
-    if (!(error instanceof RelayError)) report(error);
-    return problemResponse(error, headers);
-  });
-  const operations = desktopOperations(services);
-  mount(app, operations);
+  withProblems(app, services.version, report, (request) => authorize(services.access, request));
+  mount(app, desktopOperations(services));
   app.get("/openapi.json", async () => {
-    const { openApiDocument } = await import("./openapi.ts");
-    return json(openApiDocument(operations, { title: "clio-relay desktop", version: services.version }));
+    const { desktopDocument } = await import("./desktop-document.ts");
+    return json(desktopDocument(desktopOperations(services), services));
   });
   app.all("/clusters/:name/*", (c) => {
     // Taken from the URL as it came: decoding and encoding again would change what the worker sees.
@@ -147,12 +144,12 @@ export function desktopApp(services: DesktopServices, report: (error: unknown) =
 
 /**
  * Let a request to a loopback listener pass: it must name the listener as its host (a page of another site cannot, whatever its
- * name resolves to) and, but for /healthz, carry the token.
+ * name resolves to) and, but for what is open, carry the token.
  */
 function authorize(access: DesktopServices["access"], request: Request): void {
   if (access === null) return;
   if (request.headers.get("host") !== access.host) throw new RelayError("host_refused", "the Host header names another server");
-  if (new URL(request.url).pathname === "/healthz") return;
+  if (OPEN.has(new URL(request.url).pathname)) return;
   const given = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
   const digest = (text: string) => createHash("sha256").update(text).digest();
   // Digests have one length, so that the comparison tells nothing of the token's.

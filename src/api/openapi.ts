@@ -49,22 +49,38 @@ const SETTINGS = {
 } as const;
 
 /** Reasons that any operation can answer with. */
-const COMMON: readonly ErrorCode[] = ["internal_error"];
-const WITH_INPUT: readonly ErrorCode[] = ["request_validation_failed"];
+const COMMON: readonly ErrorCode[] = ["request_validation_failed", "internal_error"];
 const WITH_BODY: readonly ErrorCode[] = ["http_request_malformed", "payload_too_large"];
+const WITH_TOKEN: readonly ErrorCode[] = ["authentication_required", "host_refused"];
+const FORWARDED: readonly ErrorCode[] = ["cluster_not_found", "worker_not_running", "link_down"];
+
+export interface DocumentOptions {
+  /** Whether requests need a bearer token. */
+  readonly token?: boolean;
+  /** Operations of a worker, below a path, for example /clusters/:name. */
+  readonly forwarded?: { readonly below: string; readonly operations: readonly Operation[] };
+}
 
 /** The OpenAPI 3.1 document of a set of operations. */
-export function openApiDocument(operations: readonly Operation[], info: Info): JsonSchema {
+export function openApiDocument(
+  operations: readonly Operation[],
+  info: Info,
+  { token = false, forwarded }: DocumentOptions = {},
+): JsonSchema {
   const paths: Record<string, JsonSchema> = {};
-  for (const op of operations) {
+  const add = (op: Operation, errors: readonly ErrorCode[] = []): void => {
     const path = op.path.replace(/:(\w+)/g, "{$1}");
-    paths[path] = { ...paths[path], [op.method]: describe(op) };
-  }
+    paths[path] = { ...paths[path], [op.method]: describe(op, [...(token && !op.open ? WITH_TOKEN : []), ...errors], token) };
+  };
+  for (const op of operations) add(op);
+  for (const op of forwarded?.operations ?? []) add({ ...op, path: forwarded!.below + op.path }, FORWARDED);
   return {
     openapi: "3.1.0",
     info: { ...info, description: "Problems are application/problem+json (RFC 9457); `reason` is the code to decide on." },
+    ...(token ? { security: [{ token: [] }] } : {}),
     paths,
     components: {
+      ...(token ? { securitySchemes: { token: { type: "http", scheme: "bearer", description: "from the daemon's private record" } } } : {}),
       schemas: {
         Problem: PROBLEM,
         ...toJsonSchemaDefs(OUTPUT, { ...SETTINGS, typeMode: "output" }),
@@ -74,7 +90,7 @@ export function openApiDocument(operations: readonly Operation[], info: Info): J
   };
 }
 
-function describe(op: Operation): JsonSchema {
+function describe(op: Operation, errors: readonly ErrorCode[], token: boolean): JsonSchema {
   return {
     operationId: op.id,
     summary: op.summary,
@@ -82,7 +98,8 @@ function describe(op: Operation): JsonSchema {
     ...(op.body === undefined
       ? {}
       : { requestBody: { required: !op.bodyOptional, content: { "application/json": { schema: schemaOf(op.body, "input") } } } }),
-    responses: { ...successes(op.answer), ...problems(op) },
+    ...(token && op.open ? { security: [] } : {}),
+    responses: { ...successes(op.answer), ...problems(op, errors) },
   };
 }
 
@@ -120,13 +137,8 @@ function successes(answer: Answer): JsonSchema {
   );
 }
 
-function problems(op: Operation): JsonSchema {
-  const codes = [
-    ...COMMON,
-    ...(op.query !== undefined || op.body !== undefined ? WITH_INPUT : []),
-    ...(op.body === undefined ? [] : WITH_BODY),
-    ...(op.errors ?? []),
-  ];
+function problems(op: Operation, more: readonly ErrorCode[]): JsonSchema {
+  const codes = new Set([...COMMON, ...(op.body === undefined ? [] : WITH_BODY), ...(op.errors ?? []), ...more]);
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].http);
   return Object.fromEntries(
     [...byStatus].map(([status, reasons]) => [

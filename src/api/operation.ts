@@ -1,7 +1,6 @@
 import type { Context, Hono } from "hono";
-import type * as v from "valibot";
+import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
-import { problemResponse } from "./problem.ts";
 import { parse, queryObject, readJsonBody } from "./request.ts";
 
 /** What an operation answers with besides problems: JSON of a schema, an event stream, or bytes. */
@@ -17,6 +16,8 @@ export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extend
   readonly path: string;
   readonly id: string;
   readonly summary: string;
+  /** Whether it is answered without a token, where one is wanted. */
+  readonly open?: boolean;
   readonly query?: Q;
   readonly body?: B;
   /** Whether a request without a body is taken as one with `{}`. */
@@ -38,11 +39,14 @@ export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extend
 export const operation = <Q extends v.GenericSchema, B extends v.GenericSchema>(op: Operation<Q, B>): Operation =>
   op as unknown as Operation;
 
+/** The query of an operation that takes no parameters. */
+const NO_QUERY = v.strictObject({});
+
 /** Mount operations: query and body are validated before the handler runs. */
 export function mount(app: Hono, operations: readonly Operation[]): void {
   for (const op of operations) {
     app.on(op.method.toUpperCase(), op.path, async (c) => {
-      const query = op.query === undefined ? {} : parse(op.query, queryObject(c.req.url), "query");
+      const query = parse(op.query ?? NO_QUERY, queryObject(c.req.url), "query");
       let body: unknown;
       if (op.body !== undefined) {
         const raw = await readJsonBody(c.req.raw);
@@ -54,10 +58,7 @@ export function mount(app: Hono, operations: readonly Operation[]): void {
   for (const path of new Set(operations.map((op) => op.path))) {
     const methods = operations.filter((op) => op.path === path).map((op) => op.method.toUpperCase());
     app.all(path, (c) => {
-      const refusal = new RelayError("method_not_allowed", `${c.req.path.slice(0, 200)} takes ${methods.join(" and ")}`, {
-        allowed: methods,
-      });
-      return problemResponse(refusal, { allow: methods.join(", ") });
+      throw new RelayError("method_not_allowed", `${c.req.path.slice(0, 200)} takes ${methods.join(" and ")}`, { allowed: methods });
     });
   }
 }

@@ -61,11 +61,21 @@ export function problemOf(error: unknown): Problem {
   return { ...base, ...extensions, ...(left.length > 0 ? { truncated_members: left.slice(0, 16) } : {}) };
 }
 
+/** Headers that HTTP wants with a failure (RFC 9110, sections 10.2.1, 11.6.1 and 14.4). */
+function headersOf(error: unknown): Record<string, string> {
+  if (!(error instanceof RelayError)) return {};
+  const { allowed, size_bytes } = error.data;
+  if (error.code === "method_not_allowed" && Array.isArray(allowed)) return { allow: allowed.join(", ") };
+  if (error.code === "range_not_satisfiable" && typeof size_bytes === "number") return { "content-range": `bytes */${size_bytes}` };
+  if (error.code === "authentication_required") return { "www-authenticate": 'Bearer realm="clio-relay"' };
+  return {};
+}
+
 /** The same as an HTTP answer. */
 export function problemResponse(error: unknown, headers: Record<string, string> = {}): Response {
   const problem = problemOf(error);
   return new Response(JSON.stringify(problem), {
     status: problem.status,
-    headers: { ...headers, "content-type": "application/problem+json" },
+    headers: { ...headers, ...headersOf(error), "content-type": "application/problem+json" },
   });
 }

@@ -1,8 +1,6 @@
 import { Hono } from "hono";
 import * as v from "valibot";
-import { RelayError } from "../domain/errors.ts";
 import { json, mount, type Operation, operation } from "./operation.ts";
-import { problemResponse } from "./problem.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { jobRoutes } from "./routes/jobs.ts";
@@ -10,6 +8,7 @@ import { logRoutes } from "./routes/logs.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { submissionRoutes } from "./routes/submission.ts";
 import { taskRoutes } from "./routes/tasks.ts";
+import { withProblems } from "./with-problems.ts";
 import type { WorkerServices } from "./worker-services.ts";
 
 const Health = v.strictObject({ ok: v.literal(true), auth: v.boolean(), version: v.string(), cluster: v.string() });
@@ -32,22 +31,6 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
   ...artifactRoutes(services),
   ...queueRoutes(services),
 ];
-
-/** Answer unknown routes and failures with problem documents, and mark each answer with the version. */
-export function withProblems(app: Hono, version: string, report: (error: unknown) => void): void {
-  const headers = { "clio-relay-version": version };
-  app.use(async (c, next) => {
-    await next();
-    c.res.headers.set("clio-relay-version", version);
-  });
-  app.notFound((c) => problemResponse(new RelayError("route_not_found", `no route ${c.req.method} ${c.req.path.slice(0, 200)}`), headers));
-  app.onError((error, c) => {
-    // Nobody is left to be answered.
-    if (c.req.raw.signal.aborted) return new Response(null, { status: 499 });
-    if (!(error instanceof RelayError)) report(error);
-    return problemResponse(error, headers);
-  });
-}
 
 /**
  * The HTTP app of one cluster's worker.

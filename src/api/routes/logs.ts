@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { LOG_STREAMS, LogChunk, LogStream } from "../../domain/log.ts";
-import { ByteCount } from "../../domain/primitives.ts";
+import { LOG_STREAMS, LogChunk, LogSegment, LogStream } from "../../domain/log.ts";
+import { ByteCount, Sequence } from "../../domain/primitives.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { contentHeaders, matchesEtag, parseRange } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -28,6 +28,9 @@ const ContentQuery = v.strictObject({
   ),
 });
 
+const AttemptNumber = v.pipe(v.string(), v.toNumber(), Sequence);
+const AttemptLogs = v.strictObject({ segments: v.array(LogSegment) });
+
 /** Logs as text by offset, and as bytes. */
 export const logRoutes = (services: WorkerServices): Operation[] => {
   const { store, logs } = services;
@@ -45,6 +48,25 @@ export const logRoutes = (services: WorkerServices): Operation[] => {
         await store.job(param("id"));
         const at = query.tail === undefined ? { offset: query.offset ?? 0 } : { tail: query.tail };
         return json(await logs.chunk(param("id"), stream, at, query.limit));
+      },
+    }),
+    operation({
+      method: "get",
+      path: "/jobs/:id/attempts/:attempt/logs",
+      id: "attemptLogs",
+      summary: "Where the output of one attempt lies in the job's logs; one segment per stream",
+      answer: { kind: "json", schema: AttemptLogs },
+      errors: ["job_not_found", "not_found"],
+      handler: async ({ param }) => {
+        const jobId = param("id");
+        const { attempts } = await store.job(jobId);
+        const number = v.safeParse(AttemptNumber, param("attempt"));
+        const segments = number.success ? (await store.segments(jobId)).filter((segment) => segment.attempt === number.output) : [];
+        if (segments.length === 0) {
+          const asked = param("attempt").slice(0, 20);
+          throw new RelayError("not_found", `${jobId} has no attempt ${asked}; it has had ${attempts}`, { job_id: jobId, attempts });
+        }
+        return json({ segments });
       },
     }),
     operation({

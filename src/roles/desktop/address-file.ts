@@ -36,15 +36,19 @@ const serialized = (record: DaemonRecord): string => `${JSON.stringify(record)}\
 /** Publish the record, readable by this user only. */
 export const writeDaemonRecord = (paths: Paths, record: DaemonRecord): void => writeFileAtomic(paths.desktopAddress, serialized(record));
 
-/** Withdraw it. Where the directory was taken away and made anew, the file there may be another daemon's, and stays. */
-export function removeDaemonRecord(paths: Paths, env: Environment, record: DaemonRecord): void {
+/** Whether the file is as this daemon wrote it. */
+export function isPublished(paths: Paths, env: Environment, record: DaemonRecord): boolean {
   try {
-    if (readPrivateFile(paths.desktopAddress, MAX_BYTES, env) !== serialized(record)) return;
+    return readPrivateFile(paths.desktopAddress, MAX_BYTES, env) === serialized(record);
   } catch (error) {
-    if (isRelayError(error)) return; // whatever is there is not what this daemon wrote
+    if (isRelayError(error)) return false;
     throw error;
   }
-  fs.rmSync(paths.desktopAddress, { force: true });
+}
+
+/** Withdraw it. Where the directory was taken away and made anew, the file there may be another daemon's, and stays. */
+export function removeDaemonRecord(paths: Paths, env: Environment, record: DaemonRecord): void {
+  if (isPublished(paths, env, record)) fs.rmSync(paths.desktopAddress, { force: true });
 }
 
 /** Where a daemon of this record listens. */

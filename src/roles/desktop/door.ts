@@ -1,4 +1,5 @@
 import type { Address, Door } from "../../api/client.ts";
+import { Unproven } from "../../api/unproven.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { checkRunDirectory } from "../../config/run-directory.ts";
@@ -36,8 +37,8 @@ export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
       return found;
     },
     async reopen(failure, repeatable) {
-      // A connection that was refused carried nothing; one that broke may have.
-      const refused = nobodyListens(failure) || failure instanceof NotRunning;
+      // A connection that was refused carried nothing, nor did one to a stranger; one that broke may have.
+      const refused = nobodyListens(failure) || failure instanceof NotRunning || failure instanceof Unproven;
       if (failure instanceof RelayError || (!refused && !repeatable)) return false;
       await start();
       // One that somebody else started may listen in the other way.

@@ -1,23 +1,23 @@
-import { randomBytes } from "node:crypto";
 import fs from "node:fs";
-import type { Hono } from "hono";
 import { desktopApp } from "../../api/desktop-app.ts";
-import { serveOnSocket } from "../../api/socket-server.ts";
+import type { DesktopServices } from "../../api/desktop-services.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
+import type { ProcessIdentity } from "../../domain/attempt.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
+import { DirectoryWatch } from "../../lib/directory-watch.ts";
 import { tryLock } from "../../lib/file-lock.ts";
 import { self } from "../../lib/process-identity.ts";
-import { readDaemonRecord, removeDaemonRecord, writeDaemonRecord } from "./address-file.ts";
+import { type DaemonRecord, isPublished, readDaemonRecord, removeDaemonRecord, writeDaemonRecord } from "./address-file.ts";
 import { forwardToSocket, PATIENCE, type Patience } from "./forward.ts";
 import { linkStates } from "./links.ts";
+import { type AppFor, listen } from "./listener.ts";
 import type { Level } from "./log-file.ts";
 import { ClusterRegistry } from "./registry.ts";
 
-/** How long answers in flight may take when the daemon stops. */
-const STOP_GRACE_MS = 1_000;
+/** How often the daemon looks whether it can be found, besides each time that the system tells of a change. */
 const LOOK_MS = 60_000;
 
 export interface DesktopOptions {
@@ -33,79 +33,105 @@ export interface DesktopOptions {
 }
 
 /**
- * Run the desktop daemon until the signal is aborted, somebody asks it to stop, or its socket is taken away. Keeps nothing of
+ * Run the desktop daemon until the signal is aborted, somebody asks it to stop, or its place is taken away. Keeps nothing of
  * the caller: no terminal, no working directory, no agent.
  *
  * @throws RelayError already_running when another process is the daemon, resource_ownership_refused when the place for the
  *   socket is not the user's own
  */
 export async function runDesktop(options: DesktopOptions, signal: AbortSignal): Promise<void> {
-  const { paths, env, clock, version, log } = options;
+  const { paths, env, version, log } = options;
   prepareRunDirectory(paths, env);
   const lock = tryLock(paths.desktopLock);
-  if (lock === null) {
-    const pid = readDaemonRecord(paths, env)?.process.pid;
-    throw new RelayError(
-      "already_running",
-      `the desktop daemon runs already${pid === undefined ? "" : `, as process ${pid}`}`,
-      pid === undefined ? {} : { pid },
-    );
-  }
+  if (lock === null) throw alreadyRunning(readDaemonRecord(paths, env)?.process.pid);
+  const holding = fileAt(paths.desktopLock);
   const stop = new AbortController();
-  const registry = new ClusterRegistry(paths, env);
-  const started = timestamp(clock);
   const identity = self();
-  let active = 0;
   try {
-    const server = listen(options, (access, where) =>
-      desktopApp(
-        {
-          version,
-          access,
-          status: () => ({
-            version,
-            process: identity,
-            started_at: started,
-            socket: where(),
-            ...namesOf(registry),
-            active_requests: active,
-          }),
-          clusters: () => registry.all(),
-          putCluster: (entry) => registry.put(entry),
-          removeCluster: (name) => registry.remove(name),
-          links: () => linkStates(registry.all(), paths.workerSocket),
-          async forward(name, target, request) {
-            const { name: cluster } = registry.entry(name);
-            active++;
-            try {
-              return await forwardToSocket(cluster, paths.workerSocket(cluster), target, request, options.patience ?? PATIENCE);
-            } finally {
-              active--;
-            }
-          },
-          // The answer goes out first.
-          stop: () => void setTimeout(() => stop.abort(), 10),
-        },
-        (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
-      ),
-    );
-    const record = { process: identity, version, tcp: server.tcp };
+    const server = listen(options.listen, paths, appFor(options, identity, stop));
+    const record: DaemonRecord = { process: identity, version, tcp: server.tcp };
     writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
     options.onReady?.(server.where);
-    const unwatch = watchDirectory(paths.runDir, () => {
-      if (stop.signal.aborted || !server.lost()) return;
-      log("error", `${server.where} was taken away`);
-      stop.abort();
-    });
+    const look = (): void => {
+      if (stop.signal.aborted) return;
+      // Whoever comes next gets a lock on a new file, and is the daemon from then on.
+      if (server.lost() || fileAt(paths.desktopLock) !== holding) {
+        log("error", `${server.where} was taken away`);
+        stop.abort();
+      } else publish(options, record);
+    };
+    const watch = new DirectoryWatch(look);
+    watch.move(paths.runDir);
+    const timer = setInterval(look, LOOK_MS);
     await aborted(AbortSignal.any([signal, stop.signal]));
-    unwatch();
+    clearInterval(timer);
+    watch.close();
     await server.stop();
     removeDaemonRecord(paths, env, record);
     log("info", "stopped");
   } finally {
     lock.release();
   }
+}
+
+const alreadyRunning = (pid: number | undefined): RelayError =>
+  new RelayError(
+    "already_running",
+    `the desktop daemon runs already${pid === undefined ? "" : `, as process ${pid}`}`,
+    pid === undefined ? {} : { pid },
+  );
+
+/** Which file has a name; null when none has. */
+function fileAt(file: string): string | null {
+  const stat = fs.statSync(file, { throwIfNoEntry: false, bigint: true });
+  return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
+}
+
+/** Write the record again where it is gone or not what this daemon wrote: nobody else may, as long as this one holds the lock. */
+function publish({ paths, env, log }: DesktopOptions, record: DaemonRecord): void {
+  try {
+    if (isPublished(paths, env, record)) return;
+    writeDaemonRecord(paths, record);
+    log("warn", `${paths.desktopAddress} was gone or changed, and is written again`);
+  } catch (error) {
+    log("error", `${paths.desktopAddress} cannot be written again: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** The app, once it is known what it listens on. */
+function appFor(options: DesktopOptions, process: ProcessIdentity, stop: AbortController): AppFor {
+  const { paths, env, version, log, patience = PATIENCE } = options;
+  const registry = new ClusterRegistry(paths, env);
+  const started_at = timestamp(options.clock);
+  let active = 0;
+  const services: Omit<DesktopServices, "access" | "status"> = {
+    version,
+    clusters: () => registry.all(),
+    putCluster: (entry) => registry.put(entry),
+    removeCluster: (name) => registry.remove(name),
+    links: () => linkStates(registry.all(), paths.workerSocket),
+    async forward(name, target, request) {
+      const { name: cluster } = registry.entry(name);
+      active++;
+      try {
+        return await forwardToSocket(cluster, paths.workerSocket(cluster), target, request, patience);
+      } finally {
+        active--;
+      }
+    },
+    // The answer goes out first.
+    stop: () => void setTimeout(() => stop.abort(), 10),
+  };
+  return (access, where) =>
+    desktopApp(
+      {
+        ...services,
+        access,
+        status: () => ({ version, process, started_at, socket: where(), ...namesOf(registry), active_requests: active }),
+      },
+      (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
+    );
 }
 
 /** The status must be there to be read when the registry is what is wrong. */
@@ -116,70 +142,6 @@ function namesOf(registry: ClusterRegistry): { clusters: string[]; registry_erro
     if (!isRelayError(error)) throw error;
     return { clusters: [], registry_error: error.message };
   }
-}
-
-/** Call `look` whenever something in a directory changes, and once a minute, for file systems that do not tell. */
-function watchDirectory(directory: string, look: () => void): () => void {
-  const timer = setInterval(look, LOOK_MS);
-  let watcher: fs.FSWatcher | undefined;
-  try {
-    watcher = fs.watch(directory, look);
-    watcher.on("error", () => watcher?.close());
-  } catch {
-    // As many watches as the system gives are in use.
-  }
-  return () => {
-    clearInterval(timer);
-    watcher?.close();
-  };
-}
-
-interface Listener {
-  readonly where: string;
-  readonly tcp: { readonly url: string; readonly token: string } | null;
-  /** Whether clients can no longer find it. */
-  lost(): boolean;
-  stop(): Promise<void>;
-}
-
-type AppFor = (access: { token: string; host: string } | null, where: () => string) => Hono;
-
-function listen({ listen: kind, paths }: DesktopOptions, appFor: AppFor): Listener {
-  if (kind === "unix") {
-    const server = serveOnSocket(
-      appFor(null, () => paths.desktopSocket),
-      paths.desktopSocket,
-    );
-    const inode = fs.statSync(paths.desktopSocket).ino;
-    return {
-      where: paths.desktopSocket,
-      tcp: null,
-      lost: () => fs.statSync(paths.desktopSocket, { throwIfNoEntry: false })?.ino !== inode,
-      stop: () => server.stop(STOP_GRACE_MS),
-    };
-  }
-  const token = randomBytes(32).toString("base64url");
-  // The address is known only when it listens, and the app must know it before it answers.
-  let app: Hono | undefined;
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    idleTimeout: 0,
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    fetch: (request) => app?.fetch(request) ?? new Response(null, { status: 503 }),
-  });
-  const host = `127.0.0.1:${server.port}`;
-  const url = `http://${host}`;
-  app = appFor({ token, host }, () => url);
-  return {
-    where: url,
-    tcp: { url, token },
-    lost: () => false,
-    async stop() {
-      await Promise.race([server.stop(false), Bun.sleep(STOP_GRACE_MS)]);
-      await server.stop(true);
-    },
-  };
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

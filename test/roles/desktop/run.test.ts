@@ -145,7 +145,7 @@ describe("on loopback", () => {
     expect(second.address).not.toMatchObject({ token });
   });
 
-  test("nothing but /healthz answers without the token", async () => {
+  test("nothing but /healthz and the identity answers without the token", async () => {
     const { address } = await start({ listen: "tcp", clusters: ["a"] });
     if (address.kind !== "tcp") throw new Error("not on loopback");
     expect(await (await fetch(`${address.url}/healthz`)).json()).toMatchObject({ ok: true, auth: true });
@@ -158,10 +158,12 @@ describe("on loopback", () => {
       ] as const) {
         const response = await fetch(`${address.url}${route}`, { method, headers: { authorization } });
         expect([authorization, route, response.status]).toEqual([authorization, route, 401]);
+        expect(response.headers.get("www-authenticate")).toBe('Bearer realm="clio-relay"');
       }
     }
+    // Whoever has another token is not told this one's owner, and does not send its own.
     const wrong = new HttpPeer({ ...address, token: "x" }).json("/status");
-    expect(wrong).rejects.toMatchObject({ code: "authentication_required" });
+    expect(wrong).rejects.toMatchObject({ code: "desktop_unavailable" });
     await wrong.catch(() => undefined);
   });
 
@@ -175,6 +177,32 @@ describe("on loopback", () => {
     expect(await response.json()).toMatchObject({ reason: "host_refused" });
   });
 });
+
+test.each(["tcp", "unix"] as const)(
+  "%s: the OpenAPI document has each worker's operations, and what a request needs to pass",
+  async (listen) => {
+    const daemon = await start({ listen });
+    const document = (await (await daemon.fetch("/openapi.json")).json()) as {
+      paths: Record<string, Record<string, { operationId: string; security?: unknown; responses: object; parameters: { name: string }[] }>>;
+      security?: unknown;
+      components: { securitySchemes?: unknown };
+    };
+    const { paths } = document;
+    expect(paths["/clusters/{name}/jobs/{id}/events/sse"]!["get"]!.parameters.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["name", "id", "cursor", "Last-Event-ID"]),
+    );
+    expect(Object.keys(paths["/clusters/{name}/jobs"]!["post"]!.responses)).toContain("503");
+    const ids = Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+    expect(new Set(ids).size).toBe(ids.length);
+    const onTcp = listen === "tcp";
+    expect(document.security).toEqual(onTcp ? [{ token: [] }] : undefined);
+    expect(document.components.securitySchemes).toEqual(
+      onTcp ? { token: { type: "http", scheme: "bearer", description: expect.any(String) } } : undefined,
+    );
+    expect(paths["/identity"]!["get"]!.security).toEqual(onTcp ? [] : undefined);
+    expect(Object.keys(paths["/status"]!["get"]!.responses).includes("401")).toBe(onTcp);
+  },
+);
 
 describe("the log", () => {
   test("is put aside once it is large, so that both together are bounded", () => {

@@ -1,0 +1,26 @@
+import type { ClusterEntry } from "../config/clusters.ts";
+import type { DesktopStatus, LinkStatus } from "./desktop-views.ts";
+import type { Secret } from "./identity.ts";
+
+/** What the desktop's app needs of the process around it. */
+export interface DesktopServices {
+  readonly version: string;
+  /** null on a Unix socket, whose permissions say who may connect; the token and address of a listener on loopback otherwise. */
+  readonly access: Secret | null;
+  status(): DesktopStatus;
+  /** The registered clusters. Throws configuration_error when the registry cannot be read. */
+  clusters(): readonly ClusterEntry[];
+  /** Add or change an entry; the answer is the entry as it is kept. */
+  putCluster(entry: ClusterEntry): Promise<ClusterEntry>;
+  /** @throws RelayError cluster_not_found */
+  removeCluster(name: string): Promise<ClusterEntry>;
+  links(): Promise<LinkStatus[]>;
+  /**
+   * Send a request on to a cluster's worker and return its answer as it is, while it comes.
+   *
+   * @param target path and query as the worker's app knows them
+   * @throws RelayError cluster_not_found, worker_not_running, link_down
+   */
+  forward(cluster: string, target: string, request: Request): Promise<Response>;
+  stop(): void;
+}

@@ -1,0 +1,26 @@
+import type { Hono } from "hono";
+import { RelayError } from "../domain/errors.ts";
+import { problemResponse } from "./problem.ts";
+
+/**
+ * Answer unknown routes and failures with problem documents, and mark each answer with the version, unless it carries that of somebody
+ * else who gave it.
+ *
+ * @param report gets failures that are not RelayErrors, for the process's log
+ * @param admit throws for a request that may not pass
+ */
+export function withProblems(app: Hono, version: string, report: (error: unknown) => void, admit?: (request: Request) => void): void {
+  const headers = { "clio-relay-version": version };
+  app.use(async (c, next) => {
+    admit?.(c.req.raw);
+    await next();
+    if (!c.res.headers.has("clio-relay-version")) c.res.headers.set("clio-relay-version", version);
+  });
+  app.notFound((c) => problemResponse(new RelayError("route_not_found", `no route ${c.req.method} ${c.req.path.slice(0, 200)}`), headers));
+  app.onError((error, c) => {
+    // Nobody is left to be answered.
+    if (c.req.raw.signal.aborted) return new Response(null, { status: 499 });
+    if (!(error instanceof RelayError)) report(error);
+    return problemResponse(error, headers);
+  });
+}

@@ -31,6 +31,7 @@ export const EVENT_TYPES = [
   "execution.leftover",
   "execution.output_incomplete",
   "execution.residual",
+  "execution.spool_damaged",
 ] as const;
 export const EventType = v.picklist(EVENT_TYPES);
 export type EventType = v.InferOutput<typeof EventType>;

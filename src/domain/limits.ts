@@ -32,6 +32,10 @@ export const LIMITS = {
   requestBodyBytes: 2 * MiB,
   /** Content returned inside a JSON document; raw and ranged reads have no such bound. */
   artifactInlineBytes: 16 * MiB,
+  /** Tries of one step of an attempt that fails for a reason that time alone does not mend; then it goes on without the step. */
+  stepTries: 6,
+  /** Attempts in a row that could not be started before their job fails (spawn_failed). */
+  startTries: 8,
   artifactsPerJob: 10_000,
   outputPatterns: 256,
   /** Outputs up to this size are copied into the spool; larger ones are referenced in place (setting artifact_store_max_bytes). */

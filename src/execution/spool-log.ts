@@ -1,4 +1,3 @@
-import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
 import type { LogSegment, LogStream } from "../domain/log.ts";

@@ -35,6 +35,14 @@ export interface Ingest {
     readonly next_offset: number;
     readonly lines: readonly EmitLine[];
   }[];
+  readonly notices?: readonly Notice[];
+}
+
+/** An event that an attempt gets once, however often it is told, by whichever worker. */
+export interface Notice {
+  /** What it is about, unique among the attempt's events of this type; becomes the payload's member `about`, beside `attempt`. */
+  readonly about: string;
+  readonly event: NewEvent;
 }
 
 /** One line of a job's event file, already validated. */
@@ -53,7 +61,7 @@ export interface Settlement {
   readonly events: readonly NewEvent[];
 }
 
-/** Pages of events, task events and progress hold at most `limit` entries and about 4 MiB of text, but at least one where there is one. */
+/** Pages of events, task events, progress and artifacts hold at most `limit` entries and about 4 MiB of text, but at least one where there is one. */
 export interface PageRequest {
   readonly cursor: number;
   readonly limit: number;
@@ -134,6 +142,11 @@ export interface QueueStore {
    * (job_submission_conflict) and more than the active-job bound (active_job_capacity_reached).
    */
   submit(submission: JobSubmission, lane: Lane): Promise<{ readonly job: Job; readonly existing: boolean }>;
+  /**
+   * What submit would find for the key, without admitting anything: the job, or null for a submission without a key or with a new one.
+   * Refused like submit for another body (job_submission_conflict).
+   */
+  submitted(submission: JobSubmission): Promise<Job | null>;
 
   job(jobId: string): Promise<Job>;
   /**
@@ -156,11 +169,12 @@ export interface QueueStore {
   voidAttempt(fence: Fence, reason: string): Promise<Job>;
   /**
    * The attempt ends; the job follows by domain/retry.ts. Repeating it after the commit is refused (attempt_fenced). Kept bytes that had
-   * no delta event get one; a truncation that had none gets one.
+   * no delta event get one; a truncation that had none gets one. Where fewer bytes are said to be kept than had been ingested, those
+   * ingested count, and the stream is not complete.
    */
   settle(fence: Fence, settlement: Settlement): Promise<Job>;
   /**
-   * All of the batch or nothing. A truncation that is on record already is passed over; a line whose record would be too large becomes an
+   * All of the batch or nothing. A truncation or notice that is on record already is passed over; a line whose record would be too large becomes an
    * emit.refused event.
    */
   ingest(fence: Fence, batch: Ingest): Promise<void>;

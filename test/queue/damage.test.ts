@@ -214,6 +214,23 @@ const MENDED: readonly Case[] = [
     damage: (s) => [[`UPDATE segments SET length = 99 WHERE ${OF} AND attempt = 2 AND stream = 'stdout'`, s.retried]],
     subject: (s) => s.retried,
   },
+  ...(
+    [
+      ["fewer kept bytes than were recorded", JSON.stringify({ observed: 4, kept: 4, dropped: 0, truncated: null, complete: true })],
+      ["an accounting that cannot be read", '{"kept"'],
+    ] as const
+  ).map(
+    ([name, capture]): Case => ({
+      name: `a log with ${name}`,
+      check: "log_kept",
+      damage: (s) => [[`UPDATE segments SET capture = ? WHERE ${OF} AND stream = 'stdout'`, capture, s.ended]],
+      subject: (s) => s.ended,
+      after: async ({ scene, ended }) => {
+        const kept = { observed: 10, kept: 10, dropped: 0, truncated: null, complete: false };
+        expect((await scene.store.segments(ended)).at(-1)).toMatchObject({ stream: "stdout", length: 10, capture: kept });
+      },
+    }),
+  ),
   {
     name: "an index that lacks rows",
     check: "integrity",

@@ -5,7 +5,7 @@ import { type Damage, type JobCheck, toFinding, type WholeCheck } from "./checks
 import { counters, foreignKeys, integrity } from "./checks/file.ts";
 import { idempotencyKeys, orphanedKeys } from "./checks/keys.ts";
 import { leases } from "./checks/leases.ts";
-import { deltaEvents, segmentBases } from "./checks/logs.ts";
+import { deltaEvents, keptBytes, segmentBases } from "./checks/logs.ts";
 import { records } from "./checks/records.ts";
 import { eventPayloads, eventSequences, recordSequences, taskEventSequences } from "./checks/sequences.ts";
 import { taskStates } from "./checks/tasks.ts";
@@ -31,6 +31,7 @@ const JOB_CHECKS: readonly JobCheck[] = [
   idempotencyKeys,
   segmentBases,
   deltaEvents,
+  keptBytes,
 ];
 
 const TABLES = [

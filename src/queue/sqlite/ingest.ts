@@ -1,6 +1,6 @@
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { LogStream, StreamCapture } from "../../domain/log.ts";
-import type { EmitLine, Fence, Ingest } from "../store.ts";
+import type { EmitLine, Fence, Ingest, Notice } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import { openHead } from "./attempt-rows.ts";
 import { JobEdit } from "./job-edit.ts";
@@ -26,6 +26,7 @@ export function ingest(w: Writing, fence: Fence, batch: Ingest): void {
     moveOffset(w, row.sequence, fence, emit.file, emit.offset, emit.next_offset);
     for (const line of emit.lines) recordLine(w, edit, emit.file, line);
   }
+  for (const notice of batch.notices ?? []) recordNotice(w, edit, fence.attempt, notice);
   edit.save();
 }
 
@@ -43,15 +44,24 @@ export function emitOffsets(r: Reading, fence: Fence): ReadonlyMap<string, numbe
 export function closeSegment(w: Writing, edit: JobEdit, attempt: number, stream: LogStream, capture: StreamCapture): void {
   const segment = currentSegment(w, edit.row, attempt, stream);
   if (capture.kept > segment.length) advance(w, edit, segment, capture.kept - segment.length, null);
-  if (capture.truncated !== null) recordTruncation(w, edit, segment, capture);
+  const final = capture.kept < segment.length ? keeping(capture, segment.length) : capture;
+  if (final.truncated !== null) recordTruncation(w, edit, segment, final);
   w.sql.run(
     "UPDATE segments SET capture = ? WHERE job = ? AND attempt = ? AND stream = ?",
-    JSON.stringify(capture),
+    JSON.stringify(final),
     edit.row.sequence,
     attempt,
     stream,
   );
 }
+
+/** The same accounting of a stream of which more was recorded than it counts as kept: what was recorded has its place in the log for ever. */
+export const keeping = (capture: StreamCapture, length: number): StreamCapture => ({
+  ...capture,
+  kept: length,
+  observed: length + capture.dropped,
+  complete: false,
+});
 
 function currentSegment(w: Writing, row: JobHead, attempt: number, stream: LogStream): SegmentRow {
   const segment = segmentRow(w, row.sequence, attempt, stream);
@@ -157,4 +167,17 @@ function refuseLine(edit: JobEdit, file: string, reason: string): void {
     message: `A line of ${file} was skipped: ${reason}`,
     payload: { file, reason: reason.slice(0, 2_000) },
   });
+}
+
+/** A look at the attempt's events of that type, which are few: a notice is told of seldom. */
+function recordNotice(w: Writing, edit: JobEdit, attempt: number, { about, event }: Notice): void {
+  const told = w.sql.get(
+    `SELECT 1 FROM events WHERE job = ? AND event_type = ?
+       AND json_valid(payload) AND payload ->> '$.attempt' = ? AND payload ->> '$.about' = ? LIMIT 1`,
+    edit.row.sequence,
+    event.event_type,
+    attempt,
+    about,
+  );
+  if (told === null) edit.event({ ...event, payload: { ...event.payload, attempt, about } });
 }

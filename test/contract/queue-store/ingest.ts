@@ -4,7 +4,7 @@ import type { NewProgress } from "../../../src/domain/progress.ts";
 import type { NewTaskEvent } from "../../../src/domain/task.ts";
 import { parseEmitLine } from "../../../src/execution/emit-line.ts";
 import type { EmitLine, Ingest } from "../../../src/queue/store.ts";
-import { capture, type OpenScene, refused, settlement } from "./scene.ts";
+import { capture, type OpenScene, ROOMY, refused, settlement, withRetries } from "./scene.ts";
 
 const NOTHING: Ingest = { deltas: [], truncations: [], emits: [] };
 
@@ -75,6 +75,31 @@ export function ingestContract(open: OpenScene): void {
       const cuts = (await scene.events(fence.job_id)).filter((event) => event.event_type === "stderr.truncated");
       expect(cuts).toMatchObject([{ level: "warning", payload: { attempt: 1, ...cut } }]);
       expect((await scene.store.segments(fence.job_id))[0]).toMatchObject({ stream: "stderr", capture: end });
+    });
+
+    test("a notice is one event an attempt and subject, however often and by whichever worker it is told", async () => {
+      const scene = await open();
+      const { fence } = await scene.running(withRetries(1));
+      const notice = (about: string) =>
+        ({
+          about,
+          event: { event_type: "execution.spool_damaged", level: "error", message: `lost: ${about}`, payload: { n: 1 } },
+        }) as const;
+      for (let i = 0; i < 2; i++) {
+        await scene.store.ingest(fence, { ...NOTHING, notices: [notice("start.json"), notice("stdout.log"), notice("start.json")] });
+        await scene.reopen();
+      }
+      await scene.store.settle(fence, settlement(scene.clock, "outcome_unknown"));
+      scene.clock.advance(60_000);
+      await scene.store.claim(await scene.endpoint(), ROOMY);
+      await scene.store.ingest({ ...fence, attempt: 2 }, { ...NOTHING, notices: [notice("start.json")] });
+      const told = (await scene.events(fence.job_id)).filter((event) => event.event_type === "execution.spool_damaged");
+      expect(told.map(({ level, message, payload }) => ({ level, message, payload }))).toEqual([
+        { level: "error", message: "lost: start.json", payload: { n: 1, attempt: 1, about: "start.json" } },
+        { level: "error", message: "lost: stdout.log", payload: { n: 1, attempt: 1, about: "stdout.log" } },
+        { level: "error", message: "lost: start.json", payload: { n: 1, attempt: 2, about: "start.json" } },
+      ]);
+      await scene.expectSound();
     });
 
     test("lines of a job's own files become progress, task events and refusals, in order", async () => {

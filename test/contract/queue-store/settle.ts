@@ -109,6 +109,21 @@ export function settleContract(open: OpenScene): void {
       expect(job).toMatchObject({ state: "succeeded", cancellation_request: { acknowledged_at: null } });
     });
 
+    test("bytes that had been ingested are kept, whatever the settlement counts, and the stream is not complete", async () => {
+      const scene = await open();
+      const { fence } = await scene.running(withRetries(1));
+      await scene.store.ingest(fence, { deltas: [{ stream: "stdout", bytes: 10, text: null }], truncations: [], emits: [] });
+      const captures = { stdout: capture(4, { observed: 6, dropped: 2, truncated: "disk_full" }), stderr: capture(0) };
+      await scene.store.settle(fence, settlement(scene.clock, "outcome_unknown", { captures }));
+      const kept = { observed: 12, kept: 10, dropped: 2, truncated: "disk_full", complete: false };
+      const stdout = async () => (await scene.store.segments(fence.job_id)).filter((segment) => segment.stream === "stdout");
+      expect(await stdout()).toMatchObject([{ attempt: 1, length: 10, capture: kept }]);
+      scene.clock.advance(60_000);
+      await scene.store.claim(await scene.endpoint(), ROOMY);
+      expect((await stdout())[1]).toMatchObject({ attempt: 2, base: 10 });
+      await scene.expectSound();
+    });
+
     test("output of a later attempt begins where that of the earlier ones ended", async () => {
       const scene = await open();
       const { fence } = await scene.running(withRetries(2));

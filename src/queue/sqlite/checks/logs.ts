@@ -1,5 +1,8 @@
-import { LOG_STREAMS, type LogStream } from "../../../domain/log.ts";
+import * as v from "valibot";
+import { LOG_STREAMS, type LogStream, StreamCapture } from "../../../domain/log.ts";
 import type { Writing } from "../access.ts";
+import { keeping } from "../ingest.ts";
+import { segmentRow } from "../segments.ts";
 import type { Damage, JobCheck } from "./damage.ts";
 
 /** Every attempt has a segment of each stream, and each begins where the one before it ends. */
@@ -85,4 +88,47 @@ function followEvents(w: Writing, job: number, stream: LogStream, told: number):
     stream,
     told,
   );
+}
+
+/** What an ended attempt has kept is what was recorded of it: as many bytes have their place in the job's log. */
+export const keptBytes: JobCheck = (r, { from, to }) =>
+  r.sql
+    .all<{ job: number; job_id: string; attempt: number; stream: LogStream; length: number; kept: number | null }>(
+      `SELECT s.job, jobs.job_id, s.attempt, s.stream, s.length,
+              CASE WHEN json_valid(s.capture) THEN s.capture ->> '$.kept' END AS kept
+       FROM segments AS s CROSS JOIN jobs ON jobs.sequence = s.job
+       WHERE s.job BETWEEN ?1 AND ?2 AND s.capture IS NOT NULL
+         AND s.length IS NOT CASE WHEN json_valid(s.capture) THEN s.capture ->> '$.kept' END`,
+      from,
+      to,
+    )
+    .map(
+      ({ job, job_id, attempt, stream, length, kept }): Damage => ({
+        check: "log_kept",
+        subject: job_id,
+        detail: `${stream} of attempt ${attempt} has ${length} recorded bytes, and ${kept ?? "no number of them"} as kept`,
+        mend: (w) => keepRecorded(w, job, attempt, stream, length),
+      }),
+    );
+
+function keepRecorded(w: Writing, job: number, attempt: number, stream: LogStream, length: number): void {
+  const row = segmentRow(w, job, attempt, stream);
+  const capture = parsedCapture(row?.capture ?? null) ?? { observed: 0, kept: 0, dropped: 0, truncated: null, complete: false };
+  w.sql.run(
+    "UPDATE segments SET capture = ? WHERE job = ? AND attempt = ? AND stream = ?",
+    JSON.stringify(keeping(capture, length)),
+    job,
+    attempt,
+    stream,
+  );
+}
+
+function parsedCapture(text: string | null): StreamCapture | null {
+  if (text === null) return null;
+  try {
+    const parsed = v.safeParse(StreamCapture, JSON.parse(text));
+    return parsed.success ? parsed.output : null;
+  } catch {
+    return null;
+  }
 }

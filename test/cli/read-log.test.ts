@@ -45,3 +45,59 @@ test(
   },
   TIMEOUT,
 );
+
+test(
+  "--attempt prints what one attempt wrote, --lines so many lines from the end",
+  async () => {
+    await using relay = await withWorker();
+    const script = 'if [ ! -e tried ]; then touch tried; printf "a1\\na2\\n"; exit 1; fi; printf "b1\\nb2\\nb3 has no end"';
+    const id = await relay.submit("--retries", "1", "--", "sh", "-c", script);
+    await relay.ok("job", "wait", id);
+    const log = (...options: string[]) => relay.ok("job", "read-log", id, "--raw", ...options);
+    expect(await log()).toBe("a1\na2\nb1\nb2\nb3 has no end");
+    expect(await log("--attempt", "1")).toBe("a1\na2");
+    expect(await log("--attempt", "2")).toBe("b1\nb2\nb3 has no end");
+    expect(await log("--attempt", "1", "--tail", "4")).toBe("\na2");
+    expect(await log("--attempt", "1", "-n", "1")).toBe("a2");
+    expect(await log("--attempt", "1", "--limit", "2")).toBe("a1");
+    expect(await log("--lines", "2")).toBe("b2\nb3 has no end");
+    expect(await log("--lines", "4")).toBe("a2\nb1\nb2\nb3 has no end");
+    expect(await log("--lines", "100")).toBe("a1\na2\nb1\nb2\nb3 has no end");
+    expect(await log("--lines", "0")).toBe("");
+    expect(await log("-f", "--lines", "1")).toBe("b3 has no end");
+    expect(await relay.json("job", "read-log", id, "--attempt", "1")).toMatchObject({
+      offset: 0,
+      next_offset: 6,
+      text: "a1\na2\n",
+      eof: false,
+    });
+    expect(await relay.json("job", "read-log", id, "--attempt", "2", "--stream", "stderr")).toMatchObject({
+      offset: 0,
+      text: "",
+      eof: true,
+    });
+    const none = await relay.run(["job", "read-log", id, "--attempt", "3"]);
+    expect([none.code, none.stderr]).toEqual([3, `error: ${id} has no attempt 3; it has had 2 [not_found]\n`]);
+    for (const [options, words] of [
+      [["--attempt", "1", "-f"], "--follow and --attempt exclude each other"],
+      [["--attempt", "1", "--offset", "3"], "--attempt and --offset exclude each other"],
+      [["--tail", "1", "--lines", "3"], "--tail and --lines exclude each other"],
+    ] as const) {
+      const refused = await relay.run(["job", "read-log", id, ...options]);
+      expect([refused.code, refused.stderr]).toEqual([2, `error: ${words} [usage]\n`]);
+    }
+  },
+  TIMEOUT,
+);
+
+test(
+  "lines are counted from the end of a log that is longer than what is read at a time",
+  async () => {
+    await using relay = await withWorker();
+    const id = await relay.submit("--", "sh", "-c", "seq 1 40000");
+    await relay.ok("job", "wait", id);
+    const last = (count: number) => Array.from({ length: count }, (_, at) => 40_000 - count + at + 1).join("\n");
+    for (const count of [1, 1_000, 11_000, 30_000]) expect(await relay.ok("job", "read-log", id, "-n", String(count))).toBe(last(count));
+  },
+  TIMEOUT,
+);

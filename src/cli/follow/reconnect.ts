@@ -1,7 +1,9 @@
 import { errorRule, RelayError } from "../../domain/errors.ts";
 import { Backoff } from "../../lib/backoff.ts";
+import type { Clock } from "../../lib/clock.ts";
 import type { Output } from "../io.ts";
 import { oneLine } from "../print/safe-text.ts";
+import { sleep } from "./sleep.ts";
 
 const FIRST_MS = 100;
 const CAP_MS = 3_000;
@@ -13,22 +15,46 @@ export const isOutage = (error: unknown): boolean => {
   return rule.retryable && rule.http === 503;
 };
 
+/** What is known of the way: it carries, it says nothing, or it broke and is tried again. */
+type Way = "up" | "silent" | "down";
+
+const BACK: Readonly<Record<Exclude<Way, "up">, string>> = { silent: "it answers again", down: "connected again" };
+
 /** Comes back for as long as it takes, says once per outage that it does, and says when it is over. */
 export class Reconnect {
   readonly #backoff = new Backoff(FIRST_MS, CAP_MS);
-  #announced = false;
+  #way: Way = "up";
+  #lastSign: number;
 
   constructor(
     private readonly stderr: Pick<Output, "write">,
+    private readonly clock: Clock,
     private readonly signal: AbortSignal,
-  ) {}
+  ) {
+    this.#lastSign = clock.monotonic();
+  }
+
+  /** Milliseconds since something came through; 0 while a broken connection is being taken up again. */
+  get silentMs(): number {
+    return this.#way === "down" ? 0 : this.clock.monotonic() - this.#lastSign;
+  }
 
   /** Something came through. */
   async alive(): Promise<void> {
     this.#backoff.reset();
-    if (!this.#announced) return;
-    this.#announced = false;
-    await this.stderr.write("notice: connected again\n");
+    this.#lastSign = this.clock.monotonic();
+    if (this.#way === "up") return;
+    const words = BACK[this.#way];
+    this.#way = "up";
+    await this.stderr.write(`notice: ${words}\n`);
+  }
+
+  /** The connection stands, and whoever is asked over it gives no answer. @param who as it is said */
+  async silent(who: string): Promise<void> {
+    if (this.#way !== "up") return;
+    const seconds = Math.round(this.silentMs / 1_000);
+    this.#way = "silent";
+    await this.stderr.write(`notice: no sign of life from ${who} for ${seconds} s; still waiting\n`);
   }
 
   /**
@@ -41,8 +67,8 @@ export class Reconnect {
     this.signal.throwIfAborted();
     if (error !== null) {
       if (!isOutage(error)) throw error;
-      if (!this.#announced) {
-        this.#announced = true;
+      if (this.#way !== "down") {
+        this.#way = "down";
         const why = error instanceof RelayError ? oneLine(error.message) : "the connection broke";
         await this.stderr.write(`notice: ${why}; trying again until it is back\n`);
       }
@@ -62,20 +88,4 @@ export class Reconnect {
       }
     }
   }
-}
-
-/** Resolves after so many milliseconds; rejects with the signal's reason when it is aborted before. */
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", abort);
-      resolve();
-    }, ms);
-    if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
-  });
 }

@@ -6,6 +6,7 @@ import { type FileInTheMaking, makeWholeFile } from "../../lib/whole-file.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { artifactBytes } from "../follow/artifact-bytes.ts";
 import { interruptible } from "../follow/interrupt.ts";
+import { withLifeSigns } from "../follow/life-signs.ts";
 import { Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
 import { unusable } from "../local-file.ts";
@@ -44,9 +45,12 @@ export const verb = defineVerb({
       () => (target === null ? null : `interrupted; ${target} was not touched`),
       async (signal) => {
         const bar = fetchBar(io, artifact);
-        const bytes = artifactBytes(cluster, artifact, new Reconnect(bar.notices, signal), io.clock, signal);
-        if (target === null) for await (const piece of bytes) await io.stdout.write(piece);
-        else await save(bytes, target, bar, `-o ${flags.output}`);
+        const reconnect = new Reconnect(bar.notices, io.clock, signal);
+        const bytes = artifactBytes(cluster, artifact, reconnect, io.clock, signal);
+        await withLifeSigns(cluster, reconnect, async () => {
+          if (target === null) for await (const piece of bytes) await io.stdout.write(piece);
+          else await save(bytes, target, bar, `-o ${flags.output}`);
+        });
       },
     );
     if (target !== null) {

@@ -64,7 +64,7 @@ export async function waitForJob(
   io: CliIo,
   signal: AbortSignal,
 ): Promise<JobWaitResult> {
-  const reconnect = new Reconnect(io.stderr, signal);
+  const reconnect = new Reconnect(io.stderr, io.clock, signal);
   const deadline = io.clock.monotonic() + seconds * 1_000;
   let seen: JobWaitResult | null = null;
   for (;;) {

@@ -1,11 +1,11 @@
 import type { ClusterClient } from "../../api/client.ts";
 import { EXIT } from "../../domain/errors.ts";
 import type { Event } from "../../domain/event.ts";
-import type { Job } from "../../domain/job.ts";
 import type { LogStream } from "../../domain/log.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { jobEvents } from "../follow/job-events.ts";
+import { withLifeSigns } from "../follow/life-signs.ts";
 import { type Delta, Lines, LogText } from "../follow/log-lines.ts";
 import { Reconnect } from "../follow/reconnect.ts";
 import { liveView, plainView, type WatchView } from "../follow/watch-views.ts";
@@ -37,29 +37,25 @@ export const verb = defineVerb({
       `detached; the job goes on. Come back with: clio-relay job watch ${args.job} --cluster ${cluster.name} --cursor ${next}`;
     return interruptible(io, farewell, async (signal) => {
       const view = json ? null : io.stdout.isTerminal ? liveView(io, status) : plainView(io);
-      const reconnect = new Reconnect(view?.notices ?? io.stderr, signal);
-      let ended: Promise<Job> | undefined;
-      const last = () => (ended ??= reconnect.persist(() => cluster.job(args.job)));
-      const events = jobEvents(cluster, args.job, flags.cursor, reconnect, signal);
-      if (view === null) {
-        for await (const event of events) {
-          await io.stdout.write(`${jsonText(event)}\n`);
-          next = event.seq + 1;
-        }
-      } else {
-        const output = new Output(cluster, args.job, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
+      const reconnect = new Reconnect(view?.notices ?? io.stderr, io.clock, signal);
+      return withLifeSigns(cluster, reconnect, async () => {
+        const events = jobEvents(cluster, args.job, flags.cursor, reconnect, signal);
+        const output =
+          view === null ? null : new Output(cluster, args.job, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
         try {
           for await (const event of events) {
-            if (!(await output.take(event))) await view.event(event);
+            if (view === null) await io.stdout.write(`${jsonText(event)}\n`);
+            else if (!(await output!.take(event))) await view.event(event);
             next = event.seq + 1;
           }
-          await output.finish();
-          await view.end(await last());
+          await output?.finish();
+          const job = await reconnect.persist(() => cluster.job(args.job));
+          await view?.end(job);
+          return job.state === "succeeded" ? EXIT.ok : EXIT.remoteFailed;
         } finally {
-          await view.close();
+          await view?.close();
         }
-      }
-      return (await last()).state === "succeeded" ? EXIT.ok : EXIT.remoteFailed;
+      });
     });
   },
 });

@@ -17,15 +17,17 @@ afterEach(() => {
   for (const close of opened.splice(0)) close();
 });
 
-/** Counts transactions. */
+/** Counts transactions and savepoints. */
 class Counting extends Statements {
   begun = 0;
+  savepoints = 0;
 
   override run(
     sql: string,
     ...values: Parameters<Statements["run"]> extends [string, ...infer V] ? V : never
   ): ReturnType<Statements["run"]> {
     if (sql.startsWith("BEGIN")) this.begun += 1;
+    if (sql.startsWith("SAVEPOINT")) this.savepoints += 1;
     return super.run(sql, ...values);
   }
 }
@@ -103,6 +105,23 @@ describe("group commit", () => {
     expect(results[2]).toMatchObject({ reason: { code: "internal_error", data: { sqlite: "SQLITE_CONSTRAINT_PRIMARYKEY" } } });
     expect(notes()).toEqual([1, 3]);
     expect(reading.counts.active).toBe(0);
+  });
+
+  test("a write that comes alone needs no savepoint, and is undone all the same when it throws", async () => {
+    const { committer, note, notes, reading, sql, database } = open();
+    expect(await committer.write(note(1))).toBe(1);
+    const thrown = new RelayError("state_conflict", "not like this");
+    const failing = committer.write((w) => {
+      note(2)(w);
+      w.counts.added("command");
+      throw thrown;
+    });
+    expect(await failing.catch((error: unknown) => error)).toBe(thrown);
+    expect([sql.savepoints, sql.begun, database.inTransaction, reading.counts.active]).toEqual([0, 2, false, 0]);
+    expect(notes()).toEqual([1]);
+    await Promise.all([committer.write(note(3)), committer.write(note(4))]);
+    expect(sql.savepoints).toBe(2);
+    expect(notes()).toEqual([1, 3, 4]);
   });
 
   test("a commit that fails refuses everybody with the same error, keeps nothing, and the next batch goes on", async () => {

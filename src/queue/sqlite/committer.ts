@@ -18,7 +18,7 @@ type Result = { readonly ok: true; readonly value: unknown } | { readonly ok: fa
 
 /**
  * Group commit: the writes that came in since the last commit share one transaction and one flush to the disk. Each has a savepoint of its
- * own, so one that fails harms no other, and nobody is answered before the commit. When that fails, nothing is kept and all are refused with the
+ * own, or the transaction for itself, so one that fails harms no other, and nobody is answered before the commit. When that fails, nothing is kept and all are refused with the
  * same error; the next batch starts afresh.
  */
 export class Committer {
@@ -91,8 +91,10 @@ export class Committer {
     try {
       if (this.database.inTransaction) sql.run("ROLLBACK");
       sql.run("BEGIN IMMEDIATE");
-      const results = batch.map((pending) => this.#savepoint(pending, topics));
-      sql.run("COMMIT");
+      const [first] = batch;
+      const results =
+        batch.length === 1 && first !== undefined ? [this.#alone(first, topics)] : batch.map((one) => this.#inSavepoint(one, topics));
+      if (this.database.inTransaction) sql.run("COMMIT");
       return results;
     } catch (error) {
       counts.restore(before);
@@ -103,22 +105,35 @@ export class Committer {
     }
   }
 
+  /** The only write of its batch has the transaction for a savepoint, which spares SQLite a copy of each page. */
+  #alone(pending: Pending, topics: Set<Topic>): Result {
+    return this.#run(pending, topics, () => this.#abandon());
+  }
+
   /** Throws only when the transaction itself is lost. */
-  #savepoint(pending: Pending, topics: Set<Topic>): Result {
-    const { sql, counts } = this.reading;
-    const before = counts.snapshot();
-    const touched: Topic[] = [];
+  #inSavepoint(pending: Pending, topics: Set<Topic>): Result {
+    const { sql } = this.reading;
     sql.run("SAVEPOINT one_write");
-    try {
-      const value = pending.run({ ...this.reading, now: timestamp(this.clock), touch: (topic) => touched.push(topic) });
-      sql.run("RELEASE one_write");
-      for (const topic of touched) topics.add(topic);
-      return { ok: true, value };
-    } catch (error) {
+    const result = this.#run(pending, topics, (error) => {
       // SQLite gives up the whole transaction on some errors, a full disk among them.
       if (!this.database.inTransaction) throw error;
       sql.run("ROLLBACK TO one_write");
-      sql.run("RELEASE one_write");
+    });
+    sql.run("RELEASE one_write");
+    return result;
+  }
+
+  /** Run one write; when it throws, `undo` takes back what it did to the rows. */
+  #run(pending: Pending, topics: Set<Topic>, undo: (error: unknown) => void): Result {
+    const { counts } = this.reading;
+    const before = counts.snapshot();
+    const touched: Topic[] = [];
+    try {
+      const value = pending.run({ ...this.reading, now: timestamp(this.clock), touch: (topic) => touched.push(topic) });
+      for (const topic of touched) topics.add(topic);
+      return { ok: true, value };
+    } catch (error) {
+      undo(error);
       counts.restore(before);
       return { ok: false, error: relayFailure(error, this.file) };
     }

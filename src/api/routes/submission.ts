@@ -1,5 +1,5 @@
-import { RelayError } from "../../domain/errors.ts";
-import { IdempotencyKey, JobReceipt, JobSubmission } from "../../domain/job.ts";
+import { type ErrorCode, RelayError } from "../../domain/errors.ts";
+import { IdempotencyKey, type Job, JobReceipt, JobSubmission } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse } from "../request.ts";
@@ -22,33 +22,13 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       "payload_too_large",
       "active_job_capacity_reached",
       "storage_admission_refused",
+      "queue_unavailable",
       "shutting_down",
     ],
     handler: async ({ c, body }) => {
       const submission = withHeaderKey(body, c.req.header("idempotency-key"));
-      if (submission.cluster !== services.cluster) {
-        throw new RelayError("job_cluster_mismatch", `this worker serves ${services.cluster}, the job is for ${submission.cluster}`, {
-          expected: services.cluster,
-          received: submission.cluster,
-        });
-      }
-      if (!services.engines.has(submission.kind)) {
-        throw new RelayError("engine_unavailable", `this worker runs no jobs of kind ${submission.kind}`, {
-          kind: submission.kind,
-          available: [...services.engines],
-        });
-      }
-      const specBytes = Buffer.byteLength(JSON.stringify(submission.spec));
-      if (specBytes > LIMITS.specBytes) {
-        throw new RelayError("payload_too_large", `the spec takes ${specBytes} bytes, more than ${LIMITS.specBytes}`, {
-          max_bytes: LIMITS.specBytes,
-        });
-      }
-      if (services.draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new jobs");
-      await services.admit();
-      const admitted = services.store.submit(submission, "workload");
-      services.workExpected("workload");
-      const { job, existing } = await admitted;
+      checkFor(services, submission);
+      const { job, existing } = await admitted(services, submission);
       return json({ ...job, existing }, existing ? 200 : 201, {
         // Relative, because the desktop serves the same below /clusters/{name}.
         location: `jobs/${job.job_id}`,
@@ -56,6 +36,46 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
     },
   }),
 ];
+
+/** Refuse what this worker never takes. */
+function checkFor(services: WorkerServices, submission: JobSubmission): void {
+  if (submission.cluster !== services.cluster) {
+    throw new RelayError("job_cluster_mismatch", `this worker serves ${services.cluster}, the job is for ${submission.cluster}`, {
+      expected: services.cluster,
+      received: submission.cluster,
+    });
+  }
+  if (!services.engines.has(submission.kind)) {
+    throw new RelayError("engine_unavailable", `this worker runs no jobs of kind ${submission.kind}`, {
+      kind: submission.kind,
+      available: [...services.engines],
+    });
+  }
+  const specBytes = Buffer.byteLength(JSON.stringify(submission.spec));
+  if (specBytes > LIMITS.specBytes) {
+    throw new RelayError("payload_too_large", `the spec takes ${specBytes} bytes, more than ${LIMITS.specBytes}`, {
+      max_bytes: LIMITS.specBytes,
+    });
+  }
+}
+
+/** Why a worker may take nothing new for now. What a key has brought about before is not new. */
+const NOT_NOW: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["shutting_down", "storage_admission_refused", "queue_unavailable"]);
+
+async function admitted(services: WorkerServices, submission: JobSubmission): Promise<{ readonly job: Job; readonly existing: boolean }> {
+  try {
+    if (services.draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new jobs");
+    await services.admit();
+    const answer = services.store.submit(submission, "workload");
+    services.workExpected("workload");
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof RelayError) || !NOT_NOW.has(error.code)) throw error;
+    const job = await services.store.submitted(submission);
+    if (job === null) throw error;
+    return { job, existing: true };
+  }
+}
 
 function withHeaderKey(submission: JobSubmission, header: string | undefined): JobSubmission {
   if (header === undefined) return submission;

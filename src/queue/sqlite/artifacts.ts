@@ -7,7 +7,7 @@ import type { PageRequest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import type { JobEdit } from "./job-edit.ts";
 import { jobSequence } from "./job-rows.ts";
-import { pageOf } from "./pages.ts";
+import { pageOf, rowsOfPage } from "./pages.ts";
 import { boundedJson, parsed, storable } from "./record-json.ts";
 
 const COLUMNS = "sequence, artifact_id, kind, name, uri, size_bytes, sha256, metadata, created_at";
@@ -62,11 +62,18 @@ export function insertArtifacts(w: Writing, edit: JobEdit, artifacts: readonly N
 
 export function artifacts(r: Reading, jobId: string, page: PageRequest): Page<Artifact> {
   const job = jobSequence(r, jobId);
+  const sizes = r.sql.all<{ bytes: number }>(
+    `SELECT octet_length(name) + octet_length(uri) + octet_length(metadata) AS bytes
+     FROM artifacts WHERE job = ? AND sequence >= ? ORDER BY sequence LIMIT ?`,
+    job,
+    page.cursor,
+    page.limit,
+  );
   const rows = r.sql.all<ArtifactRow>(
     `SELECT ${COLUMNS} FROM artifacts WHERE job = ? AND sequence >= ? ORDER BY sequence LIMIT ?`,
     job,
     page.cursor,
-    page.limit,
+    rowsOfPage(sizes),
   );
   return pageOf(
     rows,

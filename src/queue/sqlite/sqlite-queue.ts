@@ -25,7 +25,7 @@ import { settle } from "./settle.ts";
 import { relayFailure } from "./sqlite-failure.ts";
 import { Statements } from "./statements.ts";
 import { SteadyTime } from "./steady-time.ts";
-import { prepareSubmission, submit } from "./submit.ts";
+import { prepareSubmission, submit, submitted } from "./submit.ts";
 import { recordTaskEvent, task, taskEvents, tasks } from "./tasks.ts";
 
 export interface QueueOptions {
@@ -64,6 +64,7 @@ export function sqliteQueue(database: Database, file: string, options: QueueOpti
       const prepared = prepareSubmission(submission, lane);
       return write((w) => submit(w, prepared, options.activeJobsMax));
     },
+    submitted: (submission) => read((r) => submitted(r, submission)),
     job: (jobId) => read((r) => job(r, jobId)),
     recentJobs: (filter, before, limit) => read((r) => recentJobs(r, filter, before, limit)),
     queueWindow: (filter, page, scanLimit) => read((r) => queueWindow(r, filter, page, scanLimit)),

@@ -6,7 +6,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
 import { newId } from "../../lib/ids.ts";
 import { titleOf } from "../title.ts";
-import type { Writing } from "./access.ts";
+import type { Reading, Writing } from "./access.ts";
 import { insertEvent } from "./event-rows.ts";
 import { jobRow, toJob } from "./job-rows.ts";
 
@@ -170,9 +170,13 @@ const newJob = (
     metadata: JSON.parse(metadata),
   }) as Job;
 
+/** The job that the submission's key has brought about before; null when it has none, or one that is new. */
+export const submitted = (r: Reading, submission: JobSubmission): Job | null =>
+  submission.idempotency_key === undefined ? null : knownKey(r, prepareSubmission(submission, "workload"));
+
 /** The job of a known key with the same digest; null when the key is new. */
-function knownKey(w: Writing, { submission, key, digest }: PreparedSubmission): Job | null {
-  const row = w.sql.get(
+function knownKey(r: Reading, { submission, key, digest }: Pick<PreparedSubmission, "submission" | "key" | "digest">): Job | null {
+  const row = r.sql.get(
     "SELECT idempotency_key, job_id, job_digest, state FROM idempotency WHERE owner_session_id = ? AND idempotency_key = ?",
     submission.owner_session_id ?? "",
     key,
@@ -197,5 +201,5 @@ function knownKey(w: Writing, { submission, key, digest }: PreparedSubmission): 
       retired: true,
     });
   }
-  return toJob(jobRow(w, job_id));
+  return toJob(jobRow(r, job_id));
 }

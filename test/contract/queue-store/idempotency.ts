@@ -22,6 +22,19 @@ export function idempotencyContract(open: OpenScene): void {
       expect((await scene.store.queueWindow({}, { cursor: 1, limit: 10 }, 100)).total).toBe(1);
     }, 60_000);
 
+    test("what a key has brought about can be looked up, and nothing comes of looking", async () => {
+      const scene = await open();
+      const { job } = await scene.store.submit(command({ idempotency_key: "k" }), "workload");
+      expect(await scene.store.submitted(command({ idempotency_key: "k" }))).toEqual(job);
+      expect(await scene.store.submitted(command({ idempotency_key: "new" }))).toBeNull();
+      expect(await scene.store.submitted(command())).toBeNull();
+      const other = command({ idempotency_key: "k", metadata: { other: true } });
+      await refused(scene.store.submitted(other), "job_submission_conflict");
+      expect((await scene.store.stats()).active).toBe(1);
+      const { job: fresh, existing } = await scene.store.submit(command({ idempotency_key: "new" }), "workload");
+      expect([existing, fresh.job_id === job.job_id]).toEqual([false, false]);
+    });
+
     test("another body under the same key is a conflict that names both digests", async () => {
       const scene = await open();
       const { job } = await scene.store.submit(command({ idempotency_key: "k" }), "workload");

@@ -153,5 +153,15 @@ export function recordContract(open: OpenScene): void {
       await refused(scene.store.artifact("artifact_none"), "artifact_not_found");
       await refused(scene.store.artifacts("job_none", { cursor: 1, limit: 1 }), "job_not_found");
     });
+
+    test("pages end by bytes too, and go on where they ended", async () => {
+      const scene = await open();
+      const { fence } = await scene.running();
+      const added = Array.from({ length: 40 }, (_, i) => artifact(`artifact_${i}`, { metadata: BLOB }));
+      await scene.store.settle(fence, settlement(scene.clock, "completed", { artifacts: added }));
+      const pages = await pagesOf((cursor) => scene.store.artifacts(fence.job_id, { cursor, limit: 500 }));
+      expect(pages.map((items) => items.length)).toEqual(FORTY);
+      expect(pages.flat().map(({ sequence }) => sequence)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
+    });
   });
 }

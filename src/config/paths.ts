@@ -15,6 +15,8 @@ export interface Paths {
   readonly cacheDir: string;
   readonly logDir: string;
   readonly desktopLog: string;
+  /** What the daemon says outside its log: a crash of the runtime. */
+  readonly desktopStderr: string;
   /** Parents of all clusters' state and output. */
   readonly coreRoot: string;
   readonly spoolRoot: string;
@@ -70,6 +72,7 @@ export function resolvePaths(env: Environment): Paths {
     cacheDir: below("cache", ".cache/clio-relay"),
     logDir,
     desktopLog: path.join(logDir, "desktop.log"),
+    desktopStderr: path.join(logDir, "desktop-stderr.log"),
     coreRoot,
     spoolRoot,
     coreDir: (cluster) => path.join(coreRoot, cluster),

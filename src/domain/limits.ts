@@ -30,8 +30,6 @@ export const LIMITS = {
   /** Bytes of all event files of one attempt together; what is beyond is not read. */
   emitBytes: 8 * MiB,
   requestBodyBytes: 2 * MiB,
-  /** Content returned inside a JSON document; raw and ranged reads have no such bound. */
-  artifactInlineBytes: 16 * MiB,
   /** Tries of one step of an attempt that fails for a reason that time alone does not mend; then it goes on without the step. */
   stepTries: 6,
   /** Attempts in a row that could not be started before their job fails (spawn_failed). */
@@ -48,11 +46,11 @@ export const LIMITS = {
   retriesMax: 100,
   /** Free bytes that must remain on the spool and state file systems (setting min_free_bytes). */
   minFreeBytes: 1 * GiB,
+  /** Files (inodes) that must remain possible there; a job takes a dozen and what it keeps of its outputs. */
+  minFreeInodes: 256,
   waitDefaultSeconds: 600,
   waitMaxSeconds: 86_400,
   leaseSeconds: 120,
-  workerFreshSeconds: 60,
-  staleSeconds: 7_200,
   cancelGraceSeconds: 10,
   problemBytes: 8 * KiB,
   problemDetailLength: 2_000,

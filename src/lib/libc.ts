@@ -12,6 +12,7 @@ const LINUX = {
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
   madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
 } as const satisfies Calls;
+const DESCRIPTORS = { dup2: { args: ["i32", "i32"], returns: "i32" } } as const satisfies Calls;
 const DIRECTORIES = {
   fdopendir: { args: ["i32"], returns: "ptr" },
   readdir: { args: ["ptr"], returns: "ptr" },
@@ -45,6 +46,7 @@ const locking = lazily(LOCKING);
 const lockingDarwin = lazily(LOCKING_DARWIN);
 const linux = lazily(LINUX);
 const directories = lazily(DIRECTORIES);
+const descriptors = lazily(DESCRIPTORS);
 
 /** flock(2): lock exclusively without waiting. 0, or the errno; another holder is EWOULDBLOCK, which is EAGAIN here. */
 export function flock(fd: number): number {
@@ -52,6 +54,11 @@ export function flock(fd: number): number {
   if ((darwin ? lockingDarwin() : locking()).flock(fd, 2 | 4) === 0) return 0;
   const errno = darwin ? lockingDarwin().__error() : locking().__errno_location();
   return read.i32(errno as Pointer, 0);
+}
+
+/** dup2(2): `target` becomes another name of the open file `fd`, in one step. */
+export function duplicate(fd: number, target: number): void {
+  if (descriptors().dup2(fd, target) !== target) throw new Error("dup2 failed");
 }
 
 /** prctl(2), PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process. */

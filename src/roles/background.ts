@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";
+import { putAside } from "./stderr-file.ts";
 
 const POLL_MS = 15;
 
@@ -24,6 +25,8 @@ export type BackgroundOutcome =
 /** Start a process that outlives this one: in a session of its own, with no terminal, its standard error in a file. */
 export async function startInBackground(start: BackgroundStart): Promise<BackgroundOutcome> {
   makePrivateDirectory(path.dirname(start.stderrFile));
+  // A process that still has it goes on in a new one when it writes.
+  putAside(start.stderrFile);
   const before = fs.statSync(start.stderrFile, { throwIfNoEntry: false })?.size ?? 0;
   const fd = fs.openSync(start.stderrFile, "a", 0o600);
   const child = Bun.spawn([...start.command], {

@@ -67,6 +67,7 @@ export const verb = defineVerb({
           coreDir: paths.coreDir(entry.name),
           spoolDir: paths.spoolDir(entry.name),
           socketPath: paths.workerSocket(entry.name),
+          stderrFile: paths.workerLog(entry.name),
           environment: io.env.variables,
           homeDir: io.env.home,
           executableDir: io.self.length === 1 ? path.dirname(io.self[0]!) : null,

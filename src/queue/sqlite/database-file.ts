@@ -14,6 +14,9 @@ const WAL_KEPT_BYTES = 64 * 1024 * 1024;
 /** Files up to this size are checked at every start, larger ones only after an unclean end. */
 const ALWAYS_CHECKED_BYTES = 32 * 1024 * 1024;
 
+/** Name of the queue's file in its directory. */
+export const QUEUE_FILE = "queue.db";
+
 /**
  * Open the queue's database, making or migrating it where that is needed. The connection holds SQLite's exclusive lock until it is closed.
  *
@@ -22,7 +25,7 @@ const ALWAYS_CHECKED_BYTES = 32 * 1024 * 1024;
  * file system; storage_admission_refused: no room
  */
 export function openDatabase(directory: string, migrations: readonly string[] = MIGRATIONS): { database: Database; file: string } {
-  const file = path.join(directory, "queue.db");
+  const file = path.join(directory, QUEUE_FILE);
   try {
     makePrivateDirectory(directory);
     if (!fs.existsSync(file)) create(file, migrations);

@@ -2,9 +2,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
+import { putAside, ROTATE_BYTES } from "../stderr-file.ts";
 
-/** Size at which the log is put aside as `<name>.1`, in place of the one before; both together are the bound. */
-const ROTATE_BYTES = 4 * 1024 * 1024;
 const LINE_MAX = 8 * 1024;
 
 export type Level = "info" | "warn" | "error";
@@ -22,8 +21,7 @@ export class LogFile {
   write(level: Level, message: string): void {
     const line = `${timestamp(this.clock)} ${level} ${message.replaceAll("\n", "\n  ").slice(0, LINE_MAX)}\n`;
     try {
-      const size = fs.statSync(this.file, { throwIfNoEntry: false })?.size ?? 0;
-      if (size > 0 && size + line.length > this.rotateBytes) fs.renameSync(this.file, `${this.file}.1`);
+      putAside(this.file, Math.max(1, this.rotateBytes - Buffer.byteLength(line) + 1));
       fs.appendFileSync(this.file, line, { mode: 0o600 });
     } catch {
       // There is nowhere else to say so.

@@ -10,6 +10,7 @@ import { type Clock, timestamp } from "../../lib/clock.ts";
 import { DirectoryWatch } from "../../lib/directory-watch.ts";
 import { tryLock } from "../../lib/file-lock.ts";
 import { self } from "../../lib/process-identity.ts";
+import { stderrFile } from "../stderr-file.ts";
 import { type DaemonRecord, isPublished, readDaemonRecord, removeDaemonRecord, writeDaemonRecord } from "./address-file.ts";
 import { forwardToSocket, PATIENCE, type Patience } from "./forward.ts";
 import { linkStates } from "./links.ts";
@@ -63,7 +64,11 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     };
     const watch = new DirectoryWatch(look);
     watch.move(paths.runDir);
-    const timer = setInterval(look, LOOK_MS);
+    const stderr = stderrFile(paths.desktopStderr);
+    const timer = setInterval(() => {
+      stderr?.look();
+      look();
+    }, LOOK_MS);
     await aborted(AbortSignal.any([signal, stop.signal]));
     clearInterval(timer);
     watch.close();

@@ -1,5 +1,4 @@
 import fs from "node:fs";
-import path from "node:path";
 import { HttpPeer } from "../../api/client.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
@@ -75,7 +74,7 @@ async function start({ paths, env, self }: StartOptions, deadline: number): Prom
     command: [...self, "desktop", "run", "--background"],
     cwd: "/",
     environment: daemonEnvironment(paths, env),
-    stderrFile: path.join(paths.logDir, "desktop-stderr.log"),
+    stderrFile: paths.desktopStderr,
     ready: () => answers(paths, env),
     withinMs: deadline - performance.now(),
   });

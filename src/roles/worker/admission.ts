@@ -1,29 +1,111 @@
 import fs from "node:fs";
+import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { makePrivateDirectory } from "../../lib/atomic-file.ts";
+
+/** The file systems and directories that a worker's promises rest on. */
+export interface Storage {
+  /**
+   * Whether another job can be taken on. A spool that was removed is made again where that is sure to be its place.
+   *
+   * @throws RelayError storage_admission_refused with `storage_decision`; queue_unavailable when the queue's file is not the one that is open
+   */
+  admit(): void;
+  /** The part of that which concerns the jobs that there are. @throws RelayError queue_unavailable */
+  checkCore(): void;
+}
+
+interface Places {
+  readonly coreDir: string;
+  readonly spoolDir: string;
+  /** The open queue file's name below coreDir. */
+  readonly queueFile: string;
+}
 
 /**
- * Refuse when one of the directories' file systems has fewer than `minFreeBytes` left for this user.
+ * Look after both places from now on; both exist.
  *
- * @throws RelayError storage_admission_refused, with `storage_decision`
+ * @param onRenewed told when the spool was made again
  */
-export async function admitByFreeSpace(directories: Readonly<Record<string, string>>, minFreeBytes: number): Promise<void> {
-  for (const [name, directory] of Object.entries(directories)) {
-    const { bavail, bsize } = fs.statfsSync(directory);
-    const free = bavail * bsize;
-    if (free >= minFreeBytes) continue;
+export function storageOf({ coreDir, spoolDir, queueFile }: Places, minFreeBytes: number, onRenewed: (directory: string) => void): Storage {
+  const file = path.join(coreDir, queueFile);
+  const opened = identityOf(file);
+  const spoolParent = path.dirname(spoolDir);
+  const device = fs.statSync(spoolDir).dev;
+  /** Where the spool is a mount of its own, its parent says nothing about it. */
+  const partOfParent = fs.statSync(spoolParent).dev === device;
+
+  const checkCore = (): void => {
+    if (identityOf(file) === opened) return;
+    throw new RelayError(
+      "queue_unavailable",
+      `${file} is not the file that this worker has open: what it commits is lost when it ends`,
+      { directory: "core" },
+      `stop the worker, put ${coreDir} back as it was, and start it again`,
+    );
+  };
+  const checkSpool = (): void => {
+    const found = fs.statSync(spoolDir, { throwIfNoEntry: false });
+    if (found?.isDirectory()) return;
+    // Not below a mount point that lost its file system: what is written there is hidden when it comes back.
+    if (found === undefined && partOfParent && deviceAbove(spoolParent) === device) {
+      makePrivateDirectory(spoolDir);
+      onRenewed(spoolDir);
+      return;
+    }
     throw new RelayError(
       "storage_admission_refused",
-      `${directory} has ${free} bytes left; ${minFreeBytes} must stay free`,
-      {
-        storage_decision: {
-          allowed: false,
-          reason: "filesystem_free_reserve",
-          directory: name,
-          free_bytes: free,
-          min_free_bytes: minFreeBytes,
-        },
-      },
-      "free some space, or lower CLIO_RELAY_MIN_FREE_BYTES",
+      `${spoolDir} is gone, or no directory`,
+      { storage_decision: { allowed: false, reason: "scan_root_invalid", directory: "spool" } },
+      `put ${spoolDir} back, or mount its file system`,
     );
+  };
+  return {
+    checkCore,
+    admit() {
+      checkCore();
+      checkSpool();
+      checkRoom("core", coreDir, minFreeBytes);
+      checkRoom("spool", spoolDir, minFreeBytes);
+    },
+  };
+}
+
+/** Which file has a name; null when none has. */
+function identityOf(file: string): string | null {
+  const stat = fs.statSync(file, { throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
+}
+
+/** The device of the nearest directory that exists. */
+function deviceAbove(directory: string): number {
+  const stat = fs.statSync(directory, { throwIfNoEntry: false });
+  return stat?.dev ?? deviceAbove(path.dirname(directory));
+}
+
+/** Bytes and names (inodes) that are free for this user. A file system that does not count its inodes says that it has none at all. */
+function checkRoom(name: string, directory: string, minFreeBytes: number): void {
+  const { bavail, bsize, files, ffree } = fs.statfsSync(directory);
+  const bytes = bavail * bsize;
+  if (bytes < minFreeBytes) {
+    throw noRoom(name, `${directory} has ${bytes} bytes left; ${minFreeBytes} must stay free`, {
+      free_bytes: bytes,
+      min_free_bytes: minFreeBytes,
+    });
+  }
+  if (files > 0 && ffree < LIMITS.minFreeInodes) {
+    throw noRoom(name, `${directory} has room for ${ffree} more files; ${LIMITS.minFreeInodes} must stay free`, {
+      free_inodes: ffree,
+      min_free_inodes: LIMITS.minFreeInodes,
+    });
   }
 }
+
+const noRoom = (directory: string, message: string, numbers: Readonly<Record<string, number>>): RelayError =>
+  new RelayError(
+    "storage_admission_refused",
+    message,
+    { storage_decision: { allowed: false, reason: "filesystem_free_reserve", directory, ...numbers } },
+    "min_free_bytes" in numbers ? "free some space, or lower CLIO_RELAY_MIN_FREE_BYTES" : "remove some files",
+  );

@@ -5,11 +5,20 @@ import type { Dispatcher } from "./dispatcher.ts";
 
 const INTERVAL_MS = (LIMITS.leaseSeconds * 1_000) / 4;
 
-/** Shows that the worker lives, renews its leases, and lets go of attempts whose lease it lost. */
-export function heartbeat(context: WorkerContext, dispatcher: Dispatcher, lastError: () => string | null): Service {
+/**
+ * Shows that the worker lives, renews its leases, and lets go of attempts whose lease it lost.
+ *
+ * @param check throws what is wrong with the place of the queue, for worker status
+ */
+export function heartbeat(context: WorkerContext, dispatcher: Dispatcher, lastError: () => string | null, check: () => void): Service {
   let timer: ReturnType<typeof setInterval> | undefined;
   let beat: Promise<void> = Promise.resolve();
   const once = async () => {
+    try {
+      check();
+    } catch (error) {
+      context.laneFailed("storage", error);
+    }
     try {
       // What is claimed meanwhile is not among the leases that come back, and must not be taken for lost.
       const before = dispatcher.runs();

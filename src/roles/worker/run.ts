@@ -1,4 +1,3 @@
-import { createConsola } from "consola/basic";
 import { keepServing, type SocketServer, serveOnSocket } from "../../api/socket-server.ts";
 import { workerApp } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";
@@ -13,11 +12,13 @@ import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { self } from "../../lib/process-identity.ts";
 import { acquireOwnership, type Ownership } from "../../queue/ownership.ts";
+import { QUEUE_FILE } from "../../queue/sqlite/database-file.ts";
 import { openQueue } from "../../queue/sqlite/open.ts";
-import { admitByFreeSpace } from "./admission.ts";
+import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { heartbeat } from "./heartbeat.ts";
+import { stderrLog } from "./log.ts";
 import { spoolLogs } from "./logs.ts";
 import { workerStatus } from "./status.ts";
 
@@ -35,6 +36,8 @@ export interface WorkerOptions {
   readonly coreDir: string;
   readonly spoolDir: string;
   readonly socketPath: string;
+  /** Where standard error goes when the worker was started in the background; kept within a bound. */
+  readonly stderrFile?: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
   readonly executableDir: string | null;
@@ -49,17 +52,6 @@ export interface WorkerOptions {
   readonly onReady?: (endpoint: Endpoint) => void;
 }
 
-/** A log on standard error. */
-export function stderrLog(): Log {
-  const consola = createConsola({ stdout: process.stderr, stderr: process.stderr });
-  const write = (level: "info" | "warn" | "error") => (message: string, data?: unknown) => {
-    const line = `${timestamp(systemClock)} ${message}`;
-    if (data === undefined) consola[level](line);
-    else consola[level](line, data);
-  };
-  return { info: write("info"), warn: write("warn"), error: write("error") };
-}
-
 /**
  * Run a cluster's worker until the signal is aborted, then drain: jobs go on under their shims, and the next worker takes
  * them over.
@@ -68,7 +60,7 @@ export function stderrLog(): Log {
  */
 export async function runWorker(options: WorkerOptions, stop: AbortSignal): Promise<void> {
   const clock = options.clock ?? systemClock;
-  const log = options.log ?? stderrLog();
+  const log = options.log ?? stderrLog(options.stderrFile);
   const endpointId = newId("endpoint");
   makePrivateDirectory(options.coreDir);
   makePrivateDirectory(options.spoolDir);
@@ -121,7 +113,8 @@ interface Parts {
   readonly launcher: ShimLauncher;
 }
 
-async function serve({ options, clock, log, endpointId, store, launcher }: Parts, stop: AbortSignal): Promise<void> {
+async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
+  const { options, clock, log, endpointId, store, launcher } = parts;
   let lastError: string | null = null;
   const context: WorkerContext = {
     ...options,
@@ -135,45 +128,15 @@ async function serve({ options, clock, log, endpointId, store, launcher }: Parts
       log.error(where, error);
     },
   };
-  const endpoint: Endpoint = {
-    endpoint_id: endpointId,
-    role: "worker",
-    cluster: options.cluster,
-    process: self(),
-    version: options.version,
-    capacity: options.capacity,
-    registered_at: timestamp(clock),
-    last_seen_at: timestamp(clock),
-    stopped_at: null,
-    lane_last_error: null,
-  };
+  const endpoint = endpointOf(parts);
   await store.registerEndpoint(endpoint);
-
+  const storage = storageOf({ ...options, queueFile: QUEUE_FILE }, options.limits.minFreeBytes, (directory) =>
+    log.warn(`${directory} was gone, and is made again; what jobs had written there is lost`),
+  );
   const dispatcher = new Dispatcher(context);
-  const beat = heartbeat(context, dispatcher, () => lastError);
+  const beat = heartbeat(context, dispatcher, () => lastError, storage.checkCore);
   const draining = new AbortController();
-  const services: WorkerServices = {
-    cluster: options.cluster,
-    version: options.version,
-    clock,
-    store,
-    activeJobsMax: options.limits.activeJobsMax,
-    engines: new Set(["command"] as const),
-    logs: spoolLogs(store, options.spoolDir),
-    artifacts: {
-      async open(artifact, range) {
-        const file = await openArtifact(artifact, jobDirectory(options.spoolDir, artifact.job_id));
-        return file.stream(range);
-      },
-    },
-    draining: draining.signal,
-    admit: () => admitByFreeSpace({ core: options.coreDir, spool: options.spoolDir }, options.limits.minFreeBytes),
-    workExpected: (lane) => dispatcher.expect(lane),
-    status: () => workerStatus(context, endpoint, lastError),
-    audit: () => store.audit(),
-    repair: () => store.repair(),
-  };
-
+  const services = servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError));
   const app = workerApp(services, (error) => context.laneFailed("request", error));
   let server: Pick<SocketServer, "stop"> | null = null;
   try {
@@ -197,6 +160,59 @@ async function serve({ options, clock, log, endpointId, store, launcher }: Parts
     await launcher.close();
   }
   await store.stopEndpoint(endpointId);
+}
+
+const endpointOf = ({ options, clock, endpointId }: Parts): Endpoint => ({
+  endpoint_id: endpointId,
+  role: "worker",
+  cluster: options.cluster,
+  process: self(),
+  version: options.version,
+  capacity: options.capacity,
+  registered_at: timestamp(clock),
+  last_seen_at: timestamp(clock),
+  stopped_at: null,
+  lane_last_error: null,
+});
+
+/** What the HTTP app needs of this worker. */
+function servicesOf(
+  context: WorkerContext,
+  storage: Storage,
+  dispatcher: Dispatcher,
+  draining: AbortSignal,
+  status: WorkerServices["status"],
+): WorkerServices {
+  const { cluster, version, clock, store, limits, spoolDir } = context;
+  return {
+    cluster,
+    version,
+    clock,
+    store,
+    activeJobsMax: limits.activeJobsMax,
+    engines: new Set(["command"] as const),
+    logs: spoolLogs(store, spoolDir),
+    artifacts: {
+      async open(artifact, range) {
+        const file = await openArtifact(artifact, jobDirectory(spoolDir, artifact.job_id));
+        return file.stream(range);
+      },
+    },
+    draining,
+    async admit() {
+      try {
+        storage.admit();
+      } catch (error) {
+        // Besides the client, whoever looks after the worker has to know.
+        if (!isRelayError(error, "storage_admission_refused")) context.laneFailed("storage", error);
+        throw error;
+      }
+    },
+    workExpected: (lane) => dispatcher.expect(lane),
+    status,
+    audit: () => store.audit(),
+    repair: () => store.repair(),
+  };
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

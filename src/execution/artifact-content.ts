@@ -4,14 +4,15 @@ import type { Artifact } from "../domain/artifact.ts";
 import { RelayError } from "../domain/errors.ts";
 import { type ArtifactPlace, placeOf } from "./artifact-uri.ts";
 import { isBeneath, type OpenFile, openBeneath } from "./beneath.ts";
-import { hashFile } from "./file-hash.ts";
+import { hashFile, sameVersion } from "./file-hash.ts";
+import { compareVersion, VerifiedVersions } from "./recorded-version.ts";
 
-/** An artifact's file, opened and found to be the recorded one by size and time of change. */
+/** An artifact's file, opened and found to be the recorded one: by its version, or where that cannot tell, by its digest. */
 export interface OpenArtifact {
   readonly size: number;
   /**
-   * Bytes [start, end). Of the whole file, the SHA-256 is verified before the last piece is given; of a part, that the file has not
-   * changed meanwhile. The stream fails with artifact_changed otherwise. Closes the file at its end; may be called once.
+   * Bytes [start, end). Of the whole file, the SHA-256 is verified before the last piece is given; of a part, that the file is still
+   * the version that was opened. The stream fails with artifact_changed otherwise. Closes the file at its end; may be called once.
    */
   stream(range?: { readonly start: number; readonly end: number }): ReadableStream<Uint8Array>;
   /** Close without reading. */
@@ -56,17 +57,18 @@ async function openPlace(place: ArtifactPlace, artifact: Artifact, jobDir: strin
   return openBeneath(root, path.relative(root, place.path));
 }
 
+const verified = new VerifiedVersions();
+
 async function assertRecorded(artifact: Artifact, { handle, stat }: OpenFile, kind: ArtifactPlace["kind"]): Promise<void> {
   if (stat.size !== BigInt(artifact.size_bytes)) throw artifactChanged(artifact, { found_size_bytes: Number(stat.size) });
-  const { mtime_ns } = artifact.metadata;
-  if (mtime_ns === String(stat.mtimeNs)) return;
-  // A spool that was restored from a backup has other times and the same bytes.
-  if (kind === "spool") {
-    const { sha256 } = await hashFile(handle, null);
-    if (sha256 === artifact.sha256) return;
-    throw artifactChanged(artifact, { found_sha256: sha256 });
-  }
-  throw artifactChanged(artifact, { found_mtime_ns: String(stat.mtimeNs) });
+  const version = compareVersion(artifact.metadata, stat);
+  if (version === "same" || verified.has(artifact.artifact_id, stat)) return;
+  // A spool that was restored from a backup has other times and the same bytes; what a job left in place and wrote again counts as changed.
+  if (version === "rewritten" && kind === "file") throw artifactChanged(artifact, { found_mtime_ns: String(stat.mtimeNs) });
+  const { sha256 } = await hashFile(handle, { limit: artifact.size_bytes });
+  if (sha256 !== artifact.sha256) throw artifactChanged(artifact, { found_sha256: sha256 });
+  if (!sameVersion(stat, await handle.stat({ bigint: true }))) throw artifactChanged(artifact, {});
+  verified.add(artifact.artifact_id, stat);
 }
 
 const artifactChanged = (artifact: Artifact, data: Record<string, unknown>): RelayError =>
@@ -113,8 +115,7 @@ function contentStream(artifact: Artifact, file: OpenFile, range: { start: numbe
   async function assertUntouched(): Promise<void> {
     const found = hash?.digest("hex");
     if (found !== undefined && found !== artifact.sha256) throw artifactChanged(artifact, { found_sha256: found });
-    const after = await handle.stat({ bigint: true });
-    if (after.size !== file.stat.size || after.mtimeNs !== file.stat.mtimeNs) throw artifactChanged(artifact, {});
+    if (!sameVersion(file.stat, await handle.stat({ bigint: true }))) throw artifactChanged(artifact, {});
   }
 }
 

@@ -3,7 +3,7 @@ import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
-import { createFileExclusive, isErrno, makePrivateDirectory } from "../lib/atomic-file.ts";
+import { createFileExclusive, isErrno, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import { readRegular, regularSize } from "../lib/regular-file.ts";
 import {
   ATTEMPT_MARK,
@@ -69,17 +69,8 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
   return spec;
 }
 
-/** Whole or absent for every reader. Not flushed: whoever claims the attempt flushes the way to it, and without a claim nobody reads it. */
-function writeWhole(target: string, text: string): void {
-  const temporary = `${target}.tmp`;
-  try {
-    fs.writeFileSync(temporary, text, { mode: 0o600 });
-    fs.renameSync(temporary, target);
-  } catch (error) {
-    fs.rmSync(temporary, { force: true });
-    throw error;
-  }
-}
+/** Not flushed: whoever claims the attempt flushes the way to it, and without a claim nobody reads it. */
+const writeWhole = (target: string, text: string): void => writeFileAtomic(target, text, { durable: false });
 
 /** spec.json; null where it is missing or cannot be read. */
 export const readSpec = (attemptDir: string): AttemptSpec | null => intact(readRecord(attemptDir, FILES.spec, SpecSchema));

@@ -12,8 +12,9 @@ import { artifactsDirectory } from "./attempt-dir.ts";
 import { openBeneath } from "./beneath.ts";
 import { hashFile } from "./file-hash.ts";
 import type { OutputIssue } from "./output-issue.ts";
+import { versionMetadata } from "./recorded-version.ts";
 import { type AttemptSpec, type ExitRecord, logFile } from "./spool-records.ts";
-import { flushDirectory, modificationTime, storeDocument } from "./stored-copy.ts";
+import { flushDirectory, storeDocument } from "./stored-copy.ts";
 
 export interface DocumentsInput {
   readonly jobDir: string;
@@ -51,13 +52,14 @@ async function logArtifact(stream: LogStream, { jobDir, attemptDir, spec, exit }
   const relative = `${path.basename(attemptDir)}/${logFile(stream)}`;
   const recorded = exit.streams[stream];
   const file = path.join(jobDir, relative);
-  let size: number;
+  let stat: fs.BigIntStats;
   try {
-    ({ size } = await fs.promises.stat(file));
+    stat = await fs.promises.stat(file, { bigint: true });
   } catch (error) {
     if (isErrno(error, "ENOENT")) return null;
     throw error;
   }
+  const size = Number(stat.size);
   // The shim's digest is of exactly the bytes that it wrote; without it, or for a file of another length, what is there counts.
   const content =
     recorded.sha256 !== null && recorded.kept === size ? { size, sha256: recorded.sha256 } : await hashBeneath(jobDir, relative);
@@ -68,14 +70,14 @@ async function logArtifact(stream: LogStream, { jobDir, attemptDir, spec, exit }
     uri: spoolUri(relative),
     size_bytes: content.size,
     sha256: content.sha256,
-    metadata: { attempt: spec.attempt, stored: true, complete: recorded.complete, mtime_ns: await modificationTime(file) },
+    metadata: { attempt: spec.attempt, stored: true, complete: recorded.complete, ...versionMetadata(stat) },
   };
 }
 
 async function hashBeneath(root: string, relative: string): Promise<{ size: number; sha256: string }> {
-  const { handle } = await openBeneath(root, relative);
+  const { handle, stat } = await openBeneath(root, relative);
   try {
-    return await hashFile(handle, null);
+    return await hashFile(handle, { limit: Number(stat.size) });
   } finally {
     await handle.close();
   }
@@ -85,7 +87,7 @@ async function document(kind: ArtifactKind, name: string, content: Json, { jobDi
   const artifactId = newId("artifact");
   const text = `${JSON.stringify(content, null, 2)}\n`;
   const directory = artifactsDirectory(jobDir);
-  await storeDocument(directory, artifactId, text);
+  const stat = await storeDocument(directory, artifactId, text);
   return {
     artifact_id: artifactId,
     kind,
@@ -93,7 +95,7 @@ async function document(kind: ArtifactKind, name: string, content: Json, { jobDi
     uri: spoolUri(`artifacts/${artifactId}`),
     size_bytes: Buffer.byteLength(text),
     sha256: sha256Hex(text),
-    metadata: { attempt: spec.attempt, stored: true, mtime_ns: await modificationTime(path.join(directory, artifactId)) },
+    metadata: { attempt: spec.attempt, stored: true, ...versionMetadata(stat) },
   };
 }
 

@@ -1,4 +1,5 @@
 import type fs from "node:fs";
+import { RelayError } from "../domain/errors.ts";
 
 /** What tells one version of a file from another (stat(2)). */
 export interface FileVersion {
@@ -14,26 +15,49 @@ export const sameVersion = (a: FileVersion, b: FileVersion): boolean =>
 
 const CHUNK_BYTES = 256 * 1024;
 
+export interface HashOptions {
+  /** Bytes that are read at most, so that a file which grows while it is read comes to an end. */
+  readonly limit: number;
+  /** Given each piece; must be done with it when it returns. */
+  readonly sink?: (bytes: Uint8Array) => Promise<void>;
+  /** Aborting it ends the reading with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
- * Read a file from its start to its end, hash it, and hand each piece to `sink` (which must be done with it when it returns).
+ * Read a file from its start to its end, or to the limit, and hash it.
  *
  * @returns size and SHA-256 of what was read
+ * @throws RelayError artifact_unreadable when the system refuses to read
  */
 export async function hashFile(
   handle: fs.promises.FileHandle,
-  sink: ((bytes: Uint8Array) => Promise<void>) | null,
-  signal?: AbortSignal,
+  { limit, sink, signal }: HashOptions,
 ): Promise<{ size: number; sha256: string }> {
   const hash = new Bun.CryptoHasher("sha256");
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   let size = 0;
-  for (;;) {
+  while (size < limit) {
     signal?.throwIfAborted();
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, size);
-    if (bytesRead === 0) return { size, sha256: hash.digest("hex") };
-    const bytes = buffer.subarray(0, bytesRead);
+    const count = await readAt(handle, buffer.subarray(0, Math.min(buffer.length, limit - size)), size);
+    if (count === 0) break;
+    const bytes = buffer.subarray(0, count);
     hash.update(bytes);
     await sink?.(bytes);
-    size += bytesRead;
+    size += count;
+  }
+  return { size, sha256: hash.digest("hex") };
+}
+
+/** Whether there are bytes from an offset on. Some files of the kernel's have more than the size that they tell. */
+export const goesOnAt = async (handle: fs.promises.FileHandle, offset: number): Promise<boolean> =>
+  (await readAt(handle, Buffer.alloc(1), offset)) > 0;
+
+async function readAt(handle: fs.promises.FileHandle, buffer: Buffer, offset: number): Promise<number> {
+  try {
+    return (await handle.read(buffer, 0, buffer.length, offset)).bytesRead;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    throw new RelayError("artifact_unreadable", `cannot be read (${code})`, { offset, system_code: code }, undefined, { cause: error });
   }
 }

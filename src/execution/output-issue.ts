@@ -10,13 +10,14 @@ export interface OutputIssue {
    * `missing`: nothing matches. `path_escapes_root`: a symbolic link on the way leaves the working directory. `artifact_changed`: it
    * changed twice while it was read. `artifact_unreadable`: the system refuses, or its name is not UTF-8. `not_a_file`: a directory, pipe, socket or device.
    * `limit_reached`: more files or entries than may be looked at; the rest was not. `not_stored`: no room for a copy, so it is
-   * referenced in place.
+   * referenced in place. `canceled`: somebody wanted no more of the job before all outputs were collected.
    */
   readonly reason:
     | "missing"
     | "not_a_file"
     | "limit_reached"
     | "not_stored"
+    | "canceled"
     | Extract<ErrorCode, "path_escapes_root" | "artifact_changed" | "artifact_unreadable">;
   readonly detail: string;
 }

@@ -22,6 +22,8 @@ export interface SearchOptions {
   readonly maxFiles: number;
   /** Directory entries that may be looked at in all. */
   readonly maxEntries?: number;
+  /** Aborting it ends the search with the signal's reason. */
+  readonly signal?: AbortSignal;
 }
 
 const MAX_ENTRIES = 1_000_000;
@@ -131,6 +133,7 @@ class Search {
   }
 
   async #list(directory: string): Promise<fs.Dirent[]> {
+    this.options.signal?.throwIfAborted();
     if (this.#entriesLeft <= 0) return [];
     let entries: fs.Dirent[];
     try {

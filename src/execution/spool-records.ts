@@ -1,6 +1,7 @@
 import type { Outcome } from "../domain/job.ts";
 import type { LogStream, StreamCapture } from "../domain/log.ts";
 import type { Identity } from "../lib/process-identity.ts";
+import type { WorkdirIdentity } from "./workdir.ts";
 
 /** Version of every record in an attempt's directory. A shim writes what it knows; a newer worker still reads it. */
 export const RECORD_VERSION = 1;
@@ -72,6 +73,8 @@ export interface ProcessRecord {
   readonly record_version: number;
   readonly process: Identity;
   readonly started_at: string;
+  /** Which directory the job was started in; absent where an older shim did not say. */
+  readonly workdir?: WorkdirIdentity | undefined;
 }
 
 /** Accounting of one stream, with the digest of what the log file holds. */

@@ -10,6 +10,7 @@ import type { AttemptSpec, ExitRecord, ProcessRecord, StartRecord, TruncationRec
  * are known must fit.
  */
 const record_version = Sequence;
+const Decimal = v.pipe(v.string(), v.regex(/^\d{1,20}$/));
 const Path = v.pipe(v.string(), v.startsWith("/"), v.maxLength(4_096));
 
 export const SpecSchema: v.GenericSchema<unknown, AttemptSpec> = v.object({
@@ -46,6 +47,7 @@ export const ProcessSchema: v.GenericSchema<unknown, ProcessRecord> = v.object({
   record_version,
   process: ProcessIdentity,
   started_at: Timestamp,
+  workdir: v.optional(v.object({ path: Path, dev: Decimal, ino: Decimal })),
 });
 
 const ExitStreamSchema = v.object({ ...StreamCapture.entries, sha256: v.nullable(Sha256) });

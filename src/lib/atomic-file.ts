@@ -18,12 +18,12 @@ export function fsyncDirectory(directory: string): void {
 export const isErrno = (error: unknown, ...codes: string[]): error is NodeJS.ErrnoException =>
   error instanceof Error && "code" in error && codes.includes(String(error.code));
 
-function writeTemporary(target: string, data: string | Uint8Array, mode: number): string {
+function writeTemporary(target: string, data: string | Uint8Array, mode: number, durable: boolean): string {
   const temporary = path.join(path.dirname(target), `.${path.basename(target)}.${process.pid}.${crypto.randomUUID()}.tmp`);
   const fd = fs.openSync(temporary, "wx", mode);
   try {
     fs.writeFileSync(fd, data);
-    fs.fsyncSync(fd);
+    if (durable) fs.fsyncSync(fd);
   } catch (error) {
     fs.closeSync(fd);
     fs.rmSync(temporary, { force: true });
@@ -33,16 +33,48 @@ function writeTemporary(target: string, data: string | Uint8Array, mode: number)
   return temporary;
 }
 
-/** Replace a file as a whole: temporary file, fsync, rename, fsync of the directory. Readers see the old or the new content. */
-export function writeFileAtomic(target: string, data: string | Uint8Array, mode = 0o600): void {
-  const temporary = writeTemporary(target, data, mode);
+/**
+ * Replace a file as a whole: temporary file, fsync, rename, fsync of the directory. Readers see the old or the new content.
+ *
+ * @param durable false leaves out both flushes, for what need not outlive a crash of the machine
+ */
+export function writeFileAtomic(target: string, data: string | Uint8Array, { mode = 0o600, durable = true } = {}): void {
+  takePlace(writeTemporary(target, data, mode, durable), target, durable);
+}
+
+/**
+ * Give a file that is complete, and flushed where that matters, its final name; a file of that name is replaced. Where that fails, it
+ * is removed.
+ */
+export function takePlace(temporary: string, target: string, durable = true): void {
   try {
     fs.renameSync(temporary, target);
   } catch (error) {
     fs.rmSync(temporary, { force: true });
     throw error;
   }
-  fsyncDirectory(path.dirname(target));
+  if (durable) fsyncDirectory(path.dirname(target));
+}
+
+/**
+ * Give a complete file a name that nobody has. Exactly one of several callers gets `taken`, whatever they run on: link(2) is atomic on
+ * local file systems and on NFS. `held`: somebody else has the name. `unsupported`: the file system has no hard links.
+ */
+export function takeFreeName(temporary: string, target: string): "taken" | "held" | "unsupported" {
+  try {
+    fs.linkSync(temporary, target);
+    return "taken";
+  } catch (error) {
+    // NFS may have made the link, lost the answer, and tried again.
+    if (isErrno(error, "EEXIST")) return isSameFile(temporary, target) ? "taken" : "held";
+    if (isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK", "EOPNOTSUPP")) return "unsupported";
+    throw error;
+  }
+}
+
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [fs.lstatSync(one, { bigint: true }), fs.lstatSync(other, { bigint: true })];
+  return a.dev === b.dev && a.ino === b.ino;
 }
 
 /**
@@ -57,25 +89,23 @@ export class PreparedFile {
     private readonly directory: string,
     name: string,
     readonly data: string,
-    private readonly mode = 0o600,
   ) {
-    this.#temporary = writeTemporary(path.join(directory, name), data, mode);
+    this.#temporary = writeTemporary(path.join(directory, name), data, 0o600, true);
   }
 
   /**
    * Give it its name and flush the directory, or find that somebody else has taken the name. Exactly one of several callers gets
-   * true, whatever they run on: link(2) is atomic on local file systems and on NFS. Where links cannot be had, O_EXCL decides, and
-   * a crash may then leave the file empty or cut short.
+   * true. Where there are no hard links, O_EXCL decides, and a crash may then leave the file empty or cut short.
    */
   publish(target: string): boolean {
     try {
-      fs.linkSync(this.#temporary, target);
+      const outcome = takeFreeName(this.#temporary, target);
+      if (outcome === "unsupported") return createByOpening(target, this.data);
+      if (outcome === "held") return false;
     } catch (error) {
-      if (isErrno(error, "EEXIST")) return false;
       const elsewhere = this.directory !== path.dirname(target);
-      if (elsewhere && isErrno(error, "EXDEV", "ENOENT")) return createFileExclusive(target, this.data, this.mode);
-      if (!isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK", "EOPNOTSUPP")) throw error;
-      return createByOpening(target, this.data, this.mode);
+      if (elsewhere && isErrno(error, "EXDEV", "ENOENT")) return createFileExclusive(target, this.data);
+      throw error;
     } finally {
       this.discard();
     }
@@ -89,13 +119,13 @@ export class PreparedFile {
 }
 
 /** Create a file as a whole, or find that somebody else has; see PreparedFile.publish. */
-export const createFileExclusive = (target: string, data: string, mode = 0o600): boolean =>
-  new PreparedFile(path.dirname(target), path.basename(target), data, mode).publish(target);
+export const createFileExclusive = (target: string, data: string): boolean =>
+  new PreparedFile(path.dirname(target), path.basename(target), data).publish(target);
 
-function createByOpening(target: string, data: string, mode: number): boolean {
+function createByOpening(target: string, data: string): boolean {
   let fd: number;
   try {
-    fd = fs.openSync(target, "wx", mode);
+    fd = fs.openSync(target, "wx", 0o600);
   } catch (error) {
     if (isErrno(error, "EEXIST")) return false;
     throw error;

@@ -6,6 +6,7 @@ import { Artifact, type NewArtifact } from "../../src/domain/artifact.ts";
 import { type OpenArtifact, openArtifact } from "../../src/execution/artifact-content.ts";
 import { type CollectOptions, collectOutputs } from "../../src/execution/artifacts.ts";
 import { openBeneath } from "../../src/execution/beneath.ts";
+import { identifyWorkdir } from "../../src/execution/workdir.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 
 const temporary = temporaryDirectories();
@@ -21,7 +22,17 @@ beforeEach(() => {
 });
 
 const collect = (patterns: string[], more: Partial<CollectOptions> = {}) =>
-  collectOutputs({ workdir, patterns, jobDir, storeMaxBytes: 1_000_000, minFreeBytes: 0, maxFiles: 100, attempt: 2, ...more });
+  collectOutputs({
+    workdir,
+    startedIn: null,
+    patterns,
+    jobDir,
+    storeMaxBytes: 1_000_000,
+    minFreeBytes: 0,
+    maxFiles: 100,
+    attempt: 2,
+    ...more,
+  });
 
 const record = (artifact: NewArtifact): Artifact =>
   v.parse(Artifact, { ...artifact, job_id: "job_a", sequence: 1, created_at: "2026-01-02T03:04:05.678Z" });
@@ -164,7 +175,7 @@ describe("collecting", () => {
     let changed = false;
     const timer = setInterval(() => {
       // While it is being read: the copy is there already.
-      if (changed || !stored().some((name) => name.endsWith(".tmp"))) return;
+      if (changed || !stored().some((name) => name.endsWith(".part"))) return;
       changed = true;
       fs.appendFileSync(`${workdir}/once`, "y");
     }, 0);
@@ -174,6 +185,73 @@ describe("collecting", () => {
     expect(issues).toEqual([]);
     expect(artifacts).toMatchObject([{ size_bytes: 3_000_001, sha256: sha256(`${"x".repeat(3_000_000)}y`) }]);
     expect(stored()).toEqual([artifacts[0]!.artifact_id]);
+  });
+
+  test("comes to an end with a file that grows as fast as it is read", async () => {
+    put("growing", Buffer.alloc(4 * 1024 * 1024));
+    const grower = Bun.spawn(["sh", "-c", `while :; do head -c 1000000 /dev/zero; done >> ${workdir}/growing`], { stdin: "ignore" });
+    let most = 0;
+    const timer = setInterval(() => {
+      for (const name of stored()) most = Math.max(most, fs.statSync(`${jobDir}/artifacts/${name}`, { throwIfNoEntry: false })?.size ?? 0);
+    }, 0);
+    try {
+      const begun = fs.statSync(`${workdir}/growing`).size;
+      const { artifacts, issues } = await collect(["growing"], { storeMaxBytes: 1_000_000_000_000 });
+      expect([artifacts, issues.map(({ name, reason }) => [name, reason])]).toEqual([[], [["growing", "artifact_changed"]]]);
+      const ended = fs.statSync(`${workdir}/growing`).size;
+      expect(ended).toBeGreaterThan(begun);
+      expect(most).toBeLessThanOrEqual(ended);
+      expect(stored()).toEqual([]);
+    } finally {
+      clearInterval(timer);
+      grower.kill("SIGKILL");
+      await grower.exited;
+    }
+  }, 20_000);
+
+  test("names files that the system will not read, or whose size it does not know, and goes on", async () => {
+    put("good", "abc");
+    // Regular files by their type; a mount puts them below a working directory of the test's.
+    const { issues } = await collect(["self/mem", "self/status"], { workdir: "/proc", startedIn: null });
+    expect(issues.map(({ pattern, reason }) => [pattern, reason])).toEqual([
+      ["self/mem", "artifact_unreadable"],
+      ["self/status", "artifact_changed"],
+    ]);
+  });
+
+  test("ends with what there is when nobody wants the rest any more, and says what is missing", async () => {
+    put("a", "abc");
+    const canceled = new AbortController();
+    const big = fs.openSync(`${workdir}/b`, "w");
+    fs.ftruncateSync(big, 1_000_000_000_000);
+    fs.closeSync(big);
+    const collecting = collect(["*"], { canceled: canceled.signal });
+    setTimeout(() => canceled.abort(), 100);
+    const { artifacts, issues } = await collecting;
+    expect(artifacts).toMatchObject([{ name: "a" }]);
+    expect(issues).toMatchObject([{ pattern: "*", reason: "canceled" }]);
+    expect(stored()).toEqual([artifacts[0]!.artifact_id]);
+  });
+
+  test("does not look into a directory that has taken the place of the one that the job started in", async () => {
+    const startedIn = identifyWorkdir(workdir);
+    const elsewhere = path.join(path.dirname(workdir), "elsewhere");
+    fs.mkdirSync(elsewhere);
+    fs.writeFileSync(`${elsewhere}/secret`, "not the job's");
+    put("secret", "the job's");
+    expect((await collect(["secret"], { startedIn })).artifacts).toMatchObject([{ sha256: sha256("the job's") }]);
+    fs.renameSync(workdir, `${workdir}.old`);
+    for (const replace of [() => fs.symlinkSync(elsewhere, workdir), () => fs.renameSync(elsewhere, workdir)]) {
+      replace();
+      const { artifacts, issues } = await collect(["secret"], { startedIn });
+      expect(artifacts).toEqual([]);
+      expect(issues).toMatchObject([{ pattern: "secret", reason: "missing", detail: expect.stringContaining("no longer the one") }]);
+      fs.rmSync(workdir, { recursive: true, force: true });
+      if (!fs.existsSync(elsewhere)) fs.mkdirSync(elsewhere);
+    }
+    // The same directory under the name by another way is the same.
+    fs.symlinkSync(`${workdir}.old`, workdir);
+    expect((await collect(["secret"], { startedIn })).artifacts).toMatchObject([{ sha256: sha256("the job's") }]);
   });
 
   test("stops when it is told to", async () => {
@@ -252,6 +330,56 @@ describe("reading", () => {
     fs.utimesSync(`${workdir}/data`, 1, 1);
     await expect(openArtifact(record(artifact!), jobDir)).rejects.toThrow(expect.objectContaining({ code: "artifact_changed" }));
   });
+
+  for (const storeMaxBytes of [0, 1_000_000]) {
+    const where = storeMaxBytes === 0 ? "in place" : "in the spool";
+    const prepared = async (): Promise<{ artifact: NewArtifact; file: string }> => {
+      put("data", content);
+      const [artifact] = (await collect(["data"], { storeMaxBytes })).artifacts;
+      return { artifact: artifact!, file: storeMaxBytes === 0 ? `${workdir}/data` : `${jobDir}/artifacts/${artifact!.artifact_id}` };
+    };
+    const setBack = (file: string, change: () => void): void => {
+      const { mtimeNs } = fs.statSync(file, { bigint: true });
+      change();
+      // To the nanosecond, as `touch -d` and `cp -p` do it.
+      const seconds = `${mtimeNs / 1_000_000_000n}.${String(mtimeNs % 1_000_000_000n).padStart(9, "0")}`;
+      expect(Bun.spawnSync(["touch", "-m", "-d", `@${seconds}`, file]).exitCode).toBe(0);
+      expect(fs.statSync(file, { bigint: true }).mtimeNs).toBe(mtimeNs);
+    };
+
+    test(`${where} refuses a piece of a file with another content of the same length and time`, async () => {
+      const { artifact, file } = await prepared();
+      setBack(file, () => {
+        const fd = fs.openSync(file, "r+");
+        fs.writeSync(fd, "other", 200_000);
+        fs.closeSync(fd);
+      });
+      await expect(read(artifact, { start: 0, end: 10 })).rejects.toThrow(expect.objectContaining({ code: "artifact_changed" }));
+    });
+
+    test(`${where} refuses another file of the same length and time`, async () => {
+      const { artifact, file } = await prepared();
+      setBack(file, () => {
+        fs.writeFileSync(`${file}.new`, Buffer.alloc(300_000));
+        fs.renameSync(`${file}.new`, file);
+      });
+      await expect(read(artifact, { start: 0, end: 10 })).rejects.toThrow(expect.objectContaining({ code: "artifact_changed" }));
+    });
+
+    test(`${where} takes a file whose permissions changed, or that has another number, with the same content`, async () => {
+      const { artifact, file } = await prepared();
+      fs.chmodSync(file, 0o640);
+      expect((await read(artifact, { start: 5, end: 9 })).equals(content.subarray(5, 9))).toBe(true);
+      setBack(file, () => {
+        fs.writeFileSync(`${file}.new`, content);
+        fs.renameSync(`${file}.new`, file);
+      });
+      expect((await read(artifact, { start: 5, end: 9 })).equals(content.subarray(5, 9))).toBe(true);
+      // What was verified counts for that version only.
+      setBack(file, () => fs.writeFileSync(file, Buffer.alloc(300_000)));
+      await expect(read(artifact, { start: 5, end: 9 })).rejects.toThrow(expect.objectContaining({ code: "artifact_changed" }));
+    });
+  }
 
   test("from a spool that was restored, with other times, goes by the digest", async () => {
     put("data", content);

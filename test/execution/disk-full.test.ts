@@ -91,16 +91,19 @@ describeWith("tmpfs", "on a full disk", () => {
   test("preparing and voiding are refused, with nothing torn", () => {
     const root = small("128k");
     const job = attempt(["true"], {}, root);
-    const spec = job.text("spec.json");
-    const ballast = fillUp(root);
-    const plan = { ...job.json("spec.json"), argv: ["x".repeat(20_000)] } as unknown as Parameters<typeof prepareAttempt>[1];
+    const spec = job.json("spec.json");
+    let ballast = fillUp(root);
+    const plan = { ...spec, argv: ["x".repeat(20_000)] } as unknown as Parameters<typeof prepareAttempt>[1];
     const refusal = expect.objectContaining({ code: "storage_admission_refused" });
     expect(() => prepareAttempt(job.directory, plan)).toThrow(refusal);
-    expect(job.text("spec.json")).toBe(spec);
+    // What lay there was removed; a part of the new one is not there.
+    expect(job.text("spec.json")).toBe("");
+    fs.rmSync(ballast);
+    ballast = fillUp(root);
     expect(() => voidAttempt(job.directory, "no room")).toThrow(refusal);
     expect(readStart(job.directory)).toBeNull();
     fs.rmSync(ballast);
-    expect(fs.readdirSync(job.directory).sort()).toEqual([".cancel.json.reserved", "events", "spec.json"]);
+    expect(fs.readdirSync(job.directory).sort()).toEqual([".cancel.json.reserved", "events"]);
     expect(voidAttempt(job.directory, "room")).toBe(true);
   });
 
@@ -111,6 +114,7 @@ describeWith("tmpfs", "on a full disk", () => {
     fillUp(root, 100 * KiB);
     const { artifacts, issues } = await collectOutputs({
       workdir: job.workdir,
+      startedIn: null,
       patterns: ["result"],
       jobDir: job.jobDir,
       storeMaxBytes: 1024 * KiB,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { createFileExclusive, makePrivateDirectory, writeFileAtomic } from "../../src/lib/atomic-file.ts";
+import { createFileExclusive, makePrivateDirectory, PreparedFile, writeFileAtomic } from "../../src/lib/atomic-file.ts";
 import { readSmallFile } from "../../src/lib/regular-file.ts";
 
 let directory: string;
@@ -16,7 +16,7 @@ const inDirectory = (name: string) => path.join(directory, name);
 describe("writeFileAtomic", () => {
   test("replaces the content and leaves nothing else behind", () => {
     writeFileAtomic(inDirectory("f"), "one");
-    writeFileAtomic(inDirectory("f"), "two", 0o640);
+    writeFileAtomic(inDirectory("f"), "two", { mode: 0o640 });
     expect(fs.readFileSync(inDirectory("f"), "utf8")).toBe("two");
     expect(fs.statSync(inDirectory("f")).mode & 0o777).toBe(0o640);
     expect(fs.readdirSync(directory)).toEqual(["f"]);
@@ -36,6 +36,15 @@ describe("createFileExclusive", () => {
     expect(createFileExclusive(inDirectory("f"), "two")).toBe(false);
     expect(fs.readFileSync(inDirectory("f"), "utf8")).toBe("one");
     expect(fs.readdirSync(directory)).toEqual(["f"]);
+  });
+
+  test("a link that was made and reported as there already is one's own", () => {
+    const file = new PreparedFile(directory, "start.json", "mine");
+    const [temporary] = fs.readdirSync(directory);
+    fs.linkSync(inDirectory(temporary!), inDirectory("start.json"));
+    expect(file.publish(inDirectory("start.json"))).toBe(true);
+    expect(fs.readFileSync(inDirectory("start.json"), "utf8")).toBe("mine");
+    expect(fs.readdirSync(directory)).toEqual(["start.json"]);
   });
 
   test("exactly one of many processes wins", async () => {

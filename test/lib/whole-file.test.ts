@@ -6,30 +6,30 @@ import { temporaryDirectories } from "../runner/temporary.ts";
 
 const directory = temporaryDirectories();
 
-test("a file has its name only when it is whole, and replaces the one before", () => {
+test("a file has its name only when it is whole, and replaces the one before", async () => {
   const base = directory();
   const target = path.join(base, "result");
   fs.writeFileSync(target, "before");
-  const file = makeWholeFile(target);
-  file.write(Buffer.from("af"));
+  const file = await makeWholeFile(target);
+  await file.write(Buffer.from("af"));
   expect(fs.readFileSync(target, "utf8")).toBe("before");
-  file.write(Buffer.from("ter"));
-  file.finish();
-  file.discard();
+  await file.write(Buffer.from("ter"));
+  await file.finish();
+  await file.discard();
   expect(fs.readFileSync(target, "utf8")).toBe("after");
   expect(fs.readdirSync(base)).toEqual(["result"]);
 });
 
-test("a discarded one leaves nothing", () => {
+test("a discarded one leaves nothing", async () => {
   const base = directory();
-  const file = makeWholeFile(path.join(base, "result"));
-  file.write(Buffer.from("x"));
-  file.discard();
-  file.discard();
+  const file = await makeWholeFile(path.join(base, "result"));
+  await file.write(Buffer.from("x"));
+  await file.discard();
+  await file.discard();
   expect(fs.readdirSync(base)).toEqual([]);
 });
 
-test("a file has the permissions of the one that it replaces, and a new one those that the umask leaves", () => {
+test("a file has the permissions of the one that it replaces, and a new one those that the umask leaves", async () => {
   const base = directory();
   const umask = process.umask(0o027);
   try {
@@ -37,13 +37,13 @@ test("a file has the permissions of the one that it replaces, and a new one thos
     for (const [name, mode] of Object.entries({ private: 0o600, shared: 0o666, readOnly: 0o440 })) {
       fs.writeFileSync(path.join(base, name), "before");
       fs.chmodSync(path.join(base, name), mode);
-      const file = makeWholeFile(path.join(base, name));
+      const file = await makeWholeFile(path.join(base, name));
       const part = fs.readdirSync(base).find((entry) => entry.endsWith(".part"))!;
       expect([name, modeOf(part)]).toEqual([name, mode]);
-      file.finish();
+      await file.finish();
       expect([name, modeOf(name)]).toEqual([name, mode]);
     }
-    makeWholeFile(path.join(base, "new")).finish();
+    await (await makeWholeFile(path.join(base, "new"))).finish();
     expect(modeOf("new")).toBe(0o640);
   } finally {
     process.umask(umask);

@@ -103,25 +103,25 @@ function targetOf(io: CliIo, typed: string, artifact: Artifact): string {
 }
 
 async function save(bytes: AsyncIterable<Uint8Array>, target: string, bar: ReturnType<typeof fetchBar>, where: string): Promise<void> {
-  const file = begun(target, where);
+  const file = await begun(target, where);
   let written = 0;
   try {
     for await (const piece of bytes) {
-      file.write(piece);
+      await file.write(piece);
       written += piece.length;
       await bar.show(written);
     }
-    file.finish();
+    await file.finish();
   } finally {
-    file.discard();
+    await file.discard();
     await bar.clear();
   }
 }
 
 /** What is refused is the name that was typed, not the one that the file has in the making. */
-function begun(target: string, where: string): FileInTheMaking {
+async function begun(target: string, where: string): Promise<FileInTheMaking> {
   try {
-    return makeWholeFile(target);
+    return await makeWholeFile(target);
   } catch (error) {
     throw unusable(where, error);
   }

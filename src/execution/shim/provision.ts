@@ -8,7 +8,8 @@ import { ReservedFile } from "./reserved-file.ts";
 
 /** Room for the longest exit record: a thousand residual pids and a message. */
 const EXIT_BYTES = 16 * 1024;
-const PROCESS_BYTES = 4 * 1024;
+/** The record of the first process, with a path. */
+const PROCESS_BYTES = 8 * 1024;
 
 /** The files that a shim has to have before it starts anything. A spare makes them while it waits, in the spool. */
 export interface Provision {

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory, isErrno } from "../../lib/atomic-file.ts";
+import { fsyncDirectory, takeFreeName } from "../../lib/atomic-file.ts";
 
 /**
  * A file whose room is taken before it is needed, so that a disk that fills up meanwhile does not keep it from being written. The
@@ -77,21 +77,11 @@ export class ReservedFile {
   }
 
   #publish(target: string): boolean {
-    try {
-      fs.linkSync(this.#temporary, target);
-    } catch (error) {
-      // NFS may have made the link and lost the answer.
-      if (isErrno(error, "EEXIST")) return this.#is(target);
-      if (!isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK", "EOPNOTSUPP")) throw error;
-      if (fs.existsSync(target)) return false;
-      fs.renameSync(this.#temporary, target);
-    }
+    const outcome = takeFreeName(this.#temporary, target);
+    if (outcome !== "unsupported") return outcome === "taken";
+    if (fs.existsSync(target)) return false;
+    fs.renameSync(this.#temporary, target);
     return true;
-  }
-
-  #is(target: string): boolean {
-    const [own, other] = [fs.fstatSync(this.#fd), fs.statSync(target)];
-    return own.dev === other.dev && own.ino === other.ino;
   }
 }
 

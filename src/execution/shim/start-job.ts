@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { LogStream, StreamCapture } from "../../domain/log.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { isErrno, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { pipe } from "../../lib/libc.ts";
 import { bootId, type Identity, processStat, self } from "../../lib/process-identity.ts";
@@ -14,6 +14,7 @@ import {
   type TruncationRecord,
   truncatedFile,
 } from "../spool-records.ts";
+import { identifyWorkdir } from "../workdir.ts";
 import { commandLine, NotRunnable } from "./command-line.ts";
 import { OutputBudget } from "./output-budget.ts";
 import type { ReservedFile } from "./reserved-file.ts";
@@ -39,6 +40,7 @@ export interface StartedJob {
 export function startJob(spec: AttemptSpec, options: StartOptions, processFile: ReservedFile): StartedJob {
   const { directory, clock, log } = options;
   checkWorkdir(spec.workdir);
+  const workdir = identifyWorkdir(spec.workdir);
   const line = commandLine(spec, writeEnvSetup(spec, directory));
   const logs = [openLog(directory, "stdout"), openLog(directory, "stderr")] as const;
   const pipes = [pipe(), pipe()] as const;
@@ -65,7 +67,7 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
     boot_id: bootId(),
     hostname: self().hostname,
   };
-  const record: ProcessRecord = { record_version: RECORD_VERSION, process: identity, started_at: startedAt };
+  const record: ProcessRecord = { record_version: RECORD_VERSION, process: identity, started_at: startedAt, workdir };
   try {
     processFile.commit(directory, JSON.stringify(record), false);
   } catch (error) {
@@ -116,11 +118,9 @@ function noteTruncation(stream: LogStream, capture: StreamCapture, { directory, 
   const record: TruncationRecord = { record_version: RECORD_VERSION, stream, capture, at: timestamp(clock) };
   const target = path.join(directory, truncatedFile(stream));
   try {
-    fs.writeFileSync(`${target}.tmp`, JSON.stringify(record), { mode: 0o600 });
-    fs.renameSync(`${target}.tmp`, target);
+    writeFileAtomic(target, JSON.stringify(record), { durable: false });
   } catch (error) {
     // exit.json says it, too.
-    fs.rmSync(`${target}.tmp`, { force: true });
     log.note(`${stream}: truncation record not written: ${String(error)}`);
   }
 }

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
-import { fsyncDirectory, makePrivateDirectory } from "../../lib/atomic-file.ts";
+import { makePrivateDirectory, takePlace } from "../../lib/atomic-file.ts";
 import { unusable } from "../file-failure.ts";
 import { backUp, MIGRATIONS, migrate, schemaVersion } from "./migrate.ts";
 import { corrupt, relayFailure } from "./sqlite-failure.ts";
@@ -52,8 +52,7 @@ function create(file: string, migrations: readonly string[]): void {
   } finally {
     database.close();
   }
-  fs.renameSync(temporary, file);
-  fsyncDirectory(path.dirname(file));
+  takePlace(temporary, file);
 }
 
 /** Look at the file through a connection that cannot write, so that whatever is refused stays byte for byte what it was. */

@@ -1,7 +1,6 @@
 import type { Database } from "bun:sqlite";
 import fs from "node:fs";
-import path from "node:path";
-import { fsyncDirectory } from "../../lib/atomic-file.ts";
+import { takePlace } from "../../lib/atomic-file.ts";
 import first from "./migrations/0001.sql" with { type: "text" };
 
 /** One script per schema number, from 1. */
@@ -44,11 +43,10 @@ export function backUp(database: Database, file: string): string {
     } finally {
       fs.closeSync(fd);
     }
-    fs.renameSync(temporary, target);
   } catch (error) {
     fs.rmSync(temporary, { force: true });
     throw error;
   }
-  fsyncDirectory(path.dirname(file));
+  takePlace(temporary, target);
   return target;
 }

@@ -6,7 +6,7 @@ import type { Job, Outcome } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
 import { collectOutputs } from "../../execution/artifacts.ts";
-import { artifactsDirectory, jobDirectory, readSpec } from "../../execution/attempt-dir.ts";
+import { artifactsDirectory, jobDirectory, readProcess, readSpec } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
 import type { ExitRecord } from "../../execution/spool-records.ts";
@@ -34,6 +34,7 @@ export async function settle(
 
   const { artifacts: outputs, issues } = await collectOutputs({
     workdir: spec?.workdir ?? command.workdir ?? context.homeDir,
+    startedIn: readProcess(directory)?.workdir ?? null,
     patterns: exit.started_at === null ? [] : command.outputs,
     jobDir,
     storeMaxBytes: context.limits.artifactStoreBytes,

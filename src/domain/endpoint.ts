@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { ProcessIdentity } from "./attempt.ts";
 import { JobKind } from "./job.ts";
-import { Count, Id, looseText, Timestamp, text } from "./primitives.ts";
+import { Count, Id, looseText, recordOf, Timestamp, text } from "./primitives.ts";
 
 /** How much a worker runs at a time. `control` slots are taken out of `concurrency`. */
 export const Capacity = v.pipe(
@@ -9,7 +9,7 @@ export const Capacity = v.pipe(
     concurrency: v.pipe(Count, v.minValue(2), v.maxValue(10_000)),
     control_query_concurrency: v.pipe(Count, v.minValue(1)),
     /** Upper bound per kind; a kind that is not named has none of its own. */
-    kind_concurrency: v.record(JobKind, v.pipe(Count, v.minValue(1))),
+    kind_concurrency: recordOf(JobKind, v.pipe(Count, v.minValue(1))),
   }),
   v.check((c) => c.control_query_concurrency < c.concurrency, "control_query_concurrency must be below concurrency"),
 );

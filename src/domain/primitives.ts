@@ -39,6 +39,39 @@ export const text = (max: number) => v.pipe(v.string(), v.minLength(1), v.maxLen
 /** Text of at most `max` UTF-16 units, possibly empty. */
 export const looseText = (max: number) => v.pipe(v.string(), v.maxLength(max));
 
+/**
+ * A JSON object with members of any name: its own members, all of them, in an object that inherits nothing, so that `constructor` and
+ * `__proto__` are names like others. (v.record loses these, and keeps inherited ones.)
+ */
+export function recordOf<K extends v.GenericSchema<string, string>, V extends v.GenericSchema>(
+  key: K,
+  value: V,
+): v.RecordSchema<K, V, undefined> {
+  const plain = v.record(key, value) as unknown as v.RecordSchema<K, V, undefined>;
+  const run: (typeof plain)["~run"] = (dataset, config) => {
+    const input = dataset.value;
+    // An array is refused by the schema that this is made of, or would be taken for an object.
+    if (input === null || typeof input !== "object" || Array.isArray(input)) return plain["~run"]({ value: null }, config);
+    const members: Record<string, unknown> = Object.create(null);
+    const issues: v.BaseIssue<unknown>[] = [];
+    let typed = true;
+    for (const [name, member] of Object.entries(input)) {
+      const at = { type: "object", input: input as Record<string, unknown>, key: name, value: member } as const;
+      const named = key["~run"]({ value: name }, config);
+      const held = value["~run"]({ value: member }, config);
+      issues.push(...atPath(named.issues, { ...at, origin: "key" }), ...atPath(held.issues, { ...at, origin: "value" }));
+      typed &&= named.typed === true && held.typed === true;
+      if (named.typed === true) members[named.value as string] = held.value;
+    }
+    return { value: members, typed, ...(issues.length > 0 ? { issues } : {}) } as ReturnType<typeof run>;
+  };
+  return { ...plain, "~run": run };
+}
+
+function atPath(issues: readonly v.BaseIssue<unknown>[] | undefined, item: v.IssuePathItem): v.BaseIssue<unknown>[] {
+  return (issues ?? []).map((issue) => ({ ...issue, path: [item, ...(issue.path ?? [])] }) as v.BaseIssue<unknown>);
+}
+
 /** Any JSON value, as it comes out of JSON.parse. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 /** A JSON object. An interface, so that the recursion stays shallow for the compiler. */
@@ -53,14 +86,14 @@ export const JsonValue: v.GenericSchema<Json> = v.union([
   Finite,
   v.string(),
   v.array(v.lazy((): v.GenericSchema<Json> => JsonValue)),
-  v.record(
+  recordOf(
     v.string(),
     v.lazy((): v.GenericSchema<Json> => JsonValue),
   ),
 ]);
 
 /** Free-form JSON object that callers may attach to a record. */
-export const Metadata: v.GenericSchema<JsonObject> = v.record(v.pipe(v.string(), v.minLength(1), v.maxLength(128)), JsonValue);
+export const Metadata: v.GenericSchema<JsonObject> = recordOf(v.pipe(v.string(), v.minLength(1), v.maxLength(128)), JsonValue);
 export type Metadata = JsonObject;
 
 /** A path or argument that reaches the operating system: NUL cannot be part of either. */

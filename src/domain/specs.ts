@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { LIMITS } from "./limits.ts";
-import { ByteCount, Count, Finite, Metadata, OsString, Sha256, text } from "./primitives.ts";
+import { ByteCount, Count, Finite, Metadata, OsString, recordOf, Sha256, text } from "./primitives.ts";
 
 const PATH_MAX = 4_096;
 const byteLength = (s: string): number => new TextEncoder().encode(s).length;
@@ -13,7 +13,7 @@ const EnvName = v.pipe(
 );
 
 const Env = v.pipe(
-  v.record(EnvName, OsString(128 * 1024)),
+  recordOf(EnvName, OsString(128 * 1024)),
   v.check((env) => Object.keys(env).length <= LIMITS.envEntries, `at most ${LIMITS.envEntries} variables`),
 );
 
@@ -103,7 +103,7 @@ export const McpCallSpec = v.pipe(
     server: text(PATH_MAX),
     server_args: v.optional(v.pipe(v.array(OsString(4_096)), v.maxLength(256)), []),
     /** Child variable name -> name of the worker variable whose value it gets. Names only, never values. */
-    env_from: v.optional(v.record(EnvName, EnvName), {}),
+    env_from: v.optional(recordOf(EnvName, EnvName), {}),
     expected_server_artifact_digest: v.optional(v.nullable(Sha256), null),
     expected_registered_contract: v.optional(v.nullable(text(256)), null),
     operation: v.picklist(["tools/call", "tools/list"]),

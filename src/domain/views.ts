@@ -3,7 +3,7 @@ import { Attempt, ProcessIdentity } from "./attempt.ts";
 import { Capacity } from "./endpoint.ts";
 import { Job, JobKind, JobState, jobWith, Lane } from "./job.ts";
 import { LogStream, StreamCapture } from "./log.ts";
-import { ByteCount, Count, Id, looseText, Timestamp, text } from "./primitives.ts";
+import { ByteCount, Count, Id, looseText, recordOf, Timestamp, text } from "./primitives.ts";
 import { Progress } from "./progress.ts";
 
 /** Where a job stands in the queue. */
@@ -67,9 +67,9 @@ export const WorkerStatus = v.strictObject({
   registered_at: Timestamp,
   last_seen_at: Timestamp,
   capacity: Capacity,
-  active_leases_by_kind: v.record(JobKind, Count),
-  active_leases_by_lane: v.record(Lane, Count),
-  queued_by_kind: v.record(JobKind, Count),
+  active_leases_by_kind: recordOf(JobKind, Count),
+  active_leases_by_lane: recordOf(Lane, Count),
+  queued_by_kind: recordOf(JobKind, Count),
   quarantined: Count,
   lane_last_error: v.nullable(looseText(2_000)),
   spool_dir: text(4_096),

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { ProcessIdentity } from "../domain/attempt.ts";
 import { Outcome } from "../domain/job.ts";
 import { LogStream, StreamCapture } from "../domain/log.ts";
-import { ByteCount, Count, Finite, Id, looseText, Sequence, Sha256, Timestamp } from "../domain/primitives.ts";
+import { ByteCount, Count, Finite, Id, looseText, recordOf, Sequence, Sha256, Timestamp } from "../domain/primitives.ts";
 import type { AttemptSpec, ExitRecord, ProcessRecord, StartRecord, TruncationRecord } from "./spool-records.ts";
 
 /**
@@ -20,7 +20,7 @@ export const SpecSchema: v.GenericSchema<unknown, AttemptSpec> = v.object({
   cluster: Id,
   argv: v.pipe(v.array(v.string()), v.minLength(1)),
   workdir: Path,
-  env: v.record(v.string(), v.string()),
+  env: recordOf(v.string(), v.string()),
   login: v.boolean(),
   env_setup: v.nullable(v.string()),
   timeout_seconds: v.nullable(v.pipe(Finite, v.gtValue(0))),

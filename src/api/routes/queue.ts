@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { JOB_KINDS } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { Sequence } from "../../domain/primitives.ts";
+import { recordOf, Sequence } from "../../domain/primitives.ts";
 import { JobSummary, WorkerStatus } from "../../domain/views.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -46,7 +46,7 @@ const QueueListing = v.strictObject({
 const Finding = v.strictObject({ check: v.string(), subject: v.string(), detail: v.string(), repairable: v.boolean() });
 const Audit = v.strictObject({
   ok: v.boolean(),
-  checked: v.record(v.string(), v.number()),
+  checked: recordOf(v.string(), v.number()),
   findings: v.array(Finding),
   truncated: v.boolean(),
 });

@@ -80,7 +80,7 @@ function workdirOf(given: string | undefined, here: string | null): string | nul
 }
 
 function variables(pairs: readonly (readonly [string, string])[]): Record<string, string> {
-  const env: Record<string, string> = {};
+  const env: Record<string, string> = Object.create(null);
   for (const [name, value] of pairs) {
     if (!/^[A-Za-z_][A-Za-z0-9_]{0,254}$/.test(name)) {
       throw new RelayError(

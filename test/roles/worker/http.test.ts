@@ -146,6 +146,32 @@ describe("queries and paths", () => {
   });
 });
 
+test.each(["constructor", "prototype", "__proto__"])(
+  "a variable named %s reaches the job, and its record comes back as it was sent",
+  async (name) => {
+    const env = JSON.parse(`{"${name}":"x y","OTHER":"z"}`) as Record<string, string>;
+    const metadata = JSON.parse(`{"${name}":{"${name}":[1]}}`) as Record<string, never>;
+    const body = command({ argv: ["env"], env }, { metadata, idempotency_key: `named ${name}` });
+    const { status, body: receipt } = await call("POST", "/jobs", body);
+    expect(status).toBe(201);
+    const { job_id, spec } = receipt as unknown as { job_id: string; spec: { env: object } };
+    expect(JSON.stringify(spec.env)).toBe(JSON.stringify(env));
+    const { job } = await worker.ended(job_id);
+    expect([job.state, JSON.stringify(job.metadata)]).toEqual(["succeeded", JSON.stringify(metadata)]);
+    expect((await worker.stdout(job_id)).split("\n")).toContain(`${name}=x y`);
+    expect((await call("POST", "/jobs", body)).body).toMatchObject({ job_id, existing: true });
+    // What a job reports from inside is read by the same rule.
+    const report = await worker.shell(`echo '{"type":"progress","current":1,"metadata":{"${name}":2}}' > $CLIO_RELAY_EVENTS/a.jsonl`);
+    await worker.ended(report.job_id);
+    const { progress } = await worker.client.progress(report.job_id);
+    expect(progress.map((one) => JSON.stringify(one.metadata))).toEqual([`{"${name}":2}`]);
+    for (const query of [`${name}=1`, `${name}=1&${name}=2`]) {
+      expect(await call("GET", `/queue?${query}`)).toMatchObject({ status: 422, body: { issues: [{ path: name }] } });
+      expect(await call("GET", `/jobs/${job_id}?${query}`)).toMatchObject({ status: 422, body: { issues: [{ path: name }] } });
+    }
+  },
+);
+
 describe("idempotency", () => {
   test("10,000 submissions with one key from 20 clients are one job", async () => {
     const spec = { argv: ["true"] };

@@ -3,6 +3,7 @@ import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
+import { removeAbandoned } from "../lib/abandoned-files.ts";
 import { createFileExclusive, isErrno, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import { readRegular, regularSize } from "../lib/regular-file.ts";
 import {
@@ -99,9 +100,11 @@ export function voidAttempt(attemptDir: string, reason: string): boolean {
   return storing(attemptDir, () => {
     makePrivateDirectory(attemptDir);
     const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "worker", reason };
-    if (createFileExclusive(path.join(attemptDir, FILES.start), JSON.stringify(record))) return true;
-    const found = readStart(attemptDir);
-    return found !== null && found !== "torn" && found.claimed_by === "worker";
+    const won = createFileExclusive(path.join(attemptDir, FILES.start), JSON.stringify(record));
+    const found = won ? record : readStart(attemptDir);
+    if (found === null || found === "torn" || found.claimed_by !== "worker") return false;
+    removeAbandoned(attemptDir);
+    return true;
   });
 }
 

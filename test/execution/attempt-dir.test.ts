@@ -180,6 +180,19 @@ describe("records", () => {
 });
 
 describe("voiding", () => {
+  test("removes what a preparation that was cut short had in the making, and nothing of those who live", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    const { pid: gone } = Bun.spawnSync(["true"]);
+    const making = (name: string, pid: number): string => `.${name}.${pid}.${crypto.randomUUID()}.tmp`;
+    const living = making("start.json", process.ppid);
+    for (const name of [making("spec.json", gone), making(".cancel.json.reserved", gone), `.exit.json.${gone}.tmp`, living]) {
+      fs.writeFileSync(path.join(directory, name), "{");
+    }
+    expect(voidAttempt(directory, "never started")).toBe(true);
+    expect(fs.readdirSync(directory).sort()).toEqual([".cancel.json.reserved", living, "events", "spec.json", "start.json"].sort());
+  });
+
   test("makes the directory where there is none, and holds", () => {
     const directory = fresh();
     expect(voidAttempt(directory, "never started")).toBe(true);

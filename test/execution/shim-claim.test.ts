@@ -3,8 +3,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { readExit, readProcess, readStart, voidAttempt, writeExit } from "../../src/execution/attempt-dir.ts";
 import { endJob, findJob } from "../../src/execution/processes.ts";
-import { sweepProvisions } from "../../src/execution/shim/provision.ts";
 import type { ExitRecord } from "../../src/execution/spool-records.ts";
+import { removeAbandoned } from "../../src/lib/abandoned-files.ts";
 import { identify, isAlive } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
 import { bash, FROM_SOURCE, SPARE_SPOOL, sh, testAttempts } from "./attempts.ts";
@@ -124,7 +124,7 @@ describe("a spare shim", () => {
     await eventually(() => fs.readdirSync(spool).length === 6, { what: "the prepared files of both" });
     killed.kill("SIGKILL");
     await killed.exited;
-    sweepProvisions(spool);
+    removeAbandoned(spool);
     expect(fs.readdirSync(spool).length).toBe(3);
     await living.stdin.end();
     await living.exited;

@@ -1,7 +1,6 @@
 import fs from "node:fs";
-import path from "node:path";
 import { PreparedFile } from "../../lib/atomic-file.ts";
-import { identify, self } from "../../lib/process-identity.ts";
+import { self } from "../../lib/process-identity.ts";
 import { exclusiveCgroup } from "../cgroup.ts";
 import { FILES, RECORD_VERSION, type StartRecord } from "../spool-records.ts";
 import { ReservedFile } from "./reserved-file.ts";
@@ -44,17 +43,6 @@ export function abandon({ claim, exit, process }: Provision): void {
   claim.discard();
   exit.abandon();
   process.abandon();
-}
-
-const LEFT_OVER = /^\.(?:start|exit|process)\.json\.(\d+)\..*tmp$/;
-
-/** Remove what spares that were killed have left in a spool, where there is one. */
-export function sweepProvisions(spool: string): void {
-  if (!fs.existsSync(spool)) return;
-  for (const name of fs.readdirSync(spool)) {
-    const pid = LEFT_OVER.exec(name)?.[1];
-    if (pid !== undefined && identify(Number(pid)) === null) fs.rmSync(path.join(spool, name), { force: true });
-  }
 }
 
 /** What was made elsewhere can be used when it can be linked: on one file system. */

@@ -2,8 +2,8 @@ import { delegatedCgroup, ownCgroup, sweepCgroups } from "../../execution/cgroup
 import { directSpawner, SHIM_ENVIRONMENT } from "../../execution/direct-spawner.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import { scopeSpawner, scopesAvailable } from "../../execution/scope-spawner.ts";
-import { sweepProvisions } from "../../execution/shim/provision.ts";
 import { SpareShimLauncher } from "../../execution/spare-pool.ts";
+import { removeAbandoned } from "../../lib/abandoned-files.ts";
 import type { Log } from "./context.ts";
 
 export interface LauncherOptions {
@@ -21,7 +21,7 @@ export interface LauncherOptions {
  * children, each in a cgroup where the worker may make one.
  */
 export async function chooseLauncher({ command, environment, spares, spool, log }: LauncherOptions): Promise<ShimLauncher> {
-  sweepProvisions(spool);
+  removeAbandoned(spool);
   const onTrouble = (message: string, error: unknown) => log.warn(message, error ?? undefined);
   const group = ownCgroup();
   if (await scopesAvailable(group, environment, run)) {

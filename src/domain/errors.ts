@@ -100,6 +100,7 @@ export const ERRORS = {
   cluster_conflict: rule(409, "A cluster of that name is configured differently"),
   queue_owned: rule(409, "Another worker owns this queue"),
   already_running: rule(409, "It is running already"),
+  not_within_job: rule(409, "A job cannot start daemons or workers", { hint: "start it outside of jobs: clio-relay desktop start" }),
 
   // refusals
   engine_unavailable: rule(422, "This worker has no engine for that kind of job", { exit: EXIT.failed }),

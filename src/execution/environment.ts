@@ -1,3 +1,4 @@
+import path from "node:path";
 import { account } from "./account.ts";
 import { ATTEMPT_MARK, attemptMark } from "./spool-records.ts";
 
@@ -55,13 +56,30 @@ const ALLOWED: ReadonlySet<string> = new Set([
   "SCRATCH",
   "WORK",
   "PROJECT",
-  // trust and tickets of the site (a proxy's address may hold a password: it stays behind)
+  // trust and tickets of the site
   "SSL_CERT_FILE",
   "SSL_CERT_DIR",
   "KRB5CCNAME",
 ]);
 
-const isAllowed = (name: string): boolean => ALLOWED.has(name) || /^LC_[A-Z]+$/.test(name);
+/** Where the installation that runs the job lies, so that `clio-relay` within the job finds the same. Relative ones are the worker's. */
+const PLACES: ReadonlySet<string> = new Set([
+  "CLIO_RELAY_HOME",
+  "CLIO_RELAY_CORE_DIR",
+  "CLIO_RELAY_SPOOL_DIR",
+  "CLIO_RELAY_CLUSTER_REGISTRY",
+]);
+
+const PROXY = /^(?:HTTPS?|ALL|NO)_PROXY$/i;
+
+/** What a job gets of a variable of the worker's; null when it stays behind. */
+function handedOn(name: string, value: string): string | null {
+  if (ALLOWED.has(name) || /^LC_[A-Z]+$/.test(name)) return value;
+  if (PLACES.has(name)) return value === "" ? null : path.resolve(value);
+  // The user information of a URL (RFC 3986, 3.2.1) ends in `@`, and nothing else in a proxy's address has one.
+  if (PROXY.test(name)) return value.includes("@") ? null : value;
+  return null;
+}
 
 const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
 
@@ -69,7 +87,8 @@ const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
 export function jobEnvironment(input: JobEnvironmentInput): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(input.worker)) {
-    if (value !== undefined && isAllowed(name)) environment[name] = value;
+    const given = value === undefined ? null : handedOn(name, value);
+    if (given !== null) environment[name] = given;
   }
   // A service manager may have started the worker with less than a login has.
   if (!environment.HOME || !environment.USER || !environment.LOGNAME || !environment.SHELL) {
@@ -92,8 +111,8 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
 }
 
 /** A search path with one more directory to look in at the end. An empty path means the working directory (exec(3)) and stays. */
-const withDirectory = (path: string, directory: string): string =>
-  path === "" || path.split(":").includes(directory) ? path : `${path}:${directory}`;
+const withDirectory = (search: string, directory: string): string =>
+  search === "" || search.split(":").includes(directory) ? search : `${search}:${directory}`;
 
 /**
  * The interpreter that a script's first line names, as arguments before the script's path (execve(2)): `#!/bin/bash -e` gives

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { RelayError } from "../domain/errors.ts";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";
 import { putAside } from "./stderr-file.ts";
 
@@ -9,6 +10,8 @@ export interface BackgroundStart {
   readonly command: readonly string[];
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string>>;
+  /** The attempt that this process belongs to, as CLIO_RELAY_ATTEMPT names it; undefined outside of jobs. */
+  readonly withinAttempt: string | undefined;
   /** Gets the process's standard error. */
   readonly stderrFile: string;
   /** Whether the process does what it was started for. */
@@ -22,8 +25,17 @@ export type BackgroundOutcome =
   | { readonly state: "late"; readonly pid: number }
   | { readonly state: "ended"; readonly exitCode: number | null; readonly said: string };
 
-/** Start a process that outlives this one: in a session of its own, with no terminal, its standard error in a file. */
+/**
+ * Start a process that outlives this one: in a session of its own, with no terminal, its standard error in a file.
+ *
+ * @throws RelayError not_within_job where this process is part of a job: whatever it starts ends with the job
+ */
 export async function startInBackground(start: BackgroundStart): Promise<BackgroundOutcome> {
+  if (start.withinAttempt !== undefined) {
+    throw new RelayError("not_within_job", `what job ${start.withinAttempt} starts in the background would end with it`, {
+      attempt: start.withinAttempt,
+    });
+  }
   makePrivateDirectory(path.dirname(start.stderrFile));
   // A process that still has it goes on in a new one when it writes.
   putAside(start.stderrFile);

@@ -20,11 +20,9 @@ describe("a job's environment", () => {
       MODULEPATH: "/m",
       CLIO_RELAY_API_TOKEN: "secret",
       CLIO_RELAY_FRP_TOKEN: "secret",
-      CLIO_RELAY_HOME: "/relay",
       CLIO_RELAY_JOB_ID: "job_outer",
       AWS_SECRET_ACCESS_KEY: "secret",
       SSH_AUTH_SOCK: "/agent",
-      https_proxy: "http://user:password@proxy",
       LC_: "odd",
       NOTIFY_SOCKET: "/run/systemd/notify",
       GONE: undefined,
@@ -38,6 +36,43 @@ describe("a job's environment", () => {
       XDG_RUNTIME_DIR: "/run/user/1",
       MODULEPATH: "/m",
       MINE: "1",
+      ...own,
+    });
+  });
+
+  test("has the site's proxies, except addresses with a password or a name", () => {
+    const open = {
+      HTTP_PROXY: "http://proxy.site:3128",
+      https_proxy: "proxy.site:3128",
+      ALL_PROXY: "socks5h://10.0.0.1",
+      no_proxy: "localhost,.site,10.0.0.0/8",
+    };
+    expect(environment({ ...login, ...open })).toEqual({ ...login, ...open, ...own });
+    for (const secret of [
+      "http://user:password@proxy",
+      "user:password@proxy:3128",
+      "http://user@proxy",
+      "http://u:p@w@proxy",
+      "//u%40:p@h",
+    ])
+      for (const name of ["http_proxy", "HTTPS_PROXY", "All_Proxy", "NO_PROXY"])
+        expect(environment({ ...login, [name]: secret })).toEqual({ ...login, ...own });
+    expect(environment({ ...login, MY_HTTP_PROXY: "http://proxy", HTTP_PROXY_PASSWORD: "x" })).toEqual({ ...login, ...own });
+    expect(environment(login, { HTTPS_PROXY: "http://mine:known@proxy" })).toMatchObject({ HTTPS_PROXY: "http://mine:known@proxy" });
+  });
+
+  test("says where the installation lies, in full, so that a command within the job finds the daemon that is there", () => {
+    const places = {
+      CLIO_RELAY_HOME: "relay",
+      CLIO_RELAY_CORE_DIR: "/core",
+      CLIO_RELAY_SPOOL_DIR: "",
+      CLIO_RELAY_CLUSTER_REGISTRY: "/c.json",
+    };
+    expect(environment({ ...login, ...places, CLIO_RELAY_API_TOKEN: "t" })).toEqual({
+      ...login,
+      CLIO_RELAY_HOME: `${process.cwd()}/relay`,
+      CLIO_RELAY_CORE_DIR: "/core",
+      CLIO_RELAY_CLUSTER_REGISTRY: "/c.json",
       ...own,
     });
   });

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import { clusterEntry } from "../../config/clusters.ts";
+import { variable } from "../../config/environment.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { tryLock } from "../../lib/file-lock.ts";
@@ -76,6 +77,7 @@ export const verb = defineVerb({
             command: [...io.self, "worker", "run", "--cluster", name, ...passedOn(flags)],
             cwd: startDirectory(io.env.home),
             environment: backgroundEnvironment(paths, io.env),
+            withinAttempt: variable(io.env, "CLIO_RELAY_ATTEMPT"),
             stderrFile: paths.workerLog(name),
             ready: answers,
             withinMs: deadline - performance.now(),

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import { HttpPeer } from "../../api/client.ts";
-import type { Environment } from "../../config/environment.ts";
+import { type Environment, variable } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { RelayError } from "../../domain/errors.ts";
@@ -74,6 +74,7 @@ async function start({ paths, env, self }: StartOptions, deadline: number): Prom
     command: [...self, "desktop", "run", "--background"],
     cwd: "/",
     environment: daemonEnvironment(paths, env),
+    withinAttempt: variable(env, "CLIO_RELAY_ATTEMPT"),
     stderrFile: paths.desktopStderr,
     ready: () => answers(paths, env),
     withinMs: deadline - performance.now(),

@@ -39,6 +39,29 @@ describe("a daemon that died leaves its socket, and", () => {
 });
 
 test(
+  "a command within a job uses the daemon that is there, and starts neither one nor a worker",
+  async () => {
+    await using relay = await initialized();
+    const env = { CLIO_RELAY_ATTEMPT: "job_1/1" };
+    const refuses = async (...args: string[]): Promise<void> => {
+      const refused = await relay.run(args, { env });
+      expect([refused.code, refused.stdout]).toEqual([7, ""]);
+      expect(refused.stderr).toContain("not_within_job");
+      expect(refused.stderr).toContain("job_1/1");
+      expect(refused.stderr).toContain("clio-relay desktop start");
+    };
+    await refuses("desktop", "start");
+    expect(relay.daemons()).toEqual([]);
+    await relay.ok("desktop", "start");
+    const [daemon] = relay.daemons();
+    expect((await relay.run(["desktop", "start"], { env })).code).toBe(0);
+    expect(relay.daemons()).toEqual([daemon!]);
+    await refuses("worker", "start", "--cluster", "local");
+  },
+  TIMEOUT,
+);
+
+test(
   "nothing of the caller is kept: no directory, no terminal, no agent, no cluster of a job",
   async () => {
     await using relay = await initialized();
@@ -51,7 +74,7 @@ test(
       SECRET_OF_MINE: "x",
       CLIO_RELAY_CLUSTER: "local",
       CLIO_RELAY_EVENTS: "/nowhere",
-      CLIO_RELAY_ATTEMPT: "job_1/1",
+      CLIO_RELAY_JOB_ID: "job_1",
       CLIO_RELAY_HOME: "../home",
     };
     expect((await relay.run(["cluster", "list"], { env, cwd: elsewhere })).code).toBe(0);

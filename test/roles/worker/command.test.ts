@@ -79,6 +79,18 @@ describe("a command", () => {
     expect(job.last_error).toContain("missing.txt");
   });
 
+  test("whose working directory is replaced by a link while it runs has no outputs from elsewhere", async () => {
+    const cwd = workdir();
+    const other = workdir();
+    fs.writeFileSync(path.join(other, "result.txt"), "not the job's");
+    const { job_id } = await worker.shell(`mv ${cwd} ${cwd}.old; ln -s ${other} ${cwd}`, { workdir: cwd, outputs: ["*.txt"] });
+    expect((await worker.ended(job_id)).job).toMatchObject({ state: "failed", outcome: { reason: "output_missing" } });
+    const { artifacts } = await worker.client.artifacts(job_id);
+    expect(artifacts.filter(({ kind }) => kind === "execution_output")).toEqual([]);
+    const refused = (await worker.events(job_id)).find((e) => e.event_type === "artifact.refused");
+    expect(refused?.message).toContain("no longer the one that the job started in");
+  });
+
   test("gets arguments, variables and working directory as they were given, whatever they hold", async () => {
     const cwd = path.join(workdir(), "a 'quoted'\n日本 dir");
     fs.mkdirSync(cwd);

@@ -74,6 +74,7 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
 const writeWhole = (target: string, text: string): void => writeFileAtomic(target, text, { durable: false });
 
 /** spec.json; null where it is missing or cannot be read. */
+/** spec.json; null where it is missing or cannot be read. */
 export const readSpec = (attemptDir: string): AttemptSpec | null => intact(readRecord(attemptDir, FILES.spec, SpecSchema));
 
 /** What start.json says. `torn`: it exists and cannot be read, which counts as claimed by a shim that died. */

@@ -54,11 +54,13 @@ async function logArtifact(stream: LogStream, { jobDir, attemptDir, spec, exit }
   const file = path.join(jobDir, relative);
   let stat: fs.BigIntStats;
   try {
-    stat = await fs.promises.stat(file, { bigint: true });
+    stat = await fs.promises.lstat(file, { bigint: true });
   } catch (error) {
     if (isErrno(error, "ENOENT")) return null;
     throw error;
   }
+  // Whatever took its place is not the attempt's output.
+  if (!stat.isFile()) return null;
   const size = Number(stat.size);
   // The shim's digest is of exactly the bytes that it wrote; without it, or for a file of another length, what is there counts.
   const content =

@@ -1,30 +1,36 @@
 import type { Attempt } from "../../domain/attempt.ts";
-import { isRelayError } from "../../domain/errors.ts";
+import { isRelayError, type RelayError } from "../../domain/errors.ts";
 import type { Job, Lane } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
 import { attemptDirectory, jobDirectory, readExit, readProcess, readStart, voidAttempt, writeCancel } from "../../execution/attempt-dir.ts";
-import type { StartRecord } from "../../execution/spool-records.ts";
+import { findJob } from "../../execution/processes.ts";
+import { attemptMark, type ExitRecord } from "../../execution/spool-records.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
 import { Backoff } from "../../lib/backoff.ts";
+import { Bell } from "../../lib/bell.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { isAlive } from "../../lib/process-identity.ts";
-import type { Fence } from "../../queue/store.ts";
+import type { Fence, Notice } from "../../queue/store.ts";
+import { AttemptLaunch } from "./attempt-launch.ts";
 import type { WorkerContext } from "./context.ts";
 import { Doorbell } from "./doorbell.ts";
 import { Ingester } from "./ingester.ts";
-import { endLostAttempt } from "./lost-shim.ts";
-import { prepare } from "./prepare.ts";
-import { settle } from "./settlement.ts";
+import { endLostAttempt, type ShimClaim } from "./lost-shim.ts";
+import { isPassing, messageOf, Patience } from "./patience.ts";
+import { settle, settleUnstarted } from "./settlement.ts";
+import { claimDamage } from "./spool-damage.ts";
 
-/** How long a launched shim may take to claim its attempt before the worker claims it back. */
-const START_DEADLINE_MS = 30_000;
 /** How long a cancelled shim may take beyond the grace period before the worker does its work. */
 const CANCEL_MARGIN_MS = 45_000;
 const POLL_MS = 1_000;
 
-type Phase = "launching" | "recovering" | "started" | "running";
+/** A claim that names nobody. */
+const UNKNOWN: ShimClaim = { shim: null, cgroup: null, process: null, startedAt: null };
 
 /**
- * One attempt from claim (or recovery) to its end. Everything is decided from the attempt's directory, so it makes no
- * difference which worker started it. Repeats a failed step until it succeeds or the attempt is fenced.
+ * One attempt from claim (or recovery) to its end. Everything is decided from the attempt's directory and what the queue knows, so it
+ * makes no difference which worker started it. A failed step is repeated: for as long as it takes where the failure may pass, and
+ * otherwise until its tries are used up; then the attempt goes on, or ends, without it, and says so.
  */
 export class AttemptRun {
   readonly fence: Fence;
@@ -38,32 +44,38 @@ export class AttemptRun {
   /** True when no shim could be started: the machine is short of something, and claiming on would not help. */
   launchFailed = false;
 
-  #phase: Phase;
-  /** Null until a shim has claimed the attempt; `torn` when its claim cannot be read, so that it cannot be alive. */
-  #start: Extract<StartRecord, { claimed_by: "shim" }> | "torn" | null = null;
+  /** Null until a shim is known to have claimed the attempt. */
+  #claim: ShimClaim | null = null;
+  #startRecorded = false;
   #canceling: boolean;
   #cancelSentAt: number | null = null;
-  #launchedAt: number | null = null;
-  #shimExited = false;
   #detached = false;
+  #settling = false;
+  readonly #stopCollecting = new AbortController();
+  readonly #name: string;
   readonly #abort = new AbortController();
+  readonly #delay = new Bell();
   readonly #doorbell: Doorbell;
+  readonly #patience: Patience;
   readonly #ingester: Ingester;
+  readonly #launch: AttemptLaunch;
   #classify: () => void = () => undefined;
 
   constructor(
     private readonly context: WorkerContext,
     private readonly job: Job,
-    attempt: Attempt,
-    mode: "new" | "recovered",
+    private readonly attempt: Attempt,
+    private readonly mode: "new" | "recovered",
   ) {
     this.fence = { job_id: job.job_id, attempt: attempt.attempt };
+    this.#name = `${job.job_id}, attempt ${attempt.attempt}`;
     this.lane = job.lane;
     this.directory = attemptDirectory(jobDirectory(context.spoolDir, job.job_id), attempt.attempt);
-    this.#phase = mode === "new" ? "launching" : "recovering";
     this.#canceling = job.cancellation_request !== null;
     this.#doorbell = new Doorbell(this.directory);
-    this.#ingester = new Ingester(context.store, this.fence, this.directory);
+    this.#patience = new Patience(this.#abort.signal, (step, cause) => context.laneFailed(`${this.#name}: gave up to ${step}`, cause));
+    this.#ingester = new Ingester(context.store, this.fence, this.directory, this.#patience);
+    this.#launch = new AttemptLaunch(context, job, this.fence, this.directory);
     this.classified = new Promise((resolve) => {
       this.#classify = resolve;
     });
@@ -72,6 +84,8 @@ export class AttemptRun {
 
   /** Ask for the job's end; repeated calls change nothing. */
   cancel(): void {
+    // What was asked for before the job had ended has ended it, and its outputs are collected as any other's.
+    if (!this.#canceling && this.#settling) this.#stopCollecting.abort();
     this.#canceling = true;
     this.#doorbell.ring("now");
   }
@@ -81,28 +95,21 @@ export class AttemptRun {
     this.#detached = true;
     this.#abort.abort();
     this.#doorbell.ring("now");
+    this.#delay.ring();
     await this.finished;
   }
 
   async #supervise(): Promise<void> {
     const backoff = new Backoff(200, 10_000);
     try {
-      for (;;) {
-        let done = false;
-        try {
-          done = await this.#step();
+      while (!this.#detached) {
+        const went = await this.#try();
+        if (went === "over" || this.#detached) return;
+        if (went === "failed") await this.#delay.wait(backoff.next());
+        else {
           backoff.reset();
-        } catch (error) {
-          if (isRelayError(error, "attempt_fenced") || this.#detached) return;
-          // It is not known, but the worker need not wait for it.
-          this.#classify();
-          this.context.laneFailed(`attempt ${this.fence.job_id}/${this.fence.attempt}`, error);
-          await pause(backoff.next(), this.#abort.signal);
-          if (this.#detached) return;
-          continue;
+          await this.#doorbell.wait(POLL_MS);
         }
-        if (done || this.#detached) return;
-        await this.#doorbell.wait(POLL_MS);
       }
     } finally {
       this.#doorbell.close();
@@ -110,114 +117,223 @@ export class AttemptRun {
     }
   }
 
+  async #try(): Promise<"over" | "on" | "failed"> {
+    try {
+      return (await this.#step()) ? "over" : "on";
+    } catch (error) {
+      if (isRelayError(error, "attempt_fenced") || this.#detached) return "over";
+      this.context.laneFailed(this.#name, error);
+      const aside = isRelayError(error, "version_mismatch") && (await this.#setAside(error));
+      // It is not known, but the worker need not wait for it.
+      this.#classify();
+      return aside ? "over" : "failed";
+    }
+  }
+
+  /** Records that this worker does not understand are left to one that does, and so are shim and job. */
+  async #setAside(error: RelayError): Promise<boolean> {
+    try {
+      await this.context.store.quarantine(this.fence.job_id, error.message);
+      return true;
+    } catch (again) {
+      this.context.laneFailed(this.#name, again);
+      return false;
+    }
+  }
+
   /** One look at the directory; true when the attempt has ended. */
   async #step(): Promise<boolean> {
-    if (this.#phase === "launching" || this.#phase === "recovering") {
-      if (await this.#beforeStart()) return true;
-      if (this.#start === null) return false;
+    const patience = this.#patience;
+    if (this.#claim === null) {
+      const over = await patience.run(
+        "start it",
+        () => this.#beforeStart(),
+        (cause) => this.#endUnstarted(cause),
+      );
+      if (over) return true;
     }
+    if (this.#claim === null) return false;
     this.#classify();
-    if (this.#phase === "started") await this.#recordStart();
-    let exit = readExit(this.directory);
-    // Looked at again after the shim was seen to be gone: it may have written its last file in between.
-    if (exit === null && this.#shimIsGone()) exit = readExit(this.directory) ?? "torn";
-    if (exit === "torn")
-      exit = await endLostAttempt(this.context, this.fence, this.directory, this.#start, this.#canceling, this.#abort.signal);
+    if (!this.#startRecorded)
+      await patience.run(
+        "record its start",
+        () => this.#recordStart(),
+        () => undefined,
+      );
+    const exit = await this.#findExit(this.#claim);
     // Before anything that can fail for want of room: a job must be stoppable then, too.
-    if (exit === null && this.#canceling) this.#sendCancel();
-    const more = await this.#ingester.ingest(exit !== null);
+    if (exit === null && this.#canceling)
+      await patience.run(
+        "write cancel.json",
+        () => this.#sendCancel(this.#claim, true),
+        () => this.#sendCancel(this.#claim, false),
+      );
+    const more = await patience.run(
+      "take in its output",
+      () => this.#ingester.ingest(exit !== null),
+      () => false,
+    );
     if (more) this.#doorbell.ring("now");
     if (exit === null || more) return false;
-    await settle(this.context, this.job, this.fence, this.directory, exit, this.#abort.signal);
+    const { context, job, fence, directory } = this;
+    this.#settling = true;
+    const canceled = this.#stopCollecting.signal;
+    await settle({ context, job, fence, directory, exit, patience, signal: this.#abort.signal, canceled });
     return true;
   }
 
-  /** Launch, or find out whether a start happened. True when the attempt was voided. */
+  /** Launch, or find out whether a start happened. True when the attempt has ended without one. */
   async #beforeStart(): Promise<boolean> {
     const start = readStart(this.directory);
-    if (start === null) {
-      if (this.#phase === "launching" && this.#launchedAt === null && !this.#canceling) {
-        prepare(this.context, this.job, this.fence, this.directory, await this.context.store.segments(this.fence.job_id));
-        this.#doorbell.open();
-        this.#launchedAt = this.context.clock.monotonic();
-        try {
-          const shim = await this.context.launcher.launch(this.directory);
-          void shim.exited.then(() => {
-            this.#shimExited = true;
-            this.#doorbell.ring("now");
-          });
-          return false;
-        } catch (error) {
-          this.launchFailed = true;
-          this.context.laneFailed(`launch of ${this.fence.job_id}/${this.fence.attempt}`, error);
-          return this.#void("the shim could not be launched");
-        }
-      }
-      const overdue =
-        this.#shimExited || this.#launchedAt === null || this.context.clock.monotonic() - this.#launchedAt > START_DEADLINE_MS;
-      if (this.#phase !== "recovering" && !this.#canceling && !overdue) return false;
-      const voided = await this.#void("never started");
-      if (voided && this.#shimExited && !this.#canceling) {
-        this.launchFailed = true;
-        this.context.laneFailed(
-          `launch of ${this.fence.job_id}/${this.fence.attempt}`,
-          new Error("the shim ended before it claimed its attempt"),
-        );
-      }
-      return voided;
+    if (this.attempt.state === "running") {
+      await this.#goOn(start);
+      return false;
     }
-    if (start !== "torn" && start.claimed_by === "worker") return this.#void(start.reason);
-    const recovered = this.#phase === "recovering";
-    this.#start = start;
-    this.#phase = "started";
-    this.#doorbell.open();
-    if (recovered) await this.#noteRecovery();
+    if (start === null) return this.mode === "new" ? this.#launching() : this.#neverStarted();
+    if (start !== "torn" && start.claimed_by === "worker") return this.#void(start.reason, null);
+    await this.#claimed(start === "torn" ? UNKNOWN : { ...UNKNOWN, shim: start.shim, cgroup: start.cgroup });
     return false;
   }
 
-  /** That a worker came and went belongs to the job's history. */
-  #noteRecovery(): Promise<void> {
-    const { attempt, job_id } = this.fence;
-    const adopted = this.#start !== "torn" && this.#start !== null && readExit(this.directory) === null && isAlive(this.#start.shim);
-    return this.context.store.appendEvents(job_id, [
-      adopted
-        ? { event_type: "execution.adopted", message: `A new worker looks after attempt ${attempt}, which goes on.`, payload: { attempt } }
-        : {
-            event_type: "execution.restart_reconciled",
-            message: `A new worker found that attempt ${attempt} had ended meanwhile.`,
-            payload: { attempt },
-          },
-    ]);
+  /** The queue knows that it runs, and as which processes: whatever start.json says, it has started. */
+  async #goOn(start: ReturnType<typeof readStart>): Promise<void> {
+    const { shim, process, started_at } = this.attempt;
+    const named = start !== null && start !== "torn" && start.claimed_by === "shim" ? start : null;
+    const same = named !== null && named.shim.pid === shim?.pid && named.shim.start_time === shim.start_time;
+    if (!same) await this.#notice(claimDamage(this.directory, start));
+    await this.#claimed({ shim, cgroup: same ? named.cgroup : null, process, startedAt: started_at });
+    this.#startRecorded = true;
   }
 
-  /** Win start.json, or find that a shim has. */
-  async #void(reason: string): Promise<boolean> {
+  async #claimed(claim: ShimClaim): Promise<void> {
+    // That a worker came and went belongs to the job's history.
+    if (this.mode === "recovered") await this.context.store.appendEvents(this.fence.job_id, [recovered(claim, this.fence, this.directory)]);
+    this.#claim = claim;
+    this.#doorbell.open();
+  }
+
+  async #launching(): Promise<boolean> {
+    if (!this.#launch.begun && !this.#canceling) {
+      try {
+        await this.#launch.prepare();
+      } catch (error) {
+        if (!isRelayError(error) || isPassing(error)) throw error;
+        return this.#refuse(error.message);
+      }
+      try {
+        this.#doorbell.open();
+        await this.#launch.launch(() => this.#doorbell.ring("now"));
+        return false;
+      } catch (error) {
+        if (isErrno(error, "E2BIG", "ENAMETOOLONG")) return this.#refuse(messageOf(error));
+      }
+    }
+    const { failure } = this.#launch;
+    return failure === null && !this.#canceling ? false : this.#void("never started", failure);
+  }
+
+  /** Nothing names a shim. What carries the attempt's mark was started by one nevertheless. */
+  async #neverStarted(): Promise<boolean> {
+    if (!this.#runs()) return this.#void("never started", null);
+    await this.#notice(claimDamage(this.directory, null));
+    await this.#claimed(UNKNOWN);
+    return false;
+  }
+
+  #runs(): boolean {
+    return findJob({ mark: attemptMark(this.fence.job_id, this.fence.attempt), process: null, cgroup: null }).owned.length > 0;
+  }
+
+  #notice(notice: Notice): Promise<void> {
+    return this.context.store.ingest(this.fence, { deltas: [], truncations: [], emits: [], notices: [notice] });
+  }
+
+  /**
+   * Win start.json, or find that a shim has. True when the attempt has ended: as void, or as failed when its job could not be started
+   * several times in a row.
+   */
+  async #void(reason: string, failure: unknown): Promise<boolean> {
     if (!voidAttempt(this.directory, reason)) {
       this.#doorbell.ring("now");
       return false;
+    }
+    if (failure !== null && !this.#canceling) {
+      this.launchFailed = true;
+      this.context.laneFailed(`launch of ${this.#name}`, failure);
+      const tries = 1 + (await this.#voidsBefore());
+      if (tries >= LIMITS.startTries) return this.#refuse(`it could not be started ${tries} times in a row: ${messageOf(failure)}`);
     }
     await this.context.store.voidAttempt(this.fence, reason);
     return true;
   }
 
-  async #recordStart(): Promise<void> {
-    const record = readProcess(this.directory);
-    if (this.#start === null || this.#start === "torn" || record === null) return;
-    await this.context.store.startAttempt(this.fence, { shim: this.#start.shim, process: record.process, started_at: record.started_at });
-    this.#phase = "running";
+  async #voidsBefore(): Promise<number> {
+    const earlier = (await this.context.store.attempts(this.fence.job_id)).filter(({ attempt }) => attempt < this.fence.attempt);
+    return earlier.length - 1 - earlier.findLastIndex(({ state }) => state !== "void");
   }
 
-  #sendCancel(): void {
-    if (this.#cancelSentAt !== null || this.#start === null || this.#start === "torn") return;
-    writeCancel(this.directory, timestamp(this.context.clock));
-    if (isAlive(this.#start.shim)) process.kill(this.#start.shim.pid, "SIGTERM");
+  /** The attempt ends without a start, for a reason that another try would meet again. */
+  async #refuse(message: string): Promise<true> {
+    await settleUnstarted(this.context, this.fence, this.#canceling ? "canceled" : "spawn_failed", message);
+    return true;
+  }
+
+  /** No step towards a start is possible any more. */
+  async #endUnstarted(cause: unknown): Promise<boolean> {
+    if (this.attempt.state === "running") {
+      await this.#goOn("torn");
+      return false;
+    }
+    await this.#launch.stop();
+    if (this.#runs()) {
+      await this.#claimed(UNKNOWN);
+      return false;
+    }
+    if (this.mode === "new") {
+      this.launchFailed = true;
+      return this.#refuse(`it could not be started: ${messageOf(cause)}`);
+    }
+    const message = `it cannot be found out whether the attempt had started: ${messageOf(cause)}`;
+    await settleUnstarted(this.context, this.fence, this.#canceling ? "canceled" : "outcome_unknown", message);
+    return true;
+  }
+
+  async #recordStart(): Promise<void> {
+    const record = readProcess(this.directory);
+    const shim = this.#claim?.shim;
+    if (shim == null || record === null) return;
+    await this.context.store.startAttempt(this.fence, { shim, process: record.process, started_at: record.started_at });
+    this.#startRecorded = true;
+  }
+
+  /** How the attempt ended; null while its shim may still tell. */
+  async #findExit(claim: ShimClaim): Promise<ExitRecord | null> {
+    const { context, fence, directory } = this;
+    const read = () =>
+      this.#patience.run(
+        "read exit.json",
+        () => readExit(directory),
+        () => "torn" as const,
+      );
+    const exit = await read();
+    if (exit !== null && exit !== "torn") return exit;
+    if (!this.#shimIsGone(claim)) return null;
+    // Looked at again after the shim was seen to be gone: it may have written its last file in between.
+    const last = await read();
+    if (last !== null && last !== "torn") return last;
+    return endLostAttempt({ context, fence, directory, claim, canceling: this.#canceling, signal: this.#abort.signal });
+  }
+
+  /** @param write false where cancel.json cannot be written: TERM alone ends the job, too */
+  #sendCancel(claim: ShimClaim | null, write: boolean): void {
+    if (this.#cancelSentAt !== null || claim?.shim == null) return;
+    if (write) writeCancel(this.directory, timestamp(this.context.clock));
+    if (isAlive(claim.shim)) process.kill(claim.shim.pid, "SIGTERM");
     this.#cancelSentAt = this.context.clock.monotonic();
   }
 
-  #shimIsGone(): boolean {
-    if (this.#start === null || this.#start === "torn") return true;
-    const { shim } = this.#start;
-    if (!isAlive(shim)) return true;
+  #shimIsGone({ shim }: ShimClaim): boolean {
+    if (shim === null || !isAlive(shim)) return true;
     const overdue =
       this.#cancelSentAt !== null &&
       this.context.clock.monotonic() - this.#cancelSentAt > this.context.limits.cancelGraceSeconds * 1_000 + CANCEL_MARGIN_MS;
@@ -227,16 +343,18 @@ export class AttemptRun {
   }
 }
 
-/** Wait, or until the signal is aborted. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
-    if (signal.aborted) done();
-  });
+/** What a new worker found of an attempt that has started. */
+function recovered({ shim }: ShimClaim, { attempt }: Fence, directory: string) {
+  const lives = shim !== null && isAlive(shim) && [null, "torn"].includes(readExit(directory) as null | "torn");
+  return lives
+    ? ({
+        event_type: "execution.adopted",
+        message: `A new worker looks after attempt ${attempt}, which goes on.`,
+        payload: { attempt },
+      } as const)
+    : ({
+        event_type: "execution.restart_reconciled",
+        message: `A new worker found that attempt ${attempt} had ended meanwhile.`,
+        payload: { attempt },
+      } as const);
 }

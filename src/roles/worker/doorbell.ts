@@ -1,5 +1,6 @@
-import fs from "node:fs";
 import path from "node:path";
+import { Bell } from "../../lib/bell.ts";
+import { DirectoryWatch } from "../../lib/directory-watch.ts";
 
 /** Output alone is looked at no more often than this, so that a chatty job costs few commits. */
 const OUTPUT_INTERVAL_MS = 50;
@@ -9,66 +10,46 @@ const URGENT = new Set(["start.json", "process.json", "exit.json"]);
 
 /** Wakes a run when something in its attempt's directory changes. Missed notifications cost a poll interval, nothing else. */
 export class Doorbell {
-  #watchers: fs.FSWatcher[] = [];
+  readonly #bell = new Bell();
+  readonly #files = new DirectoryWatch((name) => this.ring(URGENT.has(name) ? "now" : "output"));
+  readonly #reports = new DirectoryWatch(() => this.ring("output"));
+  #opened = false;
   #rung: "no" | "output" | "now" = "no";
-  #wake: (() => void) | null = null;
   #lastLook = 0;
 
   constructor(private readonly directory: string) {}
 
   /** Begin to watch; repeated calls change nothing. The directory must exist. */
   open(): void {
-    if (this.#watchers.length > 0) return;
-    this.#watch(this.directory, (name) => (URGENT.has(name) ? "now" : "output"));
-    this.#watch(path.join(this.directory, "events"), () => "output");
+    if (this.#opened) return;
+    this.#opened = true;
+    this.#files.move(this.directory);
+    this.#reports.move(path.join(this.directory, "events"));
     this.ring("now");
   }
 
   ring(urgency: "output" | "now"): void {
-    if (this.#rung !== "now") this.#rung = urgency;
-    this.#wake?.();
+    if (this.#rung === "now" || this.#rung === urgency) return;
+    this.#rung = urgency;
+    this.#bell.ring();
   }
 
-  /** Resolves at the next ring (a ring since the last wait counts), or after `pollMs`. */
+  /** Resolves at the next ring (a ring since the last wait counts), or after `pollMs`; after output alone, no sooner than its interval. */
   async wait(pollMs: number): Promise<void> {
-    const since = performance.now() - this.#lastLook;
-    if (this.#rung !== "now") {
-      const hold = this.#rung === "output" ? OUTPUT_INTERVAL_MS - since : pollMs;
-      if (hold > 0) await this.#sleep(hold);
-      if (this.#rung === "output") {
-        const rest = OUTPUT_INTERVAL_MS - (performance.now() - this.#lastLook);
-        if (rest > 0) await this.#sleep(rest, true);
-      }
+    const poll = performance.now() + pollMs;
+    for (;;) {
+      const until = this.#rung === "now" ? 0 : this.#rung === "output" ? this.#lastLook + OUTPUT_INTERVAL_MS : poll;
+      const left = until - performance.now();
+      if (left <= 0) break;
+      await this.#bell.wait(left);
     }
     this.#rung = "no";
     this.#lastLook = performance.now();
   }
 
   close(): void {
-    for (const watcher of this.#watchers) watcher.close();
-    this.#watchers = [];
+    this.#files.close();
+    this.#reports.close();
     this.ring("now");
-  }
-
-  async #sleep(ms: number, onlyForNow = false): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    await new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        if (!onlyForNow || this.#rung === "now") resolve();
-      };
-    });
-    clearTimeout(timer);
-    this.#wake = null;
-  }
-
-  #watch(directory: string, urgencyOf: (name: string) => "output" | "now"): void {
-    try {
-      const watcher = fs.watch(directory, (_event, name) => this.ring(urgencyOf(name ?? "")));
-      watcher.on("error", () => undefined);
-      this.#watchers.push(watcher);
-    } catch {
-      // No inotify watch left, or a directory that is not there yet: polling goes on.
-    }
   }
 }

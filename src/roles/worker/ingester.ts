@@ -1,13 +1,23 @@
 import fs from "node:fs";
 import path from "node:path";
+import type { NewEvent } from "../../domain/event.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, type LogStream } from "../../domain/log.ts";
 import { eventsDirectory, readTruncation } from "../../execution/attempt-dir.ts";
 import { type EmitMemory, readEmitFiles } from "../../execution/emit-files.ts";
 import { logFile } from "../../execution/spool-records.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { openRegular } from "../../lib/regular-file.ts";
 import { completeUtf8Length } from "../../lib/utf8.ts";
-import type { Fence, Ingest, QueueStore } from "../../queue/store.ts";
+import type { Fence, Ingest, Notice, QueueStore } from "../../queue/store.ts";
+import { messageOf, type Patience } from "./patience.ts";
+import { damage } from "./spool-damage.ts";
+
+interface Reports {
+  readonly batches: Ingest["emits"];
+  readonly more: boolean;
+}
+
+const NO_REPORTS: Reports = { batches: [], more: false };
 
 /** Deltas up to this size carry their bytes as text. */
 const TEXT_MAX_BYTES = 4_096;
@@ -22,12 +32,15 @@ export class Ingester {
   readonly #truncated = new Set<LogStream>();
   #emitOffsets: Map<string, number> = new Map();
   readonly #emitMemory: EmitMemory = new Map();
+  /** By what they are about. */
+  readonly #notices = new Map<string, Notice | "told">();
   #loaded = false;
 
   constructor(
     private readonly store: QueueStore,
     private readonly fence: Fence,
     private readonly directory: string,
+    private readonly patience: Patience,
   ) {}
 
   /**
@@ -38,15 +51,17 @@ export class Ingester {
    */
   async ingest(final: boolean): Promise<boolean> {
     await this.#load();
-    const { batches, more } = this.#reports();
-    const deltas = LOG_STREAMS.flatMap((stream) => this.#delta(stream, final));
+    const { batches, more } = await this.#tolerant("events", () => this.#reports(), NO_REPORTS);
+    const deltas: Ingest["deltas"][number][] = [];
+    for (const stream of LOG_STREAMS) deltas.push(...(await this.#tolerant(logFile(stream), () => this.#delta(stream, final), [])));
     const truncations = LOG_STREAMS.filter((stream) => !this.#truncated.has(stream)).flatMap((stream) => {
       const record = readTruncation(this.directory, stream);
       return record === null ? [] : [{ stream, capture: record.capture }];
     });
-    if (deltas.length + truncations.length + batches.length === 0) return more;
+    const notices = [...this.#notices.values()].filter((notice) => notice !== "told");
+    if (deltas.length + truncations.length + batches.length + notices.length === 0) return more;
     try {
-      await this.store.ingest(this.fence, { deltas, truncations, emits: batches });
+      await this.store.ingest(this.fence, { deltas, truncations, emits: batches, notices });
     } catch (error) {
       // Whatever the reason, the store knows best how far it came.
       this.#loaded = false;
@@ -55,14 +70,28 @@ export class Ingester {
     for (const { stream, bytes } of deltas) this.#lengths[stream] += bytes;
     for (const { stream } of truncations) this.#truncated.add(stream);
     for (const { file, next_offset } of batches) this.#emitOffsets.set(file, next_offset);
+    for (const { about } of notices) this.#notices.set(about, "told");
     return more;
   }
 
+  /** What cannot be read keeps nothing else from being read, once it has used up its tries. */
+  #tolerant<T>(about: string, read: () => T, nothing: T): Promise<T> {
+    return this.patience.run(`read ${about}`, read, (cause) => {
+      this.#notice(damage(about, `${about} cannot be read, and is passed over: ${messageOf(cause)}`));
+      return nothing;
+    });
+  }
+
+  #notice(notice: Notice): void {
+    if (!this.#notices.has(notice.about)) this.#notices.set(notice.about, notice);
+  }
+
   /** What the job's event files have gained, up to the bound of an attempt; the batch that reaches it says so. */
-  #reports(): { batches: Ingest["emits"]; more: boolean } {
+  #reports(): Reports {
     const before = this.#reportedBytes();
-    if (before >= LIMITS.emitBytes) return { batches: [], more: false };
-    const { batches, more } = readEmitFiles(eventsDirectory(this.directory), this.#emitOffsets, this.#emitMemory);
+    if (before >= LIMITS.emitBytes) return NO_REPORTS;
+    const { batches, more, ignored } = readEmitFiles(eventsDirectory(this.directory), this.#emitOffsets, this.#emitMemory);
+    if (ignored > 0) this.#notice({ about: "files", event: filesIgnored() });
     const gained = batches.reduce((sum, { offset, next_offset }) => sum + next_offset - offset, 0);
     const last = batches.at(-1);
     if (last === undefined || before + gained < LIMITS.emitBytes) return { batches, more };
@@ -89,15 +118,15 @@ export class Ingester {
 
   #delta(stream: LogStream, final: boolean): Ingest["deltas"] {
     const offset = this.#lengths[stream];
-    let fd: number;
-    try {
-      fd = fs.openSync(path.join(this.directory, logFile(stream)), "r");
-    } catch (error) {
-      if (isErrno(error, "ENOENT")) return [];
-      throw error;
+    const opened = openRegular(path.join(this.directory, logFile(stream)));
+    if (opened === "absent") return [];
+    if (opened === "not_a_file") {
+      this.#notice(damage(logFile(stream), `${logFile(stream)} was replaced by something that is not a regular file, and is not read.`));
+      return [];
     }
+    const { fd, size } = opened;
     try {
-      const gained = fs.fstatSync(fd).size - offset;
+      const gained = size - offset;
       if (gained <= 0) return [];
       const tail = Buffer.alloc(Math.min(gained, TEXT_MAX_BYTES));
       const read = fs.readSync(fd, tail, 0, tail.length, offset + gained - tail.length);
@@ -119,4 +148,9 @@ function decode(bytes: Uint8Array): string | null {
   } catch {
     return null;
   }
+}
+
+function filesIgnored(): NewEvent {
+  const reason = `there are more than ${LIMITS.emitFiles} files of reports; those beyond that number are not read`;
+  return { event_type: "emit.refused", level: "warning", message: reason, payload: { file: "*", reason } };
 }

@@ -1,70 +1,170 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import type { NewArtifact } from "../../domain/artifact.ts";
+import { RelayError } from "../../domain/errors.ts";
 import type { NewEvent } from "../../domain/event.ts";
-import type { Job, Outcome } from "../../domain/job.ts";
+import type { Job, Outcome, OutcomeReason } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { LOG_STREAMS } from "../../domain/log.ts";
-import { collectOutputs } from "../../execution/artifacts.ts";
+import { LOG_STREAMS, type StreamCapture } from "../../domain/log.ts";
+import { type Collected, collectOutputs } from "../../execution/artifacts.ts";
 import { artifactsDirectory, jobDirectory, readProcess, readSpec } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
-import type { ExitRecord } from "../../execution/spool-records.ts";
+import { type AttemptSpec, type ExitRecord, FILES } from "../../execution/spool-records.ts";
+import { timestamp } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
-import type { Fence } from "../../queue/store.ts";
+import type { Fence, Settlement } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
+import { messageOf, type Patience } from "./patience.ts";
 import { commandOf } from "./prepare.ts";
+import { damageEvent, logDamage } from "./spool-damage.ts";
+
+export interface Ending {
+  readonly context: WorkerContext;
+  readonly job: Job;
+  readonly fence: Fence;
+  readonly directory: string;
+  readonly exit: ExitRecord;
+  readonly patience: Patience;
+  /** Aborted when this worker lets go of the attempt. */
+  readonly signal: AbortSignal;
+  /** Aborted when somebody asks for the job's end while its outputs are collected. */
+  readonly canceled: AbortSignal;
+}
 
 /**
  * Make an ended attempt's records: collect outputs, write its documents, and commit all of it with the transition.
  * Nothing counts until that commit, so a worker that dies in between leaves files that the next try removes.
  */
-export async function settle(
-  context: WorkerContext,
-  job: Job,
-  fence: Fence,
-  directory: string,
-  exit: ExitRecord,
-  signal: AbortSignal,
-): Promise<void> {
-  const command = commandOf(job);
+export async function settle(ending: Ending): Promise<void> {
+  const { context, fence, directory, exit, patience } = ending;
   const jobDir = jobDirectory(context.spoolDir, fence.job_id);
+  await patience.run(
+    "remove what an earlier settlement left",
+    () => removeUnrecorded(context, fence.job_id, jobDir),
+    () => undefined,
+  );
   const spec = readSpec(directory);
-  await removeUnrecorded(context, fence.job_id, jobDir);
+  const { artifacts: outputs, issues } = await patience.run(
+    "collect its outputs",
+    () => collect(ending, spec, jobDir),
+    (cause) => ({
+      artifacts: [],
+      issues: patternsOf(ending).map(
+        (pattern): OutputIssue => ({
+          pattern,
+          name: pattern,
+          reason: "artifact_unreadable",
+          detail: `nothing was collected: ${messageOf(cause)}`,
+        }),
+      ),
+    }),
+  );
+  const { artifacts: documents, damages } = await documentsOf(ending, spec, jobDir, { artifacts: outputs, issues });
+  const { stdout, stderr } = exit.streams;
+  const essence = {
+    outcome: withOutputs(exit.outcome, issues),
+    ended_at: exit.ended_at,
+    captures: { stdout: capture(stdout), stderr: capture(stderr) },
+  };
+  const events = [...eventsOf(exit, issues), ...logDamage(fence, directory, exit.streams), ...damages];
+  await patience.run(
+    "record its end",
+    async () => void (await context.store.settle(fence, { ...essence, artifacts: [...documents, ...outputs], events })),
+    (cause) => recordBarely(ending, essence, cause),
+  );
+}
 
-  const { artifacts: outputs, issues } = await collectOutputs({
-    workdir: spec?.workdir ?? command.workdir ?? context.homeDir,
+/** The end without what came with it; where even that is refused, the job is put aside for a repair of the queue. */
+function recordBarely(
+  { context, fence, patience }: Ending,
+  essence: Omit<Settlement, "artifacts" | "events">,
+  cause: unknown,
+): Promise<void> {
+  const event = damageEvent(
+    fence,
+    "artifacts",
+    `The attempt's artifacts and events could not be recorded: ${messageOf(cause)}`.slice(0, 2_000),
+  );
+  return patience.run(
+    "record its bare end",
+    async () => void (await context.store.settle(fence, { ...essence, artifacts: [], events: [event] })),
+    async (again) => {
+      await context.store.quarantine(fence.job_id, `the end of attempt ${fence.attempt} cannot be recorded: ${messageOf(again)}`);
+      throw new RelayError("attempt_fenced", "it was put aside", { ...fence }, undefined, { cause: again });
+    },
+  );
+}
+
+const patternsOf = ({ job, exit }: Ending): readonly string[] => (exit.started_at === null ? [] : commandOf(job).outputs);
+
+function collect(ending: Ending, spec: AttemptSpec | null, jobDir: string): Promise<Collected> {
+  const { context, job, fence, directory, signal, canceled } = ending;
+  return collectOutputs({
+    workdir: spec?.workdir ?? commandOf(job).workdir ?? context.homeDir,
     startedIn: readProcess(directory)?.workdir ?? null,
-    patterns: exit.started_at === null ? [] : command.outputs,
+    patterns: patternsOf(ending),
     jobDir,
     storeMaxBytes: context.limits.artifactStoreBytes,
     minFreeBytes: context.limits.minFreeBytes,
     maxFiles: LIMITS.artifactsPerJob,
     attempt: fence.attempt,
     signal,
+    canceled,
   });
-  const documents =
-    spec === null
-      ? []
-      : await attemptDocuments({
-          jobDir,
-          attemptDir: directory,
-          spec,
-          exit,
-          scriptSha256: command.script === undefined ? null : sha256Hex(command.script),
-          outputs,
-          issues,
-          used: job.used_artifact_refs,
-          relayVersion: context.version,
-          hostname: os.hostname(),
-        });
-  const { stdout, stderr } = exit.streams;
-  await context.store.settle(fence, {
-    outcome: withOutputs(exit.outcome, issues),
-    ended_at: exit.ended_at,
-    captures: { stdout: capture(stdout), stderr: capture(stderr) },
-    artifacts: [...documents, ...outputs],
-    events: eventsOf(exit, issues),
+}
+
+/** The attempt's documents, or what is said in their place. */
+async function documentsOf(
+  { context, job, fence, directory, exit, patience }: Ending,
+  spec: AttemptSpec | null,
+  jobDir: string,
+  { artifacts: outputs, issues }: Collected,
+): Promise<{ readonly artifacts: readonly NewArtifact[]; readonly damages: readonly NewEvent[] }> {
+  const without = (about: string, why: string) => ({
+    artifacts: [],
+    damages: [damageEvent(fence, about, `${why}: the attempt leaves no documents (log_capture, provenance).`.slice(0, 2_000))],
+  });
+  if (spec === null) return without(FILES.spec, `${FILES.spec} is missing or cannot be read`);
+  const { script } = commandOf(job);
+  const made = async () => ({
+    artifacts: await attemptDocuments({
+      jobDir,
+      attemptDir: directory,
+      spec,
+      exit,
+      scriptSha256: script === undefined ? null : sha256Hex(script),
+      outputs,
+      issues,
+      used: job.used_artifact_refs,
+      relayVersion: context.version,
+      hostname: os.hostname(),
+    }),
+    damages: [],
+  });
+  return patience.run<Awaited<ReturnType<typeof made>> | ReturnType<typeof without>>("write its documents", made, (cause) =>
+    without("documents", `its documents could not be written (${messageOf(cause)})`),
+  );
+}
+
+const NOTHING: StreamCapture = { observed: 0, kept: 0, dropped: 0, truncated: null, complete: true };
+
+/** End an attempt that has not started, or of which nobody can say whether it has. */
+export async function settleUnstarted(
+  { store, clock }: WorkerContext,
+  fence: Fence,
+  reason: Extract<OutcomeReason, "spawn_failed" | "outcome_unknown" | "canceled">,
+  why: string,
+): Promise<void> {
+  const message = why.slice(0, 2_000);
+  const events: NewEvent[] = reason === "outcome_unknown" ? [{ event_type: "execution.outcome_unknown", level: "error", message }] : [];
+  await store.settle(fence, {
+    outcome: { reason, exit_code: null, signal: null, message, residual: [] },
+    ended_at: timestamp(clock),
+    captures: { stdout: NOTHING, stderr: NOTHING },
+    artifacts: [],
+    events,
   });
 }
 
@@ -137,12 +237,9 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
 /** Remove copies that an interrupted settlement left: no committed artifact names them. */
 async function removeUnrecorded(context: WorkerContext, jobId: string, jobDir: string): Promise<void> {
   const directory = artifactsDirectory(jobDir);
-  let names: string[];
-  try {
-    names = fs.readdirSync(directory);
-  } catch {
-    return;
-  }
+  // What a link in its place leads to is somebody else's.
+  if (!fs.lstatSync(directory, { throwIfNoEntry: false })?.isDirectory()) return;
+  const names = fs.readdirSync(directory);
   if (names.length === 0) return;
   const recorded = new Set<string>();
   for (let cursor = 1; ; ) {
@@ -151,5 +248,5 @@ async function removeUnrecorded(context: WorkerContext, jobId: string, jobDir: s
     if (page.items.length === 0) break;
     cursor = page.next_cursor;
   }
-  for (const name of names) if (!recorded.has(name)) fs.rmSync(path.join(directory, name), { force: true });
+  for (const name of names) if (!recorded.has(name)) fs.rmSync(path.join(directory, name), { force: true, recursive: true });
 }

@@ -1,0 +1,40 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { NewEvent } from "../../domain/event.ts";
+import { LOG_STREAMS } from "../../domain/log.ts";
+import { logSizes } from "../../execution/attempt-dir.ts";
+import { type ExitRecord, logFile, type StartRecord } from "../../execution/spool-records.ts";
+import type { Fence, Notice } from "../../queue/store.ts";
+
+/** Something that the attempt's directory should hold and does not, as an event that the attempt gets once. */
+export const damage = (about: string, message: string): Notice => ({
+  about,
+  event: { event_type: "execution.spool_damaged", level: "error", message },
+});
+
+/** The same as part of a settlement, which happens once by itself. */
+export const damageEvent = ({ attempt }: Fence, about: string, message: string): NewEvent => ({
+  ...damage(about, message).event,
+  payload: { attempt, about },
+});
+
+/** What is wrong with a claim that is not the one that the queue knows of. */
+export function claimDamage(attemptDir: string, start: StartRecord | "torn" | null): Notice {
+  if (!fs.existsSync(path.dirname(attemptDir))) return damage("directory", "The job's directory is missing from the spool.");
+  if (!fs.existsSync(attemptDir)) return damage("directory", "The attempt's directory is missing from the spool.");
+  if (start === null) return damage("start.json", "start.json is missing from the attempt's directory.");
+  if (start === "torn") return damage("start.json", "start.json cannot be read.");
+  return damage("start.json", "start.json does not name the shim that started the attempt.");
+}
+
+/** Logs that hold fewer bytes than were kept of them. */
+export function logDamage(fence: Fence, attemptDir: string, streams: ExitRecord["streams"]): NewEvent[] {
+  const sizes = logSizes(attemptDir);
+  return LOG_STREAMS.filter((stream) => sizes[stream] < streams[stream].kept).map((stream) =>
+    damageEvent(
+      fence,
+      logFile(stream),
+      `${logFile(stream)} lacks ${streams[stream].kept - sizes[stream]} of the ${streams[stream].kept} bytes that were written to it.`,
+    ),
+  );
+}

@@ -1,0 +1,65 @@
+import { expect, test } from "bun:test";
+import fs from "node:fs";
+import * as v from "valibot";
+import { JobSubmission } from "../../../src/domain/job.ts";
+import { LIMITS } from "../../../src/domain/limits.ts";
+import { systemClock, timestamp } from "../../../src/lib/clock.ts";
+import { self } from "../../../src/lib/process-identity.ts";
+import { openQueue } from "../../../src/queue/sqlite/open.ts";
+import { historyFaults, WorkerHarness } from "./harness.ts";
+
+const CAPACITY = { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {} };
+
+/** A queue with one job, whose attempts so far were all void. */
+async function voidedBefore(worker: WorkerHarness, times: number): Promise<string> {
+  fs.mkdirSync(worker.coreDir, { recursive: true });
+  const store = await openQueue(worker.coreDir, { clock: systemClock, activeJobsMax: 100, leaseSeconds: LIMITS.leaseSeconds });
+  try {
+    const { job } = await store.submit(v.parse(JobSubmission, { cluster: "local", kind: "command", spec: { argv: ["true"] } }), "workload");
+    const now = timestamp(systemClock);
+    const endpoint = { role: "worker", cluster: "local", process: self(), version: "test", capacity: CAPACITY } as const;
+    const times_ = { registered_at: now, last_seen_at: now, stopped_at: null, lane_last_error: null };
+    await store.registerEndpoint({ endpoint_id: "endpoint_dead", ...endpoint, ...times_ });
+    for (let attempt = 1; attempt <= times; attempt++) {
+      await store.claim("endpoint_dead", CAPACITY);
+      await store.voidAttempt({ job_id: job.job_id, attempt }, "a test");
+    }
+    return job.job_id;
+  } finally {
+    await store.close();
+  }
+}
+
+test("a launch that fails every time ends the job after so many attempts in a row", async () => {
+  await using worker = new WorkerHarness({ command: ["/bin/false"] });
+  const jobId = await voidedBefore(worker, LIMITS.startTries - 2);
+  await worker.start();
+  const { job } = await worker.ended(jobId);
+  expect(job).toMatchObject({ state: "failed", attempts: LIMITS.startTries, outcome: { reason: "spawn_failed" } });
+  expect(job.outcome!.message).toContain(`${LIMITS.startTries} times in a row: the shim ended before it claimed`);
+  expect(historyFaults(await worker.events(jobId))).toEqual([]);
+});
+
+test("a command whose record is too long is refused at once, and nothing is tried again", async () => {
+  // Variables of the worker that every job gets; the submission itself is within its bound.
+  const large = ["LC_A", "LC_B", "LC_C", "LC_D"].map((name) => `${name}=${"x".repeat(100_000)}`);
+  await using worker = await new WorkerHarness({}, undefined, ["/usr/bin/env", ...large]).start();
+  const env = Object.fromEntries(Array.from({ length: 7 }, (_, i) => [`PADDING_${i}`, "y".repeat(100_000)]));
+  const { job_id } = await worker.submit({ argv: ["true"], env });
+  const { job } = await worker.ended(job_id);
+  expect(job).toMatchObject({ state: "failed", attempts: 1, outcome: { reason: "spawn_failed" } });
+  expect(job.outcome!.message).toContain("bytes to write down");
+  expect((await worker.client.workers()).workers[0]!.active_leases_by_kind).toEqual({});
+});
+
+test("an attempt whose directory cannot be made ends as not started, after a few tries", async () => {
+  await using worker = await new WorkerHarness().start();
+  const line = 'cd "$(dirname "$CLIO_RELAY_EVENTS")/.." && job="$PWD" && rm -rf "$job" && : > "$job"';
+  const { job_id } = await worker.shell(line, { retries: 1 });
+  const { job } = await worker.ended(job_id, 40_000);
+  expect(job).toMatchObject({ state: "failed", attempts: 2, outcome: { reason: "spawn_failed" } });
+  const { attempts } = await worker.client.attempts(job_id);
+  expect(attempts.map(({ outcome }) => outcome?.reason)).toEqual(["outcome_unknown", "spawn_failed"]);
+  const after = await worker.shell("echo after");
+  expect((await worker.ended(after.job_id)).job.state).toBe("succeeded");
+}, 60_000);

@@ -13,7 +13,8 @@ import {
   removeCgroup,
   sweepCgroups,
 } from "../../src/execution/cgroup.ts";
-import { directSpawner } from "../../src/execution/direct-spawner.ts";
+import { directSpawner, SHIM_ENVIRONMENT, spawnDetached } from "../../src/execution/direct-spawner.ts";
+import type { ShimSpawner } from "../../src/execution/launcher.ts";
 import { endJob } from "../../src/execution/processes.ts";
 import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
 import { identify } from "../../src/lib/process-identity.ts";
@@ -102,6 +103,23 @@ describeWith("cgroup", "cgroups", () => {
     expect(await endJob({ mark: job.mark, process: first, cgroup: group }, 100)).toEqual([]);
     for (const pid of inside) expect(identify(pid)).toBeNull();
     expect(fs.existsSync(group)).toBe(false);
+  });
+
+  test("are entered before the attempt is claimed, however late that is", async () => {
+    const group = makeShimCgroup(delegatedCgroup()!, crypto.randomUUID());
+    groups.push(group);
+    const job = attempt(["sleep", "1"]);
+    const late: ShimSpawner = {
+      async spawn(args, logFile) {
+        const shim = spawnDetached([...FROM_SOURCE, ...args], SHIM_ENVIRONMENT, logFile);
+        // Time enough for a shim that does not wait.
+        await Promise.race([shim.exited, Bun.sleep(500)]);
+        enterCgroup(group, shim.pid);
+        return shim;
+      },
+    };
+    await (await new SpareShimLauncher(late, { spares: 0, spool: SPARE_SPOOL }).launch(job.directory)).exited;
+    expect(readStart(job.directory)).toMatchObject({ claimed_by: "shim", cgroup: group });
   });
 
   test("go with the shim that they were made for", async () => {

@@ -12,7 +12,7 @@ export interface ShimIo {
   /** Version of the relay, for start.json. */
   readonly version: string;
   readonly clock: Clock;
-  /** File descriptor of standard input, where a spare shim is told its attempt. */
+  /** File descriptor of standard input, where a spare shim is told its attempt, and whose end says to any other that it may claim. */
   readonly stdin: number;
   /** Milliseconds for which a full disk is tried again, before the attempt is not claimed, or an output stream is cut. 10 s. */
   readonly patienceMs?: number;
@@ -37,7 +37,9 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   const term = listenForTerm();
   const subreaper = becomeSubreaper();
   const provision = spool === null ? undefined : provideEarly(spool, io.version);
-  const directory = spool === null ? argv[0]! : await Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
+  // Whoever starts a shim closes its input when it is in its cgroup, which the claim names.
+  const told = await Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
+  const directory = spool === null ? argv[0]! : told;
   if (directory === null) {
     if (provision !== undefined) abandon(provision);
     return 0;

@@ -38,19 +38,52 @@ export function exclusiveCgroup(proc?: string): string | null {
   return group !== null && path.basename(group).startsWith(SHIM_GROUP_PREFIX) ? group : null;
 }
 
-/** Process ids in a cgroup and below it; empty when it is gone. */
+/**
+ * Process ids in a cgroup and below it; empty when it is gone.
+ *
+ * @throws the system's error when it cannot be seen who is in it
+ */
 export function cgroupProcesses(group: string): number[] {
-  let entries: fs.Dirent[];
-  let own: string;
+  const own = members(group);
+  const below = entriesOf(group)
+    .filter((entry) => entry.isDirectory())
+    .flatMap((entry) => cgroupProcesses(path.join(group, entry.name)));
+  return [...new Set([...own, ...below])];
+}
+
+/** A cgroup that the job has made a threaded one lists its threads only (cgroups(7)). */
+function members(group: string): number[] {
   try {
-    own = fs.readFileSync(path.join(group, "cgroup.procs"), "latin1");
-    entries = fs.readdirSync(group, { withFileTypes: true });
+    return numbersIn(path.join(group, "cgroup.procs"));
   } catch (error) {
-    if (isErrno(error, "ENOENT", "ENODEV", "EOPNOTSUPP", "EACCES")) return [];
+    // One number has both names.
+    if (!isErrno(error, "ENOTSUP", "EOPNOTSUPP")) throw error;
+    return numbersIn(path.join(group, "cgroup.threads")).flatMap(threadGroup);
+  }
+}
+
+function numbersIn(file: string): number[] {
+  const text = unlessGone(() => fs.readFileSync(file, "latin1"));
+  return (text ?? "").split("\n").filter(Boolean).map(Number);
+}
+
+const entriesOf = (group: string): fs.Dirent[] => unlessGone(() => fs.readdirSync(group, { withFileTypes: true })) ?? [];
+
+/** The process of a thread (proc_pid_status(5), Tgid); none when it has ended. */
+function threadGroup(thread: number): number[] {
+  const status = unlessGone(() => fs.readFileSync(`/proc/${thread}/status`, "latin1"));
+  const pid = /^Tgid:\s+(\d+)$/m.exec(status ?? "")?.[1];
+  return pid === undefined ? [] : [Number(pid)];
+}
+
+/** Null when the file, the cgroup or the process is gone. Whatever else keeps it from being read is no sign of that. */
+function unlessGone<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENODEV", "ESRCH")) return null;
     throw error;
   }
-  const below = entries.filter((entry) => entry.isDirectory()).flatMap((entry) => cgroupProcesses(path.join(group, entry.name)));
-  return [...own.split("\n").filter(Boolean).map(Number), ...below];
 }
 
 /** Kill everything in a cgroup at once, forks in progress included (cgroup.kill, Linux 5.14). False where that cannot be done. */

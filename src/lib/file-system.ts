@@ -1,5 +1,21 @@
 import fs from "node:fs";
 import path from "node:path";
+import { isErrno } from "./atomic-file.ts";
+
+/**
+ * Whether a name is there; a symbolic link counts, wherever it leads.
+ *
+ * @throws the system's error when that cannot be seen: it is no sign of absence, which fs.existsSync makes of it
+ */
+export function isThere(file: string): boolean {
+  try {
+    fs.lstatSync(file);
+    return true;
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return false;
+    throw error;
+  }
+}
 
 /**
  * Kind of the file system that holds a path (`ext4`, `nfs4`, `tmpfs`, …), as /proc/self/mountinfo names it

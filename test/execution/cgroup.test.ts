@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { readStart } from "../../src/execution/attempt-dir.ts";
 import {
@@ -65,6 +66,19 @@ describe("reading where a process is", () => {
     expect(removeCgroup("/no/such/group")).toBe(true);
     expect(sweepCgroups("/no/such/group")).toBe(0);
   });
+});
+
+test("a cgroup that cannot be read is not an empty one", () => {
+  const temporary = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-cgroup-"));
+  try {
+    // Stands for whatever the system may say other than that it is gone.
+    fs.mkdirSync(path.join(temporary, "cgroup.procs"));
+    expect(() => cgroupProcesses(temporary)).toThrow("EISDIR");
+    fs.rmdirSync(path.join(temporary, "cgroup.procs"));
+    expect(cgroupProcesses(temporary)).toEqual([]);
+  } finally {
+    fs.rmSync(temporary, { recursive: true, force: true });
+  }
 });
 
 describeWith("cgroup", "cgroups", () => {
@@ -136,6 +150,23 @@ describeWith("cgroup", "cgroups", () => {
     expect(await job.exit()).toMatchObject({ leftover: 1, outcome: { reason: "completed" } });
     await launcher.close();
     await eventually(() => made().length === 0, { what: "the removal of the cgroups" });
+  });
+
+  test("that the job made threaded ones are looked into all the same", async () => {
+    const parent = makeShimCgroup(delegatedCgroup()!, `threaded-${crypto.randomUUID()}`);
+    groups.push(parent);
+    const child = Bun.spawn(["sleep", "1000"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+    const group = makeShimCgroup(parent, "job");
+    groups.unshift(group);
+    enterCgroup(parent, child.pid);
+    fs.writeFileSync(path.join(group, "cgroup.type"), "threaded", { flag: "r+" });
+    fs.writeFileSync(path.join(group, "cgroup.threads"), String(child.pid), { flag: "r+" });
+    expect(() => fs.readFileSync(path.join(group, "cgroup.procs"))).toThrow("ENOTSUP");
+    expect(cgroupProcesses(group)).toEqual([child.pid]);
+    expect(cgroupProcesses(parent)).toEqual([child.pid]);
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(cgroupProcesses(group)).toEqual([]);
   });
 
   test("are swept when they are empty, and only then", async () => {

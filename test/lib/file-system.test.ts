@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { fileSystemKind, kindIn } from "../../src/lib/file-system.ts";
+import fs from "node:fs";
+import { fileSystemKind, isThere, kindIn } from "../../src/lib/file-system.ts";
 import { requireComponent } from "../runner/components.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
 
 const TABLE = [
   "22 1 252:0 / / rw,relatime shared:1 - ext4 /dev/vda rw",
@@ -34,4 +36,16 @@ describe("fileSystemKind", () => {
     expect(fileSystemKind("/proc/self")).toBe("proc");
     expect(fileSystemKind("/proc/no/such/thing")).toBe("proc");
   });
+});
+
+test("what cannot be looked at is not absent", () => {
+  using directory = temporaryDirectory();
+  const at = (name: string): string => `${directory.path}/${name}`;
+  expect(isThere(at("none"))).toBe(false);
+  fs.writeFileSync(at("file"), "");
+  expect(isThere(at("file"))).toBe(true);
+  expect(isThere(at("file/below"))).toBe(false);
+  fs.symlinkSync("loop", at("loop"));
+  expect(isThere(at("loop"))).toBe(true);
+  expect(() => isThere(at("loop/below"))).toThrow("ELOOP");
 });

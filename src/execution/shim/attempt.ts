@@ -3,6 +3,7 @@ import path from "node:path";
 import type { Outcome } from "../../domain/job.ts";
 import { createFileExclusive, fsyncDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
+import { isThere } from "../../lib/file-system.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { notStarted, outcomeOf, shimFailed } from "./outcome.ts";
 import { abandon, claimText, isUsable, type Provision, provide } from "./provision.ts";
@@ -103,7 +104,14 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
     spec,
     clock,
     term,
-    isCancel: () => isCancel(directory),
+    isCancel: () => {
+      try {
+        return isCancel(directory);
+      } catch (error) {
+        log.note(`whether it is a cancel cannot be seen: ${String(error)}`);
+        return false;
+      }
+    },
     log,
     drainMs: options.drainMs,
   };
@@ -131,7 +139,8 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
   };
 }
 
-const isCancel = (directory: string): boolean => fs.existsSync(path.join(directory, FILES.cancel));
+/** @throws when it cannot be seen whether there is a cancel */
+const isCancel = (directory: string): boolean => isThere(path.join(directory, FILES.cancel));
 
 const unstarted = (outcome: Outcome, clock: Clock): ExitRecord => ({
   record_version: RECORD_VERSION,

@@ -1,6 +1,6 @@
-import fs from "node:fs";
 import { isErrno } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { isThere } from "../../lib/file-system.ts";
 import { FILES } from "../spool-records.ts";
 import type { ShimLog } from "./shim-log.ts";
 
@@ -32,12 +32,21 @@ export async function recordExit({ directory, commit, clock, log, patienceMs, pa
       else if (last !== "") log.note(`${FILES.exit} written`);
       return;
     } catch (error) {
-      const gone = isErrno(error, "ENOENT", "ENOTDIR") && !fs.existsSync(directory);
+      const gone = isErrno(error, "ENOENT", "ENOTDIR") && isGone(directory);
       if (String(error) !== last)
         log.note(`${FILES.exit} not written, ${gone ? "its directory is gone" : "trying again"}: ${String(error)}`);
       if (gone) return;
       last = String(error);
     }
     await pause(clock.monotonic() < patientUntil ? SOON_MS : LATER_MS);
+  }
+}
+
+/** Only what is known to be gone: what cannot be looked at may come back. */
+function isGone(directory: string): boolean {
+  try {
+    return !isThere(directory);
+  } catch {
+    return false;
   }
 }

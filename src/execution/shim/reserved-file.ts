@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { fsyncDirectory, takeFreeName } from "../../lib/atomic-file.ts";
+import { isThere } from "../../lib/file-system.ts";
 
 /**
  * A file whose room is taken before it is needed, so that a disk that fills up meanwhile does not keep it from being written. The
@@ -79,7 +80,7 @@ export class ReservedFile {
   #publish(target: string): boolean {
     const outcome = takeFreeName(this.#temporary, target);
     if (outcome !== "unsupported") return outcome === "taken";
-    if (fs.existsSync(target)) return false;
+    if (isThere(target)) return false;
     fs.renameSync(this.#temporary, target);
     return true;
   }

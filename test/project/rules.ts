@@ -108,6 +108,7 @@ const SHIM_ALSO: readonly string[] = [
   "src/execution/end-processes.ts",
   "src/execution/process-table.ts",
   "src/execution/processes.ts",
+  "src/execution/workdir.ts",
 ];
 
 const shim: Rule = {

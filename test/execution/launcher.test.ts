@@ -5,7 +5,7 @@ import path from "node:path";
 import { readExit, readStart } from "../../src/execution/attempt-dir.ts";
 import { directSpawner, SHIM_ENVIRONMENT } from "../../src/execution/direct-spawner.ts";
 import type { ShimLauncher, ShimProcess, ShimSpawner } from "../../src/execution/launcher.ts";
-import { isServiceCgroup, scopeArgv, scopesAvailable } from "../../src/execution/scope-spawner.ts";
+import { chooseScope, scopeArgv, unitOf } from "../../src/execution/scope-spawner.ts";
 import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
 import { identify, processStat } from "../../src/lib/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
@@ -199,11 +199,11 @@ describe("spares", () => {
   });
 });
 
-describe("scopes of the user's service manager", () => {
+describe("scopes of a service manager", () => {
   test("get a name of the shim and the command after a separator", () => {
-    expect(scopeArgv("0a1b", ["/opt/clio-relay", "__shim", "--spare"])).toEqual([
+    expect(scopeArgv("system", "0a1b", ["/opt/clio-relay", "__shim", "--spare"])).toEqual([
       "systemd-run",
-      "--user",
+      "--system",
       "--scope",
       "--collect",
       "--quiet",
@@ -213,29 +213,65 @@ describe("scopes of the user's service manager", () => {
       "__shim",
       "--spare",
     ]);
+    expect(scopeArgv("user", "0a1b", ["true"])[1]).toBe("--user");
   });
 
-  test("are for workers that run as a service", () => {
-    expect(isServiceCgroup("/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/clio-relay-worker.service")).toBe(true);
-    expect(isServiceCgroup("/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope")).toBe(false);
-    expect(isServiceCgroup("/sys/fs/cgroup")).toBe(false);
-    expect(isServiceCgroup(null)).toBe(false);
+  const system = "/sys/fs/cgroup/system.slice/clio-relay.service";
+  const own = "/sys/fs/cgroup/user.slice/user-7.slice/user@7.service/app.slice/clio-relay-worker.service";
+  const session = "/sys/fs/cgroup/user.slice/user-7.slice/session-3.scope";
+
+  test("are for workers that are part of a unit", () => {
+    expect(unitOf(system)).toBe("clio-relay.service");
+    expect(unitOf(`${own}/payload`)).toBe("clio-relay-worker.service");
+    expect(unitOf(session)).toBe("session-3.scope");
+    expect(unitOf("/sys/fs/cgroup")).toBeNull();
+    expect(unitOf(null)).toBeNull();
   });
 
-  test("are tried before they are used", async () => {
-    const asked: { argv: readonly string[]; environment: Readonly<Record<string, string>> }[] = [];
-    const answering = (code: number | null) => (argv: readonly string[], environment: Readonly<Record<string, string>>) => {
-      asked.push({ argv, environment });
-      return Promise.resolve(code);
-    };
-    const group = "/sys/fs/cgroup/system.slice/clio-relay.service";
-    const worker = { XDG_RUNTIME_DIR: "/run/user/7", CLIO_RELAY_API_TOKEN: "t", DBUS_SESSION_BUS_ADDRESS: "" };
-    expect(await scopesAvailable(group, worker, answering(0))).toBe(true);
-    expect(await scopesAvailable(group, worker, answering(1))).toBe(false);
-    expect(await scopesAvailable(group, worker, answering(null))).toBe(false);
-    expect(asked.length).toBe(3);
-    expect(asked[0]!.environment).toEqual({ ...SHIM_ENVIRONMENT, XDG_RUNTIME_DIR: "/run/user/7" });
-    expect(await scopesAvailable("/sys/fs/cgroup/session-3.scope", worker, answering(0))).toBe(false);
-    expect(asked.length).toBe(3);
+  /** What is chosen on a machine where these managers make scopes, and who was asked. */
+  async function choice(group: string | null, uid: number, makes: readonly string[], lingers = false, worker = {}) {
+    const asked: { manager: string; environment: Readonly<Record<string, string>> }[] = [];
+    const chosen = await chooseScope({
+      group,
+      uid,
+      worker,
+      lingers: () => lingers,
+      run: (argv, environment) => {
+        const manager = argv[1]!.slice(2);
+        asked.push({ manager, environment });
+        return Promise.resolve(makes.includes(manager) ? 0 : 1);
+      },
+    });
+    return { ...chosen, asked: asked.map(({ manager }) => manager), environments: asked.map(({ environment }) => environment) };
+  }
+
+  test("are asked of the machine's manager by root, of the user's by others, and tried before they are used", async () => {
+    const both = ["system", "user"];
+    expect(await choice(system, 0, both)).toMatchObject({ manager: "system", hazard: null, asked: ["system"] });
+    expect(await choice(session, 0, both)).toMatchObject({ manager: "system", asked: ["system"] });
+    expect(await choice(system, 0, ["user"])).toMatchObject({ manager: "user", asked: both });
+    expect(await choice(system, 7, both)).toMatchObject({ manager: "user", asked: ["user"] });
+    expect(await choice(own, 7, both)).toMatchObject({ manager: "user", hazard: null, asked: ["user"] });
+    expect(await choice(system, 7, [])).toMatchObject({
+      manager: null,
+      hazard: expect.stringContaining("KillMode=process"),
+      asked: ["user"],
+    });
+    expect(await choice("/sys/fs/cgroup", 0, both)).toMatchObject({ manager: null, hazard: null, asked: [] });
+    expect(await choice(null, 7, both)).toMatchObject({ manager: null, hazard: null, asked: [] });
+  });
+
+  test("of a user's manager that ends with the session are no help to a worker in it", async () => {
+    const gone = await choice(session, 7, ["user"]);
+    expect(gone).toMatchObject({ manager: null, hazard: expect.stringContaining("enable-linger"), asked: [] });
+    expect(await choice(session, 7, ["user"], true)).toMatchObject({ manager: "user", hazard: null });
+  });
+
+  test("are asked for with the manager's address, and with nothing else of the worker's environment", async () => {
+    const worker = { XDG_RUNTIME_DIR: "/run/own", CLIO_RELAY_API_TOKEN: "t", DBUS_SESSION_BUS_ADDRESS: "" };
+    expect((await choice(own, 7, ["user"], false, worker)).environments).toEqual([{ ...SHIM_ENVIRONMENT, XDG_RUNTIME_DIR: "/run/own" }]);
+    // A system unit's environment has none.
+    expect((await choice(system, 7, ["user"])).environments).toEqual([{ ...SHIM_ENVIRONMENT, XDG_RUNTIME_DIR: "/run/user/7" }]);
+    expect((await choice(system, 0, ["system"], false, worker)).environments).toEqual([SHIM_ENVIRONMENT]);
   });
 });

@@ -13,7 +13,7 @@ ExecStart=/usr/local/bin/clio-relay worker run --cluster local
 Environment=CLIO_RELAY_MIN_FREE_BYTES=0
 `;
 
-describeWith("nspawn", "a worker that is a service of the user's manager", () => {
+describeWith("nspawn", "a worker that is a service of systemd", () => {
   const directory = fs.mkdtempSync("/var/tmp/clio-relay-systemd-");
 
   function rig(...args: string[]): string {
@@ -97,4 +97,38 @@ describeWith("nspawn", "a worker that is a service of the user's manager", () =>
     expect(ended.outcome).toMatchObject({ reason: "outcome_unknown", residual: [] });
     expect(alive(daemon)).toBe(false);
   }, 60_000);
+
+  // The user's last: it has a worker of its own manager on the same installation until then.
+  for (const name of ["root", "relay"]) {
+    test(`of the machine's manager, run as ${name}, keeps its jobs in scopes of their own, too`, async () => {
+      user("systemctl", "--user", "stop", "worker");
+      const home = name === "root" ? "/root" : `/home/${name}`;
+      const inside = (...args: string[]): string =>
+        name === "root" ? rig("run", "env", `HOME=${home}`, "SHELL=/bin/sh", ...args) : user(...args);
+      const seen = (job: string): JobStatus => JSON.parse(inside("clio-relay", "job", "status", job, "--json")) as JobStatus;
+      if (name === "root") inside("clio-relay", "init");
+      const unit = `worker-of-${name}`;
+      const text = UNIT.replace("[Service]", `[Service]\nUser=${name}\nEnvironment=HOME=${home}`);
+      fs.writeFileSync(path.join(directory, `root/etc/systemd/system/${unit}.service`), text);
+      rig("run", "systemctl", "daemon-reload");
+      rig("run", "systemctl", "start", unit);
+      await eventually(() => inside("clio-relay", "worker", "status", "--cluster", "local"), { timeoutMs: 20_000 });
+      const job = inside("clio-relay", "job", "submit", "--cluster", "local", "--", "sleep", "1000").trim();
+      const { attempt } = await eventually(() => {
+        const now = seen(job);
+        return now.job.state === "running" && now;
+      });
+      const pid = attempt!.process!.pid;
+      expect(rig("run", "cat", `/proc/${pid}/cgroup`)).toMatch(/clio-relay-shim-[0-9a-f-]+\.scope/);
+      rig("run", "systemctl", "stop", unit);
+      expect(alive(pid)).toBe(true);
+      rig("run", "systemctl", "start", unit);
+      await eventually(() => inside("clio-relay", "worker", "status", "--cluster", "local"), { timeoutMs: 20_000 });
+      inside("clio-relay", "job", "cancel", job);
+      await eventually(() => seen(job).job.state === "canceled");
+      expect(alive(pid)).toBe(false);
+      inside("clio-relay", "desktop", "stop");
+      rig("run", "systemctl", "stop", unit);
+    }, 120_000);
+  }
 });

@@ -1,7 +1,10 @@
+import fs from "node:fs";
+import path from "node:path";
+import { account } from "../../execution/account.ts";
 import { delegatedCgroup, ownCgroup, sweepCgroups } from "../../execution/cgroup.ts";
 import { directSpawner, SHIM_ENVIRONMENT } from "../../execution/direct-spawner.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
-import { scopeSpawner, scopesAvailable } from "../../execution/scope-spawner.ts";
+import { chooseScope, scopeSpawner } from "../../execution/scope-spawner.ts";
 import { SpareShimLauncher } from "../../execution/spare-pool.ts";
 import { removeAbandoned } from "../../lib/abandoned-files.ts";
 import type { Log } from "./context.ts";
@@ -17,21 +20,27 @@ export interface LauncherOptions {
 }
 
 /**
- * The way to start shims that fits where the worker runs: as part of a service in scopes of their own, else as detached
- * children, each in a cgroup where the worker may make one.
+ * The way to start shims that fits where the worker runs: as part of a unit of systemd in scopes of their own, else as detached
+ * children, each in a cgroup where the worker may make one. What would end them with the worker is said.
  */
 export async function chooseLauncher({ command, environment, spares, spool, log }: LauncherOptions): Promise<ShimLauncher> {
   removeAbandoned(spool);
   const onTrouble = (message: string, error: unknown) => log.warn(message, error ?? undefined);
   const group = ownCgroup();
-  if (await scopesAvailable(group, environment, run)) {
-    log.info("shims run in scopes of the user's service manager");
-    return new SpareShimLauncher(scopeSpawner({ command, worker: environment }), { spares, spool, onTrouble });
+  const uid = process.getuid?.() ?? -1;
+  const { manager, hazard } = await chooseScope({ group, worker: environment, uid, lingers: () => lingers(uid), run });
+  if (manager !== null) {
+    log.info(`shims run in scopes of the ${manager === "user" ? "user's" : "system's"} service manager`);
+    return new SpareShimLauncher(scopeSpawner({ command, worker: environment, uid, manager }), { spares, spool, onTrouble });
   }
+  if (hazard !== null) log.warn(`no scopes for shims: ${hazard}`);
   const cgroupParent = delegatedCgroup(group);
   if (cgroupParent !== null) sweepCgroups(cgroupParent);
   return new SpareShimLauncher(directSpawner({ command, cgroupParent, onTrouble }), { spares, spool, onTrouble });
 }
+
+/** logind keeps a file for each user that lingers. */
+const lingers = (uid: number): boolean => fs.existsSync(path.join("/var/lib/systemd/linger", account(uid).name));
 
 async function run(argv: readonly string[], environment: Readonly<Record<string, string>>): Promise<number | null> {
   try {

@@ -30,7 +30,7 @@ settings in [settings](settings.md).`,
     }
   }
   parts.push(
-    "## endpoint\n\nOther names: `endpoint start` is `worker run` (`--role desktop`: `desktop run`), `endpoint status` is `worker status`.",
+    "## Other names\n\n`endpoint start` is `worker run` (`--role desktop`: `desktop run`), `endpoint status` is `worker status`, `queue cancel` is `job cancel`. `--timeout` and `--timeout-seconds` are one option, in seconds or as `30m`, wherever there is one of them.",
     "## Options of every command\n\n`--json`, `--yes` (`-y`), `--no-input`, `--help` (`-h`).",
   );
   return `${parts.join("\n\n")}\n`;

@@ -32,7 +32,7 @@ const usage = (message: string, hint?: string): RelayError => new RelayError("us
 export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly string[], path: string): Parsed {
   const known = new Map<string, [name: string, flag: Flag]>();
   for (const [name, flag] of [...Object.entries<Flag>(COMMON), ...Object.entries(verb.flags)]) {
-    known.set(`--${name}`, [name, flag]);
+    for (const spelled of [name, ...(flag.also ?? [])]) known.set(`--${spelled}`, [name, flag]);
     if (flag.short !== undefined) known.set(`-${flag.short}`, [name, flag]);
   }
   const end = argv.indexOf("--");

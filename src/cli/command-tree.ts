@@ -50,7 +50,7 @@ export function argsOf(verb: Verb<Flags, Positionals>): ArgsDef {
     args[name] = {
       type: takesValue ? "string" : "boolean",
       description: flag.doc,
-      ...(flag.short === undefined ? {} : { alias: flag.short }),
+      alias: [...(flag.short === undefined ? [] : [flag.short]), ...(flag.also ?? [])],
       ...("reader" in flag ? { valueHint: flag.reader.label } : {}),
     };
   }

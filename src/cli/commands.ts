@@ -38,6 +38,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
   },
   queue: {
     list: command("List the queue in the order of submission", () => import("./queue/list.ts")),
+    cancel: alias("Another name of job cancel", () => import("./job/cancel.ts")),
     audit: command("Check the whole queue", () => import("./queue/audit.ts")),
     repair: command("Put right what an audit can prove", () => import("./queue/repair.ts")),
   },

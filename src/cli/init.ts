@@ -4,13 +4,13 @@ import { prepareRunDirectory } from "../config/run-directory.ts";
 import { EXIT } from "../domain/errors.ts";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";
 import { printJson } from "./print/table.ts";
-import { defineVerb } from "./verb.ts";
+import { defineVerb, refused } from "./verb.ts";
 
 export const verb = defineVerb({
   summary: "Make the directories and the cluster `local`",
   details: "Can be repeated: what is there stays as it is. CLIO_RELAY_HOME=DIR puts everything below DIR.",
   positionals: {},
-  flags: {},
+  flags: { "migrate-legacy-output": refused("there is no older layout of this program", false) },
   examples: [
     ["init", "once after installation"],
     ["worker start --cluster local", "then a worker"],

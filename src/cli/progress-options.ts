@@ -1,7 +1,7 @@
 import type { NewProgressInput } from "../domain/progress.ts";
 import type { CliIo } from "./io.ts";
 import { METADATA, metadataOf } from "./json-option.ts";
-import { decimal, text } from "./values.ts";
+import { decimal, text, whole } from "./values.ts";
 import { type FlagValues, option, optionOr } from "./verb.ts";
 
 /** Options of both verbs that report progress. */
@@ -11,6 +11,7 @@ export const PROGRESS = {
   total: option(decimal, "How far in all"),
   unit: option(text("UNIT"), "Unit of both"),
   message: option(text("TEXT"), "A few words"),
+  "source-event-seq": option(whole(1, Number.MAX_SAFE_INTEGER), "Number of the event that it was read from"),
   ...METADATA,
 } as const;
 
@@ -21,5 +22,6 @@ export const progressOf = (io: CliIo, flags: FlagValues<typeof PROGRESS>): NewPr
   ...(flags.total === undefined ? {} : { total: flags.total }),
   ...(flags.unit === undefined ? {} : { unit: flags.unit }),
   ...(flags.message === undefined ? {} : { message: flags.message }),
+  ...(flags["source-event-seq"] === undefined ? {} : { source_event_seq: flags["source-event-seq"] }),
   metadata: metadataOf(io, flags) as NonNullable<NewProgressInput["metadata"]>,
 });

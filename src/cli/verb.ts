@@ -5,6 +5,8 @@ import type { Reader } from "./values.ts";
 interface Documented {
   /** Without the dashes. */
   readonly short?: string;
+  /** Other names under which it is taken; help shows none of them. */
+  readonly also?: readonly string[];
   readonly doc: string;
 }
 
@@ -70,6 +72,8 @@ export const required = <T>(reader: Reader<T>, doc: string): Value<T> => ({
 });
 export const list = <T>(reader: Reader<T>, doc: string): List<T> => ({ kind: "list", reader, doc });
 export const optional = <T>(reader: Reader<T>): Reader<T> & { readonly optional: true } => ({ ...reader, optional: true });
+/** Take an option under other names, too. */
+export const also = <F extends Flag>(flag: F, ...names: readonly string[]): F => ({ ...flag, also: names });
 /** Accepted, with a notice that gives the reason. */
 export const ignored = (doc: string, takesValue = true): Foreign => ({ kind: "ignored", doc, takesValue });
 /** Known, and refused with the reason. */

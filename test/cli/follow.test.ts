@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Event } from "../../src/domain/event.ts";
 import { eventually } from "../runner/wait.ts";
+import { Collected } from "./collected.ts";
 import { type SourceRelay, withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 90_000;
@@ -34,26 +35,25 @@ test(
     await using relay = await withWorker();
     const job = longJob(relay, 150);
     const id = await relay.submit(...job.args);
-    const log = relay.start(["job", "read-log", "-f", "--raw", id]);
-    const pieces = relay.start(["job", "read-log", "-f", "--json", id]);
-    const events = relay.start(["job", "watch", "--json", id]);
-    const lines = relay.start(["job", "watch", id]);
-    const waiter = relay.start(["job", "wait", "--json", id, "--timeout-seconds", "10m"]);
-    await eventually(async () => (await bytesSeen(relay, id)) > 200, { timeoutMs: 30_000 });
-    let said = "";
-    const saying = (async () => {
-      const decoder = new TextDecoder();
-      for await (const bytes of events.stderr) said += decoder.decode(bytes, { stream: true });
-    })();
-    await unsettle(relay, () => said.includes("; trying again until it is back\n"));
+    const follow = (...args: string[]) => new Collected(relay.start(args));
+    const log = follow("job", "read-log", "-f", "--raw", id);
+    const pieces = follow("job", "read-log", "-f", "--json", id);
+    const events = follow("job", "watch", "--json", id);
+    const lines = follow("job", "watch", id);
+    const waiter = follow("job", "wait", "--json", id, "--timeout-seconds", "10m");
+    // What never came through would be an error.
+    await eventually(() => [log, pieces, events, lines].every(({ stdout }) => stdout.includes("line 5")), { timeoutMs: 30_000 });
+    // The wait; what streams has been answered.
+    await eventually(async () => (await relay.json<{ active_requests: number }>("desktop", "status")).active_requests > 0);
+    await unsettle(relay, () => events.stderr.includes("; trying again until it is back\n"));
     const before = await bytesSeen(relay, id);
     await eventually(async () => (await bytesSeen(relay, id)) > before, { timeoutMs: 30_000 });
     job.release();
 
-    expect(await log.stdout.text()).toBe(job.expected);
-    expect(await log.exited).toBe(0);
+    expect(await Promise.all([log, pieces, events, lines, waiter].map(({ exited }) => exited))).toEqual([0, 0, 0, 0, 0]);
+    expect(log.stdout).toBe(job.expected);
 
-    const chunks = (await pieces.stdout.text())
+    const chunks = pieces.stdout
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as { offset: number; next_offset: number; eof: boolean; text: string });
@@ -61,25 +61,21 @@ test(
     expect(chunks.slice(1).map(({ offset }) => offset)).toEqual(chunks.slice(0, -1).map(({ next_offset }) => next_offset));
     expect(chunks.map(({ eof }) => eof)).toEqual([...chunks.slice(1).map(() => false), true]);
 
-    const seen = (await events.stdout.text())
+    const seen = events.stdout
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as Event);
     expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, at) => at + 1));
     expect(seen.at(-1)!.event_type).toBe("job.succeeded");
-    expect(await events.exited).toBe(0);
-    await saying;
-    expect(said).toMatch(/^(?:notice: .*; trying again until it is back\nnotice: connected again\n)+$/);
+    expect(events.stderr).toMatch(/^(?:notice: .*; trying again until it is back\nnotice: connected again\n)+$/);
 
-    const shown = (await lines.stdout.text()).split("\n").filter((line) => line.startsWith("stdout | "));
+    const shown = lines.stdout.split("\n").filter((line) => line.startsWith("stdout | "));
     expect(`${shown.map((line) => line.slice("stdout | ".length)).join("\n")}\n`).toBe(job.expected);
-    expect(await lines.exited).toBe(0);
 
-    expect(JSON.parse(await waiter.stdout.text())).toMatchObject({
+    expect(JSON.parse(waiter.stdout)).toMatchObject({
       state: "succeeded",
       observation: { outcome: "terminal", timeout_seconds: 600, scheduler_action: "none", relay_action: "none" },
     });
-    expect(await waiter.exited).toBe(0);
   },
   TIMEOUT,
 );

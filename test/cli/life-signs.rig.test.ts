@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { eventually } from "../runner/wait.ts";
+import { Collected } from "./collected.ts";
 import { withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 120_000;
@@ -19,40 +20,29 @@ test(
       ["job", "watch", "--json", id],
       ["job", "read-log", "-f", id],
       ["job", "read-log", "-f", "--json", id],
-    ].map((args) => {
-      const child = relay.start(args);
-      const follower = { child, said: "", printed: "" };
-      const read = async (stream: ReadableStream<Uint8Array>, add: (text: string) => void) => {
-        for await (const bytes of stream as unknown as AsyncIterable<Uint8Array>) add(Buffer.from(bytes).toString());
-      };
-      const all = [read(child.stderr, (text) => (follower.said += text)), read(child.stdout, (text) => (follower.printed += text))];
-      return Object.assign(follower, { all });
-    });
-    await eventually(() => followers.every(({ printed }) => printed.includes("one")), { timeoutMs: 20_000 });
+    ].map((args) => new Collected(relay.start(args)));
+    await eventually(() => followers.every(({ stdout }) => stdout.includes("one")), { timeoutMs: 20_000 });
     for (const [pids, who] of [
       [relay.processes("worker run"), "the worker of local"],
       [relay.daemons(), "the desktop daemon"],
     ] as const) {
       const counted = (words: string) =>
-        followers.every(({ said }) => said.split("\n").filter((line) => line.includes(words)).length === 1);
-      const before = followers.map(({ said }) => said.split("it answers again").length);
+        followers.every(({ stderr }) => stderr.split("\n").filter((line) => line.includes(words)).length === 1);
+      const before = followers.map(({ stderr }) => stderr.split("it answers again").length);
       process.kill(pids[0]!, "SIGSTOP");
       try {
         await eventually(() => counted(`no sign of life from ${who} for `), { timeoutMs: 40_000 });
       } finally {
         process.kill(pids[0]!, "SIGCONT");
       }
-      await eventually(() => followers.every(({ said }, at) => said.split("it answers again").length === before[at]! + 1), {
+      await eventually(() => followers.every(({ stderr }, at) => stderr.split("it answers again").length === before[at]! + 1), {
         timeoutMs: 30_000,
       });
     }
     fs.writeFileSync(gate, "");
-    for (const { child, all } of followers) {
-      expect(await child.exited).toBe(0);
-      await Promise.all(all);
-    }
-    expect(followers[2]!.printed).toBe("one\ntwo\n");
-    expect(followers[0]!.printed).toContain("stdout | two\n");
+    expect(await Promise.all(followers.map(({ exited }) => exited))).toEqual([0, 0, 0, 0]);
+    expect(followers[2]!.stdout).toBe("one\ntwo\n");
+    expect(followers[0]!.stdout).toContain("stdout | two\n");
   },
   TIMEOUT,
 );

@@ -101,3 +101,31 @@ test(
   },
   TIMEOUT,
 );
+
+test(
+  "bytes that a log has lost are passed over and counted, by every reader",
+  async () => {
+    await using relay = await withWorker();
+    const script = 'if [ ! -e tried ]; then touch tried; head -c 6000 /dev/zero | tr "\\0" x; exit 1; fi; echo again';
+    const id = await relay.submit("--retries", "1", "--", "sh", "-c", script);
+    await relay.ok("job", "wait", id);
+    fs.truncateSync(path.join(relay.home, "spool/local", id, "attempt-1/stdout.log"), 1_000);
+    const left = `${"x".repeat(1_000)}again\n`;
+    const notice = "notice: 5000 bytes of stdout, from byte 1000 on, are no longer there\n";
+    for (const options of [[], ["-f"]]) {
+      expect(await relay.run(["job", "read-log", id, "--raw", ...options])).toEqual({ code: 0, stdout: left, stderr: notice });
+    }
+    const pieces = (await relay.ok("job", "read-log", id, "-f", "--json")).trimEnd().split("\n");
+    expect(pieces.map((piece) => JSON.parse(piece) as unknown)).toMatchObject([
+      { offset: 0, next_offset: 1_000, missing_bytes: 0 },
+      { offset: 1_000, next_offset: 6_000, text: "", missing_bytes: 5_000 },
+      { offset: 6_000, next_offset: 6_006, text: "again\n", eof: true, missing_bytes: 0 },
+    ]);
+    const watched = await relay.run(["job", "watch", id]);
+    expect(watched.stdout + watched.stderr).toContain("again");
+    expect(watched.stderr).toContain(notice);
+    const within = await relay.run(["job", "read-log", id, "--raw", "--offset", "2000", "--limit", "4003"]);
+    expect(within).toMatchObject({ code: 0, stdout: "aga", stderr: expect.stringContaining("4000 bytes of stdout, from byte 2000 on") });
+  },
+  TIMEOUT,
+);

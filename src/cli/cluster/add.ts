@@ -5,10 +5,11 @@ import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
-import { clusterName, oneOf, text, whole } from "../values.ts";
-import { defineVerb, list, option, optionOr, refused, required, toggle } from "../verb.ts";
+import { oneOf, text, whole } from "../values.ts";
+import { defineVerb, ignored, list, option, optionOr, refused, toggle } from "../verb.ts";
 import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
 import { localWorker, restartCommand, runningWorker } from "../worker/local-worker.ts";
+import { NAMED, nameOf } from "./named.ts";
 
 const SETUP_MAX_BYTES = 64 * 1024;
 const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
@@ -18,9 +19,9 @@ export const verb = defineVerb({
   summary: "Register a cluster, or change one",
   details:
     "What is not given stays as it was. A worker that runs takes a change when it is restarted. The name is a label of this installation.",
-  positionals: {},
+  positionals: NAMED.positionals,
   flags: {
-    name: required(clusterName, "The cluster's name"),
+    ...NAMED.flags,
     mode: optionOr(oneOf("local"), "local" as const, "How its worker is reached"),
     "env-setup": option(text("SHELL"), "Shell text that runs before every job, or @FILE with it"),
     "env-setup-file": option(text("FILE"), "The same, from a file"),
@@ -37,6 +38,8 @@ export const verb = defineVerb({
     "agent-npm-bin": refused("this version has no engine for agents"),
     "jarvis-bin": refused("this version has no engine for JARVIS-CD"),
     "jarvis-resource-graph-profile": refused("this version has no engine for JARVIS-CD"),
+    "allow-jarvis-resource-graph-build": refused("this version has no engine for JARVIS-CD", false),
+    "no-allow-jarvis-resource-graph-build": ignored("this version has no engine for JARVIS-CD", false),
     "spack-executable": refused("this version has no engine for JARVIS-CD"),
     "bootstrap-profile": refused(LATER),
     "core-dir": refused("set CLIO_RELAY_CORE_DIR for the worker"),
@@ -48,29 +51,32 @@ export const verb = defineVerb({
     "frp-token-env": refused(LATER),
     "stcp-secret-env": refused(LATER),
     "direct-transport": refused(LATER, false),
-    "no-direct-transport": refused(LATER, false),
+    "no-direct-transport": ignored(LATER, false),
     "direct-transport-mode": refused(LATER),
     "direct-transport-fallback": refused(LATER),
     "target-hostname": refused(LATER),
     "ssh-host-key-sha256": refused(LATER),
     "scheduler-cluster-name": refused(LATER),
     "site-marker-sha256": refused(LATER),
+    "dev-mode": refused("there is no such mode", false),
+    "no-dev-mode": ignored("there is no such mode", false),
   },
   examples: [
-    ["cluster add --name local --worker-concurrency 8", "let the worker run eight jobs at a time"],
-    ["cluster add --name local --env-setup 'module load python'", "prepare the environment of every job"],
+    ["cluster add local --worker-concurrency 8", "let the worker run eight jobs at a time"],
+    ["cluster add local --env-setup 'module load python'", "prepare the environment of every job"],
   ],
-  async run({ flags, io, json, relay }) {
+  async run({ flags, args, io, json, relay }) {
+    const name = nameOf(args, flags);
     if (flags["ssh-host"] !== undefined && !HERE.has(flags["ssh-host"])) {
       throw new RelayError("configuration_error", `--ssh-host cannot be honoured: ${LATER}`, { option: "ssh-host" });
     }
-    const known = await relay.desktop.clusterEntry(flags.name).catch((error: unknown) => {
+    const known = await relay.desktop.clusterEntry(name).catch((error: unknown) => {
       if (isRelayError(error, "cluster_not_found")) return null;
       throw error;
     });
     const capacity = known?.worker_capacity ?? DEFAULT_CAPACITY;
     const entry = await relay.desktop.putCluster({
-      name: flags.name,
+      name,
       mode: flags.mode,
       env_setup: setupOf(io, flags) ?? (flags["clear-env-setup"] ? null : (known?.env_setup ?? null)),
       worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {

@@ -5,7 +5,7 @@ import { option, optional } from "../verb.ts";
 /** A cluster that is named as an argument, or by one of two options. */
 export const NAMED = {
   positionals: { name: optional(clusterName) },
-  flags: { name: option(clusterName, "The cluster's name"), cluster: option(clusterName, "The same") },
+  flags: { name: option(clusterName, "The cluster's name, as the argument"), cluster: option(clusterName, "The same", "c") },
 } as const;
 
 /** The one name that was given. @throws RelayError usage when there is none, or different ones */

@@ -4,7 +4,7 @@ import { interruptible } from "../follow/interrupt.ts";
 import { sleep } from "../follow/sleep.ts";
 import { jsonText, SafeStream } from "../print/safe-text.ts";
 import { whole } from "../values.ts";
-import { defineVerb, optionOr, toggle } from "../verb.ts";
+import { also, defineVerb, optionOr, toggle } from "../verb.ts";
 
 const LOOK_MS = 250;
 
@@ -14,7 +14,7 @@ export const verb = defineVerb({
   positionals: {},
   flags: {
     follow: toggle("Go on with what is added", "f"),
-    lines: optionOr(whole(0, 100_000), 100, "Lines from the end"),
+    lines: also({ ...optionOr(whole(0, 100_000), 100, "Lines from the end"), short: "n" }, "tail"),
   },
   examples: [
     ["desktop logs", "the last hundred lines"],

@@ -4,7 +4,7 @@ import type { Reconnect } from "./reconnect.ts";
 
 /**
  * The bytes of a log from an offset until the job has ended, each once. Where the connection ends without the job having
- * ended, it goes on behind the last byte that came.
+ * ended, it goes on behind the last byte that came, or behind those that are lost.
  */
 export async function* followLog(
   cluster: ClusterClient,
@@ -26,8 +26,13 @@ export async function* followLog(
           yield bytes;
         }
       }
-      // A body that ends may mean the job's end or the worker's.
-      const { eof } = await cluster.log(jobId, stream, { offset, limit: 1 });
+      // A body that ends may mean the job's end, the worker's, or that the next bytes are lost.
+      const { eof, missing_bytes, next_offset } = await cluster.log(jobId, stream, { offset, limit: 1 });
+      if (missing_bytes > 0) {
+        await reconnect.passedOver(stream, offset, next_offset);
+        offset = next_offset;
+        continue;
+      }
       if (eof) return;
     } catch (error) {
       signal.throwIfAborted();

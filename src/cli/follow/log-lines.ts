@@ -49,7 +49,9 @@ export class LogText {
       const chunk = await this.reconnect.persist(() => this.cluster.log(this.jobId, this.stream, { offset, limit }));
       // The bytes so far do not make a whole character; the next event brings the rest.
       if (chunk.next_offset === offset) return;
-      this.#offset = chunk.next_offset;
+      // Events beyond `end` may carry the text of what the log has lost.
+      this.#offset = chunk.missing_bytes > 0 ? Math.min(chunk.next_offset, end) : chunk.next_offset;
+      if (chunk.missing_bytes > 0) await this.reconnect.passedOver(this.stream, offset, this.#offset);
       yield chunk.text;
     }
   }

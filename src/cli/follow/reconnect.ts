@@ -49,6 +49,11 @@ export class Reconnect {
     await this.stderr.write(`notice: ${words}\n`);
   }
 
+  /** What was written to a log and is no longer there is passed over, and said. @param from @param to byte offsets in the job's log */
+  async passedOver(stream: string, from: number, to: number): Promise<void> {
+    await this.stderr.write(`notice: ${to - from} bytes of ${stream}, from byte ${from} on, are no longer there\n`);
+  }
+
   /** The connection stands, and whoever is asked over it gives no answer. @param who as it is said */
   async silent(who: string): Promise<void> {
     if (this.#way !== "up") return;

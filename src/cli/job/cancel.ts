@@ -6,7 +6,7 @@ import { interruptible } from "../follow/interrupt.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
 import { jobId, patience } from "../values.ts";
-import { defineVerb, optionOr, toggle } from "../verb.ts";
+import { also, defineVerb, optionOr, toggle } from "../verb.ts";
 
 export const verb = defineVerb({
   summary: "End a job",
@@ -19,7 +19,7 @@ export const verb = defineVerb({
     "cancel-scheduler-job": toggle(`Give up the scheduler's job too (${NO_SCHEDULER})`),
     "keep-scheduler-job": toggle("Keep the scheduler's job (as without the option)"),
     wait: toggle("Wait until it is over"),
-    "timeout-seconds": optionOr(patience, LIMITS.waitDefaultSeconds, "With --wait: how long at most"),
+    "timeout-seconds": also(optionOr(patience, LIMITS.waitDefaultSeconds, "With --wait: how long at most"), "timeout"),
   },
   examples: [
     ["job cancel job_0123456789abcdef0123456789abcdef", "ask for its end"],

@@ -1,5 +1,5 @@
 import type { ClusterClient } from "../../api/client.ts";
-import { EXIT, RelayError } from "../../domain/errors.ts";
+import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { LogChunk, LogStream } from "../../domain/log.ts";
 import { CLUSTER } from "../cluster-option.ts";
@@ -63,7 +63,8 @@ export const verb = defineVerb({
         const reconnect = new Reconnect(io.stderr, io.clock, signal);
         await withLifeSigns(cluster, reconnect, async () => {
           const from = [cluster, args.job, flags.stream, extent.start, reconnect, signal] as const;
-          if (!flags.follow) await readOnce(cluster, args.job, flags.stream, within(extent, flags.limit), write, reconnect, signal);
+          const source = { cluster, jobId: args.job, stream: flags.stream, reconnect, signal };
+          if (!flags.follow) await readOnce(source, within(extent, flags.limit), write);
           else if (json) for await (const chunk of logPieces(...from)) await io.stdout.write(`${jsonText(chunk)}\n`);
           else for await (const bytes of followLog(...from)) await write.bytes(bytes);
         });
@@ -109,33 +110,55 @@ async function onePiece(cluster: ClusterClient, jobId: string, stream: LogStream
   const { start, end } = within(extent, limit);
   if (end! > start) return cluster.log(jobId, stream, { offset: start, limit: end! - start });
   const next = await cluster.log(jobId, stream, { offset: start, limit: 1 });
-  return { ...next, next_offset: start, eof: next.eof && next.next_offset === start, text: "" };
+  return { ...next, next_offset: start, eof: next.eof && next.next_offset === start, text: "", missing_bytes: 0 };
 }
 
-async function readOnce(
-  cluster: ClusterClient,
-  jobId: string,
-  stream: LogStream,
-  { start, end }: Extent,
-  write: Writer,
-  reconnect: Reconnect,
-  signal: AbortSignal,
-): Promise<void> {
-  const { body } = await cluster.logContent(jobId, stream, { offset: start, signal });
-  if (body === null) return;
-  let left = end === null ? Number.POSITIVE_INFINITY : end - start;
+interface Source {
+  readonly cluster: ClusterClient;
+  readonly jobId: string;
+  readonly stream: LogStream;
+  readonly reconnect: Reconnect;
+  readonly signal: AbortSignal;
+}
+
+async function readOnce(source: Source, { start, end }: Extent, write: Writer): Promise<void> {
+  const { cluster, jobId, stream, signal } = source;
+  const at = { offset: start };
   try {
-    for await (const bytes of body as unknown as AsyncIterable<Uint8Array>) {
-      await reconnect.alive();
-      await write.bytes(bytes.length > left ? bytes.subarray(0, left) : bytes);
-      left -= bytes.length;
-      if (left <= 0) break;
-    }
+    const { body } = await cluster.logContent(jobId, stream, { ...at, signal });
+    await copy(source, body, at, end ?? Number.POSITIVE_INFINITY, write);
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof RelayError) && isOutage(error))
-      throw new RelayError("link_down", "the log broke off", { job_id: jobId }, undefined, { cause: error });
-    throw error;
+    if (!isRelayError(error, "link_down") && (error instanceof RelayError || !isOutage(error))) throw error;
+    // An answer breaks off with the connection, and before bytes that are lost.
+    await readAround(source, { start: at.offset, end }, write, error);
+  }
+}
+
+/** Go on where an answer broke off. One that follows ends in order before bytes that are lost. */
+async function readAround(source: Source, { start, end }: Extent, write: Writer, cause: unknown): Promise<void> {
+  const { cluster, jobId, stream, reconnect, signal } = source;
+  const size = (await cluster.status(jobId)).logs.find((log) => log.stream === stream)?.size_bytes ?? 0;
+  const stop = Math.min(end ?? size, size);
+  for (const at = { offset: start }; at.offset < stop; ) {
+    const { body } = await cluster.logContent(jobId, stream, { ...at, follow: true, signal });
+    await copy(source, body, at, stop, write);
+    if (at.offset >= stop) return;
+    const { missing_bytes, next_offset } = await cluster.log(jobId, stream, { ...at, limit: 1 });
+    if (missing_bytes === 0) throw new RelayError("link_down", "the log broke off", { job_id: jobId }, undefined, { cause });
+    await reconnect.passedOver(stream, at.offset, next_offset);
+    at.offset = next_offset;
+  }
+}
+
+/** Write a body's bytes up to an offset, and move `at` along with them. */
+async function copy({ reconnect }: Source, body: Response["body"], at: { offset: number }, stop: number, write: Writer): Promise<void> {
+  for await (const bytes of (body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+    await reconnect.alive();
+    const piece = bytes.subarray(0, stop - at.offset);
+    await write.bytes(piece);
+    at.offset += piece.length;
+    if (at.offset >= stop) return;
   }
 }
 

@@ -4,11 +4,11 @@ import { LIMITS } from "../../domain/limits.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
-import { NO_ENGINE } from "../no-engine.ts";
+import { NO_ENGINE, NO_SCHEDULER } from "../no-engine.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
-import { assignment, duration, type Reader, text, whole } from "../values.ts";
-import { defineVerb, list, option, optionOr, toggle } from "../verb.ts";
+import { assignment, duration, jsonObject, type Reader, text, whole } from "../values.ts";
+import { also, defineVerb, ignored, list, option, optionOr, refused, toggle } from "../verb.ts";
 import { workOf } from "./submission.ts";
 
 const LONGEST_SECONDS = 366 * 86_400;
@@ -24,9 +24,18 @@ const timeLimit: Reader<number> = {
 const PAIR = assignment("ARTIFACT=SHA256");
 const pin: typeof PAIR = {
   ...PAIR,
-  form: "ARTIFACT=SHA256 with the id of an artifact and 64 hexadecimal digits",
-  read: (given) => (/^[a-z0-9][a-z0-9_-]{0,127}=[0-9a-f]{64}$/.test(given) ? PAIR.read(given) : undefined),
+  form: "ARTIFACT=SHA256 with the id of an artifact and 64 hexadecimal digits, or the same two as JSON: artifact_id and sha256",
+  read: (given) => {
+    const pair = given.startsWith("{") ? pinOf(jsonObject.read(given)) : given;
+    return pair !== undefined && /^[a-z0-9][a-z0-9_-]{0,127}=[0-9a-f]{64}$/.test(pair) ? PAIR.read(pair) : undefined;
+  },
 };
+
+/** The same from the record's own form, which has exactly two members. */
+const pinOf = (record: Record<string, unknown> | undefined): string | undefined =>
+  record !== undefined && Object.keys(record).sort().join() === "artifact_id,sha256"
+    ? `${String(record["artifact_id"])}=${String(record["sha256"])}`
+    : undefined;
 
 export const verb = defineVerb({
   summary: "Put a job into a cluster's queue",
@@ -46,11 +55,13 @@ export const verb = defineVerb({
     workdir: option(text("DIR"), "Where it runs; on this machine the current directory unless given, elsewhere the home directory"),
     env: list(assignment("NAME=VALUE"), "Add a variable to its environment"),
     login: toggle("Run it through the login shell, so that its profile applies"),
-    timeout: option(timeLimit, "End it after this time"),
+    timeout: also(option(timeLimit, "End it after this time"), "timeout-seconds"),
     output: list(text("GLOB"), "Keep files below its directory that match"),
     retries: optionOr(whole(0, LIMITS.retriesMax), 0, "Further attempts when one fails"),
     "used-artifact": list(pin, "Record that it consumes this artifact (no worker of this version fetches or checks it)"),
     "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
+    exclusive: refused(NO_SCHEDULER, false),
+    shared: ignored("nothing else was asked for", false),
     new: toggle(`Run a pipeline again although its content is known (${NO_ENGINE})`),
     wait: toggle("Wait until it has ended; exit code as of job wait"),
   },

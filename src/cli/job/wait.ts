@@ -10,7 +10,7 @@ import { endLine } from "../print/outcome-text.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson } from "../print/table.ts";
 import { jobId, patience } from "../values.ts";
-import { defineVerb, ignored, optionOr } from "../verb.ts";
+import { also, defineVerb, ignored, optionOr } from "../verb.ts";
 
 export const verb = defineVerb({
   summary: "Wait until a job has ended",
@@ -20,7 +20,7 @@ export const verb = defineVerb({
   positionals: { job: jobId },
   flags: {
     cluster: CLUSTER,
-    "timeout-seconds": optionOr(patience, LIMITS.waitDefaultSeconds, "How long at most"),
+    "timeout-seconds": also(optionOr(patience, LIMITS.waitDefaultSeconds, "How long at most"), "timeout"),
     "poll-seconds": ignored("waiting is by notification"),
   },
   examples: [

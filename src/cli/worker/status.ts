@@ -3,12 +3,14 @@ import type { WorkerStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { agoText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";
-import { defineVerb } from "../verb.ts";
+import { defineVerb, ignored } from "../verb.ts";
+
+const ONE = "a cluster has one worker";
 
 export const verb = defineVerb({
   summary: "Show the worker of a cluster",
   positionals: {},
-  flags: { cluster: CLUSTER },
+  flags: { cluster: CLUSTER, cursor: ignored(ONE), limit: ignored(ONE) },
   examples: [
     ["worker status --cluster local", "process, capacity and what it does"],
     ["worker status --json", "the same, for a program"],

@@ -4,14 +4,14 @@ import { terminate, workerProcess } from "../../roles/worker-process.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { patience } from "../values.ts";
-import { defineVerb, optionOr } from "../verb.ts";
+import { also, defineVerb, optionOr } from "../verb.ts";
 import { localCluster, localWorker } from "./local-worker.ts";
 
 export const verb = defineVerb({
   summary: "Stop a worker; its jobs go on",
   details: "The worker takes no new jobs and ends; running jobs go on, and the next worker takes them over.",
   positionals: {},
-  flags: { cluster: CLUSTER, "timeout-seconds": optionOr(patience, 30, "How long to wait for its end") },
+  flags: { cluster: CLUSTER, "timeout-seconds": also(optionOr(patience, 30, "How long to wait for its end"), "timeout") },
   examples: [["worker stop --cluster local", "stop it and wait until it is gone"]],
   async run({ flags, io, json, relay }) {
     // All that is needed lies on this machine; no daemon is asked, or started.

@@ -51,6 +51,22 @@ function sourcesDigest(builtCommit: string): string {
   return hash.update(`\0${builtCommit}\0${Bun.version}\0${options.target ?? ""}`).digest("hex");
 }
 
+/**
+ * ssh2 tries these native addons and goes on without. They are left out here rather than marked as external, for then the executable would look
+ * for them where it is started.
+ */
+const withoutAddons: Bun.BunPlugin = {
+  name: "without the addons of ssh2",
+  setup(builder) {
+    const namespace = "left-out";
+    builder.onResolve({ filter: /^cpu-features$|\/sshcrypto\.node$/ }, (found) => ({ path: found.path, namespace }));
+    builder.onLoad({ filter: /./, namespace }, (found) => ({
+      loader: "js",
+      contents: `module.exports = {}; throw new Error(${JSON.stringify(`${found.path} is left out`)});`,
+    }));
+  },
+};
+
 async function build(outfile: string, builtCommit: string): Promise<void> {
   // Built beside its place and renamed: a running executable keeps its file, and nobody ever starts half of one.
   const temporary = fs.mkdtempSync(path.join(path.dirname(outfile), ".build-"));
@@ -68,6 +84,7 @@ async function build(outfile: string, builtCommit: string): Promise<void> {
       // Lazily imported modules become chunks of their own, so that a shim loads nothing but itself.
       splitting: true,
       metafile: true,
+      plugins: [withoutAddons],
       define: { CLIO_RELAY_COMMIT: JSON.stringify(builtCommit) },
       compile: {
         outfile: built,

@@ -124,6 +124,9 @@ export const ERRORS = {
 
   // reachability
   link_down: rule(503, "The cluster's link is down", { exit: EXIT.linkDown, retryable: true }),
+  link_bringup_failed: rule(502, "The link could not be brought up", { exit: EXIT.linkDown }),
+  channel_refused: rule(502, "The other side of the link refused a channel", { exit: EXIT.linkDown, retryable: true }),
+  algorithms_refused: rule(502, "The two sides have no algorithms in common", { exit: EXIT.failed }),
   worker_not_running: rule(503, "No worker is running for this cluster", {
     exit: EXIT.linkDown,
     retryable: true,
@@ -142,6 +145,13 @@ export const ERRORS = {
     retryable: true,
   }),
   version_mismatch: rule(409, "The two sides speak versions that do not fit", { exit: EXIT.failed }),
+
+  // ssh
+  ssh_config_unsupported: rule(422, "The ssh configuration demands something that is not supported", { exit: EXIT.failed }),
+  host_key_changed: rule(403, "The server's key is not the one that is known"),
+  passphrase_wrong: rule(403, "The passphrase does not open the key"),
+  prompt_cancelled: rule(403, "A question was not answered"),
+  host_unreachable: rule(503, "The host cannot be reached", { exit: EXIT.linkDown, retryable: true }),
 
   // ours
   local_file_unusable: rule(500, "A file on this machine cannot be used"),

@@ -124,6 +124,14 @@ describe("each rule can fail", () => {
     expect(found(RULES.sqlite, { "src/cli/a.ts": 'await import("bun:sqlite");' })).toHaveLength(1);
   });
 
+  test("ssh2", () => {
+    const text = 'import { Client } from "ssh2";';
+    expect(found(RULES.ssh2, { "src/transport/ssh/a.ts": text, "src/transport/session/a.ts": text })).toEqual([
+      "src/transport/ssh/a.ts imports ssh2",
+    ]);
+    expect(found(RULES.ssh2, { "src/cli/a.ts": 'await import("ssh2/lib/agent.js");' })).toHaveLength(1);
+  });
+
   test("exit", () => {
     expect(found(RULES.exit, { "src/cli/a.ts": "process.exit(1);", "src/main.ts": "process.exit(0);" })).toEqual(["src/cli/a.ts"]);
     expect(found(RULES.exit, { "src/cli/a.ts": 'import { exit } from "node:process";\nexit(1);' })).toEqual(["src/cli/a.ts"]);

@@ -87,6 +87,17 @@ const sqlite: Rule = {
     ),
 };
 
+const ssh2: Rule = {
+  name: "only transport/session imports ssh2",
+  why: "one factory makes its clients and servers, and none without a verifier: left alone, ssh2 takes any host key, and a Promise for a yes",
+  check: (sources) =>
+    importers(
+      sources,
+      (file) => file.startsWith("src/transport/session/"),
+      (specifier) => /^ssh2(?:\/|$)/.test(specifier),
+    ),
+};
+
 const exit: Rule = {
   name: "only main.ts ends the process",
   why: "an exit inside skips the close of databases, the flush of output and the answer of others' requests",
@@ -198,6 +209,7 @@ export const RULES = {
   domain,
   environment,
   sqlite,
+  ssh2,
   exit,
   shim,
   client,

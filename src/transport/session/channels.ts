@@ -1,0 +1,63 @@
+import { Duplex } from "node:stream";
+import type { Channel } from "ssh2";
+import { RelayError } from "../../domain/errors.ts";
+
+/** What ssh2 keeps in a channel and does not declare. */
+interface Inside {
+  readonly incoming: { readonly state: "open" | "eof" | "closed" };
+  readonly outgoing: { state: "open" | "eof" | "closing" | "closed" };
+  eof(): void;
+  close(): void;
+}
+
+/**
+ * The open channels of one session, each with the manners of an ordinary Duplex:
+ *
+ * - a channel that closes before it has said that its data end, and one whose session ends, is destroyed with an error; ssh2 would let both look
+ *   like an ordinary end;
+ * - `destroy` closes the channel and destroys the stream; ssh2 would leave it half alive.
+ */
+export class Channels {
+  readonly #open = new Set<Duplex>();
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** @param cutIsError false where a close without end of data is usual: a command's outputs */
+  adopt<T extends Channel>(channel: T, cutIsError = true): T {
+    const inside = channel as unknown as Inside;
+    const cut = (error?: Error): T => {
+      inside.close();
+      Duplex.prototype.destroy.call(channel, error);
+      this.#open.delete(channel);
+      return channel;
+    };
+    channel.destroy = cut;
+    const push = channel.push.bind(channel);
+    channel.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+      if (chunk === null && cutIsError && inside.incoming.state === "closed" && !channel.readableEnded && !endIsIn(channel)) {
+        cut(new RelayError("link_down", "the channel was closed in the middle of its data"));
+        return false;
+      }
+      return push(chunk, encoding);
+    };
+    // Whoever reads sees the error; it must not end the process when nobody does.
+    channel.on("error", () => undefined);
+    channel.on("close", () => this.#open.delete(channel));
+    this.#open.add(channel);
+    return channel;
+  }
+
+  /** The session is over: nothing more can be sent, and whoever still reads or writes is told why. */
+  destroyAll(error: Error): void {
+    for (const channel of this.#open) {
+      (channel as unknown as Inside).outgoing.state = "closed";
+      Duplex.prototype.destroy.call(channel, error);
+    }
+    this.#open.clear();
+  }
+}
+
+/** Whether the end of data has come, perhaps behind bytes that nobody has read yet. */
+const endIsIn = (stream: Duplex): boolean => (stream as unknown as { _readableState: { ended: boolean } })._readableState.ended;

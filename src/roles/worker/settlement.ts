@@ -173,6 +173,8 @@ const capture = ({ sha256: _sha256, ...rest }: ExitRecord["streams"]["stdout"]) 
 /** A command that succeeded without leaving what it declared has failed. */
 function withOutputs(outcome: Outcome, issues: readonly OutputIssue[]): Outcome {
   if (outcome.reason !== "completed" || issues.length === 0) return outcome;
+  if (issues.some(({ reason }) => reason === "canceled"))
+    return { ...outcome, reason: "canceled", message: "canceled while its outputs were collected; the command itself had succeeded" };
   const lost = issues.filter((issue) => issue.reason !== "not_stored" && issue.reason !== "not_a_file");
   if (lost.length === 0) return outcome;
   const named = lost

@@ -171,6 +171,22 @@ describe("cancel", () => {
     expect(job.cancellation_request?.acknowledged_at).not.toBeNull();
   });
 
+  test("ends the collecting of outputs, too, and keeps what had been collected", async () => {
+    const cwd = workdir();
+    const { job_id } = await worker.shell("echo kept > a; truncate -s 8T b", { workdir: cwd, outputs: ["a", "b"] });
+    await eventually(() => fs.existsSync(path.join(worker.attemptDir(job_id), "exit.json")), { what: "the end of the command" });
+    // The copy of the first: what follows is the one that would take hours.
+    const artifacts = path.join(path.dirname(worker.attemptDir(job_id)), "artifacts");
+    await eventually(() => fs.readdirSync(artifacts).some((name) => name.startsWith("artifact_")), { what: "the first output" });
+    await worker.client.cancel(job_id);
+    expect((await worker.ended(job_id)).job).toMatchObject({ state: "canceled", outcome: { reason: "canceled", exit_code: 0 } });
+    const collected = (await worker.client.artifacts(job_id)).artifacts.filter(({ kind }) => kind === "execution_output");
+    expect(collected.map(({ name }) => name)).toEqual(["a"]);
+    const events = await worker.events(job_id);
+    expect(historyFaults(events)).toEqual([]);
+    expect(events.map((e) => e.event_type)).toContain("job.cancel_acknowledged");
+  }, 20_000);
+
   test("of an ended job changes nothing", async () => {
     const { job_id } = await worker.shell("true");
     const { job } = await worker.ended(job_id);

@@ -148,6 +148,8 @@ export const ERRORS = {
 
   // ssh
   ssh_config_unsupported: rule(422, "The ssh configuration demands something that is not supported", { exit: EXIT.failed }),
+  host_key_refused: rule(403, "The host's key is not one that is trusted"),
+  authentication_failed: rule(403, "The other side did not let the user in"),
   host_key_changed: rule(403, "The server's key is not the one that is known"),
   passphrase_wrong: rule(403, "The passphrase does not open the key"),
   prompt_cancelled: rule(403, "A question was not answered"),

@@ -5,6 +5,7 @@ import type { Reading, Writing } from "../../src/queue/sqlite/access.ts";
 import { Committer } from "../../src/queue/sqlite/committer.ts";
 import { Counts } from "../../src/queue/sqlite/counts.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
+import { HeldAttempts } from "../../src/queue/sqlite/held-attempts.ts";
 import { Statements } from "../../src/queue/sqlite/statements.ts";
 import { SteadyTime } from "../../src/queue/sqlite/steady-time.ts";
 import type { Topic } from "../../src/queue/store.ts";
@@ -40,7 +41,7 @@ function open(notify: (topic: Topic) => void = () => undefined) {
     database.close();
   });
   sql.run("CREATE TABLE notes (n INTEGER PRIMARY KEY)");
-  const reading: Reading = { sql, counts: new Counts(), time: new SteadyTime(systemClock) };
+  const reading: Reading = { sql, counts: new Counts(), time: new SteadyTime(systemClock), held: new HeldAttempts() };
   const committer = new Committer(database, file, reading, systemClock, notify);
   const notes = () => sql.all<{ n: number }>("SELECT n FROM notes ORDER BY n").map(({ n }) => n);
   const note = (n: number) => (w: Writing) => {

@@ -5,6 +5,7 @@ import type { Writing } from "../../src/queue/sqlite/access.ts";
 import { counters } from "../../src/queue/sqlite/checks/file.ts";
 import { Counts } from "../../src/queue/sqlite/counts.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
+import { HeldAttempts } from "../../src/queue/sqlite/held-attempts.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { Statements } from "../../src/queue/sqlite/statements.ts";
 import { SteadyTime } from "../../src/queue/sqlite/steady-time.ts";
@@ -21,7 +22,14 @@ test("numbers in memory that are not those of the tables are found, and counted 
 
   const { database } = openDatabase(core);
   const sql = new Statements(database);
-  const w: Writing = { sql, counts: new Counts(), time: new SteadyTime(systemClock), now: "", touch: () => undefined };
+  const w: Writing = {
+    sql,
+    counts: new Counts(),
+    time: new SteadyTime(systemClock),
+    held: new HeldAttempts(),
+    now: "",
+    touch: () => undefined,
+  };
   const [damage, ...more] = counters(w);
   expect(more).toEqual([]);
   expect(damage?.check).toBe("counters");

@@ -19,8 +19,10 @@ export interface Sample {
   readonly retried: string;
   /** Run statements behind the back of the closed store, with SQLite's own guards off. */
   damage(...statements: readonly Statement[]): Promise<void>;
-  /** Overwrite a word in the root page of an index. */
-  spoilIndex(index: string): Promise<void>;
+  /** The same, with an index of jobs that does not follow. */
+  behindIndex(index: keyof typeof PREDICATES, ...statements: readonly Statement[]): Promise<void>;
+  /** Overwrite the last letter of a word in the root page of an index. */
+  spoilIndex(index: string, word?: string): Promise<void>;
 }
 
 /** Sound, until one of its ways to do damage is used. Dispose of its scene. */
@@ -65,30 +67,55 @@ export async function sample(): Promise<Sample> {
     running: running.job.job_id,
     ended: ended.job.job_id,
     retried: retried.job.job_id,
-    async damage(...statements) {
+    damage: (...statements) => scene.reopen(() => damage(file, statements)).then(() => undefined),
+    async behindIndex(index, ...statements) {
       await scene.reopen(() => {
-        const database = new Database(file);
-        database.run("PRAGMA foreign_keys = OFF");
-        database.run("PRAGMA ignore_check_constraints = ON");
-        for (const [sql, ...values] of statements) {
-          const { changes } = database.run(sql, values);
-          if (sql.startsWith("UPDATE") || sql.startsWith("DELETE") || sql.startsWith("INSERT")) expect(changes, sql).toBeGreaterThan(0);
-        }
-        database.close();
+        const [predicate, never] = PREDICATES[index];
+        overwrite(file, [predicate, never]);
+        damage(file, statements);
+        overwrite(file, [never, predicate]);
       });
     },
-    async spoilIndex(index) {
+    async spoilIndex(index, word = "workload") {
       await scene.reopen(() => {
         const database = new Database(file, { readonly: true });
         const root = database.query<{ rootpage: number }, [string]>("SELECT rootpage FROM sqlite_schema WHERE name = ?").get(index);
         database.close();
         const bytes = fs.readFileSync(file);
         const start = ((root?.rootpage ?? 0) - 1) * 4_096;
-        const at = bytes.subarray(start, start + 4_096).indexOf("workload");
+        const at = bytes.subarray(start, start + 4_096).indexOf(word);
         expect(at).toBeGreaterThan(0);
-        bytes.write("workloae", start + at, "latin1");
+        bytes.write("~", start + at + word.length - 1, "latin1");
         fs.writeFileSync(file, bytes);
       });
     },
   };
+}
+
+/** Run statements with SQLite's own guards off. */
+function damage(file: string, statements: readonly Statement[]): void {
+  const database = new Database(file);
+  database.run("PRAGMA foreign_keys = OFF");
+  database.run("PRAGMA ignore_check_constraints = ON");
+  for (const [sql, ...values] of statements) {
+    const { changes } = database.run(sql, values);
+    if (sql.startsWith("UPDATE") || sql.startsWith("DELETE") || sql.startsWith("INSERT")) expect(changes, sql).toBeGreaterThan(0);
+  }
+  database.close();
+}
+
+/** What the schema says of the rows that an index has, and something of the same length that no row fulfils. */
+const PREDICATES = {
+  jobs_ready: ["WHERE ready = 1", "WHERE ready = 9"],
+  jobs_delayed: ["WHERE not_before IS NOT NULL", "WHERE not_before > '~~~~~~~'"],
+} as const;
+
+/** Overwrite a word wherever a file has it: pages that were split keep it in unused places, too. */
+function overwrite(file: string, [before, after]: readonly [string, string]): void {
+  expect(after).toHaveLength(before.length);
+  const bytes = fs.readFileSync(file);
+  let at = bytes.indexOf(before);
+  expect(at).toBeGreaterThan(0);
+  for (; at >= 0; at = bytes.indexOf(before, at)) bytes.write(after, at, "latin1");
+  fs.writeFileSync(file, bytes);
 }

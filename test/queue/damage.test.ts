@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import os from "node:os";
 import { self } from "../../src/lib/process-identity.ts";
 import type { Finding } from "../../src/queue/store.ts";
-import { timelineEntry } from "../contract/queue-store/ingest.ts";
+import { report, timelineEntry } from "../contract/queue-store/ingest.ts";
 import { command, ROOMY } from "../contract/queue-store/scene.ts";
 import { type Sample, type Statement, sample } from "./damage-sample.ts";
 
@@ -375,7 +375,7 @@ test("what only a look at the whole file finds is left out of an audit that is n
   const s = await open();
   const [row] = LOST.filter(({ check }) => check === "foreign_key");
   await s.damage(...row!.damage(s), ["UPDATE jobs SET next_seq = 2 WHERE job_id = ?", s.ended]);
-  await s.spoilIndex("jobs_ready");
+  await s.spoilIndex("progress_latest", report().label);
   const named = (findings: readonly Finding[]) => findings.map(({ check }) => check);
   expect(named((await s.scene.store.audit()).findings)).toEqual(["event_counter"]);
   expect(named((await s.scene.store.audit({ deep: true })).findings)).toEqual(["integrity", "foreign_key", "event_counter"]);

@@ -6,6 +6,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import type { Writing } from "../../src/queue/sqlite/access.ts";
 import { Counts } from "../../src/queue/sqlite/counts.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
+import { HeldAttempts } from "../../src/queue/sqlite/held-attempts.ts";
 import { JobEdit, taskStateOf } from "../../src/queue/sqlite/job-edit.ts";
 import type { JobHead } from "../../src/queue/sqlite/job-rows.ts";
 import { Statements } from "../../src/queue/sqlite/statements.ts";
@@ -52,6 +53,7 @@ describe("every pair of states", () => {
           sql,
           counts: new Counts(),
           time: new SteadyTime(systemClock),
+          held: new HeldAttempts(),
           now: "2031-01-01T00:00:00.000Z",
           touch: (topic) => touched.push(topic),
         };

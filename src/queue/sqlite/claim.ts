@@ -4,16 +4,18 @@ import { JOB_KINDS, type Job } from "../../domain/job.ts";
 import { LAST_DELAY_SECONDS } from "../../domain/retry.ts";
 import { newId } from "../../lib/ids.ts";
 import type { Claim } from "../store.ts";
-import type { Reading, Writing } from "./access.ts";
+import { inSavepoint, type Reading, type Writing } from "./access.ts";
 import { JobEdit } from "./job-edit.ts";
+import { isReady, lostId } from "./job-index.ts";
 import { COLUMNS, checkJob, type JobRow } from "./job-rows.ts";
-import { quarantineRow } from "./quarantine.ts";
+import { setAside } from "./quarantine.ts";
 import { openSegments } from "./segments.ts";
+import { isConstraint, isWrongIndex } from "./sqlite-failure.ts";
 
 const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
 /**
- * The next eligible job in one statement. `held` has at most one row per lane and kind; for each pair with room one look-up in jobs_ready finds the
+ * The sequence of the next eligible job in one statement. `held` has at most one row per lane and kind; for each pair with room one look-up in jobs_ready finds the
  * head of its queue; the lowest of these heads is the next job. Nothing depends on how many jobs wait.
  *
  * Parameters: slots of the workload lane, slots of the control lane, then the bound of each kind in the order of JOB_KINDS.
@@ -22,27 +24,76 @@ export const NEXT_JOB = `
   WITH held AS MATERIALIZED (SELECT lane, kind, count(*) AS n FROM leases GROUP BY lane, kind),
        lanes (lane, slots) AS (VALUES ('workload', ?1), ('control', ?2)),
        kinds (kind, slots) AS (VALUES ${JOB_KINDS.map((kind, index) => `('${kind}', ?${index + 3})`).join(", ")})
-  SELECT ${COLUMNS.all} FROM jobs WHERE sequence = (
-    SELECT min((
-      SELECT waiting.sequence FROM jobs AS waiting
-      WHERE waiting.lane = lanes.lane AND waiting.kind = kinds.kind AND waiting.ready = 1
-      ORDER BY waiting.sequence LIMIT 1))
-    FROM lanes CROSS JOIN kinds
-    WHERE coalesce((SELECT sum(n) FROM held WHERE held.lane = lanes.lane), 0) < lanes.slots
-      AND coalesce((SELECT sum(n) FROM held WHERE held.kind = kinds.kind), 0) < kinds.slots)`;
+  SELECT min((
+    SELECT waiting.sequence FROM jobs AS waiting
+    WHERE waiting.lane = lanes.lane AND waiting.kind = kinds.kind AND waiting.ready = 1
+    ORDER BY waiting.sequence LIMIT 1)) AS sequence
+  FROM lanes CROSS JOIN kinds
+  WHERE coalesce((SELECT sum(n) FROM held WHERE held.lane = lanes.lane), 0) < lanes.slots
+    AND coalesce((SELECT sum(n) FROM held WHERE held.kind = kinds.kind), 0) < kinds.slots`;
 
-/** Claim the next eligible job; records that cannot be read are quarantined on the way. */
+export const JOB_OF_SEQUENCE = `SELECT ${COLUMNS.all} FROM jobs WHERE sequence = ?`;
+
+/**
+ * Claim the next eligible job. What cannot be claimed is kept out on the way: records that cannot be read, jobs that are not found by their id, and jobs
+ * in whose way other rows stand. None of them may hold a slot, or the head of its lane, for ever.
+ *
+ * @throws RelayError queue_corrupt when the index of waiting jobs leads nowhere, and does so too after it was built anew
+ */
 export function claim(w: Writing, endpointId: string, capacity: Capacity, leaseMs: number): Claim | null {
   refuseUnlessServing(w, endpointId);
-  readyDelayed(w);
-  const { concurrency, control_query_concurrency, kind_concurrency } = capacity;
-  const kindSlots = JOB_KINDS.map((kind) => kind_concurrency[kind] ?? NO_BOUND);
+  const rebuild = onceRebuilt(w);
+  readyDelayed(w, rebuild);
   for (;;) {
-    const row = w.sql.get<JobRow>(NEXT_JOB, concurrency - control_query_concurrency, control_query_concurrency, ...kindSlots);
-    if (row === null) return null;
-    const checked = checkJob(row);
-    if ("job" in checked) return lease(w, row, checked.job, endpointId, leaseMs);
-    quarantineRow(w, row, checked.unreadable);
+    const sequence = nextSequence(w, capacity);
+    if (sequence === null) return null;
+    const row = w.sql.get<JobRow>(JOB_OF_SEQUENCE, sequence);
+    if (row === null || !isReady(row)) {
+      rebuild();
+      continue;
+    }
+    try {
+      const claimed = lostId(w, row) ?? claimRow(w, row, endpointId, leaseMs);
+      if (typeof claimed !== "string") return claimed;
+      setAside(w, row, claimed);
+    } catch (error) {
+      if (!isWrongIndex(error)) throw error;
+      rebuild();
+    }
+  }
+}
+
+function nextSequence(w: Writing, { concurrency, control_query_concurrency, kind_concurrency }: Capacity): number | null {
+  const kindSlots = JOB_KINDS.map((kind) => kind_concurrency[kind] ?? NO_BOUND);
+  const next = w.sql.get<{ sequence: number | null }>(
+    NEXT_JOB,
+    concurrency - control_query_concurrency,
+    control_query_concurrency,
+    ...kindSlots,
+  );
+  return next?.sequence ?? null;
+}
+
+/** Builds the indexes of jobs anew, because they lead to a job that does not wait or to none: at most once, so that a claim ends. */
+function onceRebuilt(w: Writing): () => void {
+  let rebuilt = false;
+  return () => {
+    if (rebuilt) throw new RelayError("queue_corrupt", "the indexes of jobs lead nowhere, although they were built anew");
+    rebuilt = true;
+    w.sql.run("REINDEX jobs");
+  };
+}
+
+/** The claim, or why the job cannot be claimed. */
+function claimRow(w: Writing, row: JobRow, endpointId: string, leaseMs: number): Claim | string {
+  const checked = checkJob(row);
+  if ("unreadable" in checked) return checked.unreadable;
+  try {
+    return inSavepoint(w, () => lease(w, { ...row }, checked.job, endpointId, leaseMs));
+  } catch (error) {
+    // A row that must not be there: an attempt, a lease, a segment or an event of that number.
+    if (!isConstraint(error)) throw error;
+    return `it cannot be claimed: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
@@ -55,11 +106,20 @@ function refuseUnlessServing(w: Writing, endpointId: string): void {
 }
 
 /** Delayed retries whose time has come join the ready ones. */
-function readyDelayed(w: Writing): void {
-  w.sql.run(
-    "UPDATE jobs SET not_before = NULL, ready = (quarantine IS NULL) WHERE not_before IS NOT NULL AND not_before <= ?",
-    w.time.in(0),
-  );
+function readyDelayed(w: Writing, rebuild: () => void): void {
+  const due = () =>
+    w.sql.run(
+      "UPDATE jobs SET not_before = NULL, ready = (quarantine IS NULL) WHERE not_before IS NOT NULL AND not_before <= ?",
+      w.time.in(0),
+    );
+  try {
+    inSavepoint(w, due);
+  } catch (error) {
+    // The index of delayed jobs has led to one that does not wait.
+    if (!isConstraint(error) && !isWrongIndex(error)) throw error;
+    rebuild();
+    due();
+  }
 }
 
 /** No retry is delayed for longer than the longest delay, whatever the clocks did since it was written. Run once, when the queue is opened. */

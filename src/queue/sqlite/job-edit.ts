@@ -5,6 +5,7 @@ import type { TaskState } from "../../domain/task.ts";
 import { canTransition, isTerminal } from "../../domain/transitions.ts";
 import type { Writing } from "./access.ts";
 import { insertEvent } from "./event-rows.ts";
+import { isReady } from "./job-index.ts";
 import type { JobHead } from "./job-rows.ts";
 
 const TASK_STATE: Readonly<Record<JobState, TaskState>> = {
@@ -74,7 +75,7 @@ export class JobEdit<Row extends JobHead = JobHead> {
         `UPDATE jobs SET state = ?, ready = ?, attempts = ?, voided_attempts = ?, next_seq = ?, updated_at = ?, leased_by = ?, not_before = ?,
            quarantine = ?, last_error = ?, outcome = ?, cancellation_request = ? WHERE sequence = ?`,
         row.state,
-        row.state === "queued" && row.not_before === null && row.quarantine === null ? 1 : 0,
+        isReady(row) ? 1 : 0,
         row.attempts,
         row.voided_attempts,
         row.next_seq,

@@ -2,8 +2,9 @@ import type { Attempt } from "../../domain/attempt.ts";
 import type { Job } from "../../domain/job.ts";
 import type { Writing } from "./access.ts";
 import { ATTEMPT_COLUMNS, type AttemptRow, checkAttempt } from "./attempt-rows.ts";
+import { lostId } from "./job-index.ts";
 import { COLUMNS, checkJob, type JobRow } from "./job-rows.ts";
-import { quarantineRow } from "./quarantine.ts";
+import { setAside } from "./quarantine.ts";
 
 /**
  * Claimed and running attempts with their jobs, in the order of submission. What cannot be read is quarantined and left out: its processes,
@@ -20,8 +21,10 @@ export function openAttempts(w: Writing): { readonly job: Job; readonly attempt:
     if (row === null || row.attempts !== attemptRow.attempt || (row.state !== "leased" && row.state !== "running")) continue;
     const job = checkJob(row);
     const attempt = checkAttempt(attemptRow, row.job_id);
-    if ("unreadable" in job) quarantineRow(w, row, job.unreadable);
-    else if ("unreadable" in attempt) quarantineRow(w, row, attempt.unreadable);
+    const lost = lostId(w, row);
+    if ("unreadable" in job) setAside(w, row, job.unreadable);
+    else if ("unreadable" in attempt) setAside(w, row, attempt.unreadable);
+    else if (lost !== null) setAside(w, row, lost);
     else found.push({ job: job.job, attempt: attempt.attempt });
   }
   return found;

@@ -8,11 +8,11 @@ const PAGE_BYTES = 4 * 1024 * 1024;
  * How many of the rows, whose sizes are given in order, make a page. One is always among them, so that who pages gets on. The sizes are
  * asked for by octet_length, for which SQLite does not read the text.
  */
-export function rowsOfPage(sizes: readonly { readonly bytes: number }[]): number {
+export function rowsOfPage(sizes: readonly { readonly bytes: number }[], maxBytes: number = PAGE_BYTES): number {
   let total = 0;
   const over = sizes.findIndex(({ bytes }, index) => {
     total += bytes;
-    return index > 0 && total > PAGE_BYTES;
+    return index > 0 && total > maxBytes;
   });
   return over === -1 ? sizes.length : over;
 }

@@ -1,7 +1,8 @@
-import type { Writing } from "./access.ts";
+import { inSavepoint, type Writing } from "./access.ts";
 import { JobEdit } from "./job-edit.ts";
 import { type JobHead, jobHead } from "./job-rows.ts";
 import { storable } from "./record-json.ts";
+import { isConstraint } from "./sqlite-failure.ts";
 
 const REASON_MAX = 2_000;
 
@@ -18,6 +19,20 @@ export function quarantineRow(w: Writing, row: JobHead, reason: string): void {
   });
   edit.save();
   w.touch("queue");
+}
+
+/**
+ * Keep a record out of the lanes whatever is wrong with it. Where not even an event can be added to its history, that goes without: a job that
+ * nothing can be done with must not stand at the head of its lane.
+ */
+export function setAside(w: Writing, row: JobHead, reason: string): void {
+  try {
+    inSavepoint(w, () => quarantineRow(w, { ...row }, reason));
+  } catch (error) {
+    if (!isConstraint(error)) throw error;
+    w.sql.run("UPDATE jobs SET quarantine = ?, ready = 0 WHERE sequence = ?", storable(reason, REASON_MAX), row.sequence);
+    w.touch("queue");
+  }
 }
 
 export const quarantine = (w: Writing, jobId: string, reason: string): void => quarantineRow(w, jobHead(w, jobId), reason);

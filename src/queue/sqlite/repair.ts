@@ -1,7 +1,7 @@
 import type { CheckDepth, Finding, RepairReport } from "../store.ts";
 import type { Writing } from "./access.ts";
-import { FINDINGS_MAX, findDamage, type Read } from "./audit.ts";
 import { type Damage, toFinding } from "./checks/damage.ts";
+import { FINDINGS_MAX, findDamage, type Read, reasonOf } from "./survey.ts";
 
 export type Write = <T>(fn: (w: Writing) => T) => Promise<T>;
 
@@ -24,7 +24,10 @@ export async function repair(read: Read, write: Write, depth: CheckDepth): Promi
     for (const damage of fresh) tried.set(nameOf(damage), await failureOf(write(damage.mend!)));
     found = await findDamage(read, depth);
     const left = new Set(found.map(nameOf));
-    repaired.push(...fresh.filter((damage) => !left.has(nameOf(damage))).map(toFinding));
+    const mended = fresh.filter((damage) => !left.has(nameOf(damage)));
+    repaired.push(...mended.map(toFinding));
+    // What stood in the way of a mending may be mended now.
+    if (mended.length > 0) for (const [name, failure] of tried) if (failure !== null) tried.delete(name);
   }
   return {
     repaired: repaired.slice(0, FINDINGS_MAX),
@@ -33,14 +36,13 @@ export async function repair(read: Read, write: Write, depth: CheckDepth): Promi
   };
 }
 
-/** What a failed write says of itself and of its cause; null after one that was committed. */
+/** Why a write failed; null after one that was committed. */
 async function failureOf(write: Promise<void>): Promise<string | null> {
   try {
     await write;
     return null;
   } catch (error) {
-    if (!(error instanceof Error)) return String(error);
-    return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+    return reasonOf(error);
   }
 }
 

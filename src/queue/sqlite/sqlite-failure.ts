@@ -9,6 +9,12 @@ export function sqliteCode(error: unknown): string | null {
 
 const isOneOf = (code: string, ...primary: string[]): boolean => primary.some((p) => code === p || code.startsWith(`${p}_`));
 
+/** Whether a statement was refused by the tables' own rules. */
+export const isConstraint = (error: unknown): boolean => isOneOf(sqliteCode(error) ?? "", "SQLITE_CONSTRAINT");
+
+/** Whether a statement met an index that does not fit its table. */
+export const isWrongIndex = (error: unknown): boolean => sqliteCode(error) === "SQLITE_CORRUPT_INDEX";
+
 /**
  * The RelayError that a failure of SQLite means for whoever uses the queue. RelayErrors pass unchanged; anything else is
  * returned as internal_error with its cause.

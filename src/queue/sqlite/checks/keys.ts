@@ -1,4 +1,6 @@
-import type { Damage, JobCheck, WholeCheck } from "./damage.ts";
+import type { Reading } from "../access.ts";
+import type { Budget } from "./budget.ts";
+import type { Damage, JobCheck, Steps, Tally } from "./damage.ts";
 
 interface JobKey {
   readonly sequence: number;
@@ -36,19 +38,43 @@ export const idempotencyKeys: JobCheck = (r, { from, to }) => {
   });
 };
 
+interface Key {
+  readonly owner_session_id: string;
+  readonly idempotency_key: string;
+  readonly job_id: string;
+  readonly orphaned: number;
+}
+
 /** A key whose job is gone is a tombstone. */
-export const orphanedKeys: WholeCheck = (r) =>
-  r.sql
-    .all<{ job_id: string }>(
-      `SELECT i.job_id FROM idempotency AS i WHERE i.state = 'committed' AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.job_id = i.job_id) LIMIT 1001`,
-    )
-    .map(({ job_id }) => ({
-      check: "idempotency",
-      subject: job_id,
-      detail: "a key is bound to it, and it does not exist",
-      mend: (w) =>
-        void w.sql.run(
-          "UPDATE idempotency SET state = 'retired' WHERE job_id = ?1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.job_id = ?1)",
-          job_id,
-        ),
-    }));
+export function* orphanedKeys(r: Reading, budget: Budget, tally: Tally): Steps {
+  let after: Pick<Key, "owner_session_id" | "idempotency_key"> = { owner_session_id: "", idempotency_key: "" };
+  for (;;) {
+    const limit = budget.rows;
+    const keys = r.sql.all<Key>(
+      `SELECT owner_session_id, idempotency_key, job_id,
+         i.state = 'committed' AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.job_id = i.job_id) AS orphaned
+       FROM idempotency AS i WHERE (owner_session_id, idempotency_key) > (?, ?) ORDER BY owner_session_id, idempotency_key LIMIT ?`,
+      after.owner_session_id,
+      after.idempotency_key,
+      limit,
+    );
+    tally("idempotency", keys.length);
+    for (const { job_id, orphaned } of keys) if (orphaned === 1) yield orphan(job_id);
+    const last = keys.at(-1);
+    if (last === undefined || keys.length < limit) return;
+    after = last;
+    budget.renew();
+    yield null;
+  }
+}
+
+const orphan = (jobId: string): Damage => ({
+  check: "idempotency",
+  subject: jobId,
+  detail: "a key is bound to it, and it does not exist",
+  mend: (w) =>
+    void w.sql.run(
+      "UPDATE idempotency SET state = 'retired' WHERE job_id = ?1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.job_id = ?1)",
+      jobId,
+    ),
+});

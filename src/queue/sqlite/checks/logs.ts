@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { LOG_STREAMS, type LogStream, StreamCapture } from "../../../domain/log.ts";
-import type { Writing } from "../access.ts";
+import type { Reading, Writing } from "../access.ts";
 import { keeping } from "../ingest.ts";
 import { segmentRow } from "../segments.ts";
-import type { Damage, JobCheck } from "./damage.ts";
+import { type Damage, type JobCheck, unlessHeld } from "./damage.ts";
 
 /** Every attempt has a segment of each stream, and each begins where the one before it ends. */
 export const segmentBases: JobCheck = (r, { from, to }) => [
@@ -60,33 +60,33 @@ function joinSegments(w: Writing, job: number, stream: LogStream): void {
 }
 
 /** The events about a stream reach as far as its segments do: both are committed together. */
-export const deltaEvents: JobCheck = (r, { from, to }) =>
+export const logPositions = (r: Reading, job: number, jobId: string, told: Readonly<Record<LogStream, number>>): Damage[] =>
   r.sql
-    .all<{ job: number; job_id: string; stream: LogStream; written: number; told: number }>(
-      `SELECT s.job, jobs.job_id, s.stream, s.written, coalesce(d.told, 0) AS told
-       FROM (SELECT job, stream, max(base + length) AS written FROM segments WHERE job BETWEEN ?1 AND ?2 GROUP BY job, stream) AS s
-       CROSS JOIN jobs ON jobs.sequence = s.job
-       LEFT JOIN (
-         SELECT job, substr(event_type, 1, 6) AS stream, max(CASE WHEN json_valid(payload) THEN payload ->> '$.next_offset' END) AS told
-         FROM events WHERE job BETWEEN ?1 AND ?2 AND event_type IN ('stdout.delta', 'stderr.delta') GROUP BY job, event_type) AS d
-         ON d.job = s.job AND d.stream = s.stream
-       WHERE s.written <> coalesce(d.told, 0)`,
-      from,
-      to,
+    .all<{ stream: LogStream; written: number }>(
+      "SELECT stream, max(base + length) AS written FROM segments WHERE job = ? GROUP BY stream",
+      job,
     )
-    .map(({ job, job_id, stream, written, told }): Damage => {
-      const detail = `${stream} has ${written} bytes; its events tell of ${told}`;
-      // Events are never rewritten, so the last segment follows them where it can.
-      return { check: "log_position", subject: job_id, detail, mend: (w) => followEvents(w, job, stream, told) };
-    });
+    .filter(({ stream, written }) => written !== told[stream])
+    .map(({ stream, written }) =>
+      unlessHeld(r, jobId, {
+        check: "log_position",
+        subject: jobId,
+        detail: `${stream} has ${written} bytes; its events tell of ${told[stream]}`,
+        // Events are never rewritten, so the last segment follows them where it can.
+        mend: (w) => followEvents(w, job, stream, written, told[stream]),
+      }),
+    );
 
-function followEvents(w: Writing, job: number, stream: LogStream, told: number): void {
+/** Nothing changes where more was written since. */
+function followEvents(w: Writing, job: number, stream: LogStream, written: number, told: number): void {
   w.sql.run(
     `UPDATE segments SET length = ?3 - base WHERE job = ?1 AND stream = ?2 AND base <= ?3
-       AND attempt = (SELECT max(attempt) FROM segments WHERE job = ?1 AND stream = ?2)`,
+       AND attempt = (SELECT max(attempt) FROM segments WHERE job = ?1 AND stream = ?2)
+       AND (SELECT max(base + length) FROM segments WHERE job = ?1 AND stream = ?2) = ?4`,
     job,
     stream,
     told,
+    written,
   );
 }
 

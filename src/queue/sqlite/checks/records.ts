@@ -11,18 +11,28 @@ import { COLUMNS, checkJob, type JobHead, type JobRow } from "../job-rows.ts";
 import { dropLease } from "../leases.ts";
 import { quarantineRow } from "../quarantine.ts";
 import { submissionDigest } from "../submit.ts";
-import type { Damage, JobCheck } from "./damage.ts";
+import type { Budget } from "./budget.ts";
+import { type Damage, type Range, type Steps, type Tally, unlessHeld } from "./damage.ts";
 
-/** Every job's record can be read, says what was submitted, and is not kept out of the lanes. One at a time: a record may be long. */
-export const records: JobCheck = (r, { from, to }) => {
-  const damages: Damage[] = [];
+/** Every job's record can be read, says what was submitted, and is not kept out of the lanes. */
+export function* records(r: Reading, budget: Budget, { from, to }: Range, tally: Tally): Steps {
   for (let next = from; ; ) {
+    // One at a time: a record may be long.
     const row = r.sql.get<JobRow>(`SELECT ${COLUMNS.all} FROM jobs WHERE sequence BETWEEN ? AND ? ORDER BY sequence LIMIT 1`, next, to);
-    if (row === null) return damages;
-    damages.push(...ofRecord(r, row));
+    if (row === null) return;
+    tally("jobs", 1);
+    yield* ofRecord(r, row);
     next = row.sequence + 1;
+    budget.take(RECORD_ROWS, row.spec.length + row.metadata.length + row.used_artifact_refs.length);
+    if (budget.spent) {
+      budget.renew();
+      yield null;
+    }
   }
-};
+}
+
+/** Reading a record, checking it and digesting it takes as long as this many rows. */
+const RECORD_ROWS = 10;
 
 function ofRecord(r: Reading, row: JobRow): Damage[] {
   const checked = checkJob(row);
@@ -40,7 +50,9 @@ function ofRecord(r: Reading, row: JobRow): Damage[] {
 function unreadable(r: Reading, row: JobRow, detail: string): Damage {
   const damage = { check: "record", subject: row.job_id };
   if (isTerminal(row.state)) return { ...damage, detail: `${detail}; the job has ended`, mend: null };
-  if (row.state === "queued" || noProcessLeft(r, row)) return { ...damage, detail, mend: (w) => fail(w, row.sequence, detail) };
+  if (row.state === "queued" || noProcessLeft(r, row)) {
+    return unlessHeld(r, row.job_id, { ...damage, detail, mend: (w) => fail(w, row.sequence, detail) });
+  }
   if (row.quarantine === null) return { ...damage, detail, mend: (w) => keepOut(w, row.sequence, detail) };
   return {
     ...damage,

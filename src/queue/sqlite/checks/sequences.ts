@@ -1,108 +1,76 @@
-import type { Damage, JobCheck } from "./damage.ts";
+import type { Reading, Writing } from "../access.ts";
+import { type Budget, jobsIn, type Numbered, type NumberedPage, walk } from "./budget.ts";
+import type { Damage, Range, Steps, Tally } from "./damage.ts";
 
-interface Counted {
-  readonly job: number;
-  readonly subject: string;
-  readonly next_seq: number;
-  readonly n: number;
-  readonly low: number;
-  readonly high: number;
+const gap = (check: string, subject: string, detail: string): Damage => ({ check, subject, detail, mend: null });
+
+/** Rows are numbered from 1 without gaps. Their numbers are published, so they are not given anew. */
+export const gaps = (check: string, subject: string, { n, low, high }: Numbered, what: string): Damage[] =>
+  low !== 1 || high !== n ? [gap(check, subject, `${n} ${what} are numbered from ${low} to ${high}`)] : [];
+
+/** The number that the next row gets follows the last row's. */
+export function counter(check: string, subject: string, next: number, high: number, what: string, mend: (w: Writing) => void): Damage[] {
+  return next === high + 1 ? [] : [{ check, subject, detail: `the next ${what} would be ${next}, after ${high}`, mend }];
 }
 
-/** Events are numbered from 1 without gaps, and the job's row knows the next number. */
-export const eventSequences: JobCheck = (r, { from, to }) => {
-  const rows = r.sql.all<Counted>(
-    `SELECT jobs.sequence AS job, jobs.job_id AS subject, jobs.next_seq, coalesce(e.n, 0) AS n, coalesce(e.low, 1) AS low, coalesce(e.high, 0) AS high
-     FROM jobs LEFT JOIN (SELECT job, count(*) AS n, min(seq) AS low, max(seq) AS high FROM events WHERE job BETWEEN ?1 AND ?2 GROUP BY job) AS e
-       ON e.job = jobs.sequence
-     WHERE jobs.sequence BETWEEN ?1 AND ?2 AND (coalesce(e.n, 0) = 0 OR e.low <> 1 OR e.high <> e.n OR jobs.next_seq <> e.high + 1)`,
+/** Statement for the numbers of one owner's rows in a table: `owner` is its condition, then come the number to go on after and the limit. */
+const numbers = (table: string, number: string, owner: string): string =>
+  `SELECT count(*) AS n, coalesce(min(number), 1) AS low, coalesce(max(number), 0) AS high
+   FROM (SELECT ${number} AS number FROM ${table} WHERE ${owner} AND ${number} > ? ORDER BY ${number} LIMIT ?)`;
+
+function pagesOf(r: Reading, sql: string, tally: (rows: number) => void, ...owner: number[]) {
+  return (after: number, limit: number): NumberedPage => {
+    const page = r.sql.get<Numbered>(sql, ...owner, after, limit) ?? { n: 0, low: 1, high: 0 };
+    tally(page.n);
+    return { ...page, last: page.n < limit };
+  };
+}
+
+interface TaskCounter {
+  readonly job: number;
+  readonly task: number;
+  readonly subject: string;
+}
+
+/** The timelines of tasks are numbered from 1 without gaps, and each task's row knows the next number. */
+export function* taskTimelines(r: Reading, budget: Budget, { from, to }: Range, tally: Tally): Steps {
+  const sql = numbers("task_events", "seq", "job = ? AND task = ?");
+  const tasks = r.sql.all<TaskCounter>(
+    "SELECT job, sequence AS task, task_id AS subject FROM tasks WHERE job BETWEEN ? AND ? ORDER BY job, sequence",
     from,
     to,
   );
-  return rows.flatMap((row): Damage[] => [
-    ...(row.n === 0 ? [gap("event_sequence", row, "it has no events")] : []),
-    ...(row.low !== 1 || row.high !== row.n
-      ? [gap("event_sequence", row, `${row.n} events are numbered from ${row.low} to ${row.high}`)]
-      : []),
-    ...(row.next_seq === row.high + 1
-      ? []
-      : [
-          {
-            check: "event_counter",
-            subject: row.subject,
-            detail: `the next event would be ${row.next_seq}, after ${row.high}`,
-            mend: (w) =>
-              void w.sql.run(
-                "UPDATE jobs SET next_seq = 1 + coalesce((SELECT max(seq) FROM events WHERE job = jobs.sequence), 0) WHERE sequence = ?",
-                row.job,
-              ),
-          } satisfies Damage,
-        ]),
-  ]);
-};
+  for (const { job, task, subject } of tasks) {
+    const found = yield* walk(
+      budget,
+      pagesOf(r, sql, (rows) => tally("task_events", rows), job, task),
+    );
+    const next = r.sql.get<{ next_seq: number }>("SELECT next_seq FROM tasks WHERE job = ? AND sequence = ?", job, task)?.next_seq;
+    if (next === undefined) continue;
+    yield* gaps("task_event_sequence", subject, found, "task events");
+    yield* counter("task_event_counter", subject, next, found.high, "task event", (w) => countTaskEvents(w, job, task));
+  }
+}
 
-const gap = (check: string, row: Counted, detail: string): Damage => ({ check, subject: row.subject, detail, mend: null });
-
-/** The same for the timelines of tasks. */
-export const taskEventSequences: JobCheck = (r, { from, to }) => {
-  const rows = r.sql.all<Counted & { readonly task: number }>(
-    `SELECT tasks.job, tasks.sequence AS task, tasks.task_id AS subject, tasks.next_seq, coalesce(e.n, 0) AS n, coalesce(e.low, 1) AS low,
-       coalesce(e.high, 0) AS high
-     FROM tasks LEFT JOIN (
-       SELECT job, task, count(*) AS n, min(seq) AS low, max(seq) AS high FROM task_events WHERE job BETWEEN ?1 AND ?2 GROUP BY job, task) AS e
-       ON e.job = tasks.job AND e.task = tasks.sequence
-     WHERE tasks.job BETWEEN ?1 AND ?2 AND (coalesce(e.low, 1) <> 1 OR coalesce(e.high, 0) <> coalesce(e.n, 0) OR tasks.next_seq <> coalesce(e.high, 0) + 1)`,
-    from,
-    to,
+function countTaskEvents(w: Writing, job: number, task: number): void {
+  w.sql.run(
+    `UPDATE tasks SET next_seq = 1 + coalesce((SELECT max(seq) FROM task_events AS e WHERE e.job = tasks.job AND e.task = tasks.sequence), 0)
+     WHERE job = ? AND sequence = ?`,
+    job,
+    task,
   );
-  return rows.flatMap((row): Damage[] => [
-    ...(row.low !== 1 || row.high !== row.n
-      ? [gap("task_event_sequence", row, `${row.n} task events are numbered from ${row.low} to ${row.high}`)]
-      : []),
-    ...(row.next_seq === row.high + 1
-      ? []
-      : [
-          {
-            check: "task_event_counter",
-            subject: row.subject,
-            detail: `the next task event would be ${row.next_seq}, after ${row.high}`,
-            mend: (w) =>
-              void w.sql.run(
-                `UPDATE tasks SET next_seq = 1 + coalesce((SELECT max(seq) FROM task_events AS e WHERE e.job = tasks.job AND e.task = tasks.sequence), 0)
-                 WHERE job = ? AND sequence = ?`,
-                row.job,
-                row.task,
-              ),
-          } satisfies Damage,
-        ]),
-  ]);
-};
+}
 
-/** Event payloads are read by every follower. */
-export const eventPayloads: JobCheck = (r, { from, to }) =>
-  r.sql
-    .all<{ job_id: string; seq: number }>(
-      `SELECT jobs.job_id, events.seq FROM events CROSS JOIN jobs ON jobs.sequence = events.job
-       WHERE events.job BETWEEN ? AND ? AND NOT json_valid(events.payload)`,
-      from,
-      to,
-    )
-    .map(({ job_id, seq }) => ({ check: "event_payload", subject: job_id, detail: `the payload of event ${seq} is not JSON`, mend: null }));
-
-/** Reports of progress and artifacts are numbered from 1 without gaps. Their numbers are published, so they are not given anew. */
-export const recordSequences: JobCheck = (r, { from, to }) =>
-  (["progress", "artifacts"] as const).flatMap((table) =>
-    r.sql
-      .all<{ job_id: string; n: number; low: number; high: number }>(
-        `SELECT jobs.job_id, count(*) AS n, min(t.sequence) AS low, max(t.sequence) AS high FROM ${table} AS t CROSS JOIN jobs ON jobs.sequence = t.job
-         WHERE t.job BETWEEN ? AND ? GROUP BY t.job HAVING low <> 1 OR high <> n`,
-        from,
-        to,
-      )
-      .map(({ job_id, n, low, high }) => ({
-        check: `${table}_sequence`,
-        subject: job_id,
-        detail: `${n} records are numbered from ${low} to ${high}`,
-        mend: null,
-      })),
-  );
+/** Reports of progress and artifacts are numbered from 1 without gaps. */
+export function* recordSequences(r: Reading, budget: Budget, { from, to }: Range, tally: Tally): Steps {
+  for (const table of ["progress", "artifacts"] as const) {
+    const sql = numbers(table, "sequence", "job = ?");
+    for (const { sequence, job_id } of jobsIn(r, from, to)) {
+      const found = yield* walk(
+        budget,
+        pagesOf(r, sql, (rows) => tally(table, rows), sequence),
+      );
+      yield* gaps(`${table}_sequence`, job_id, found, "records");
+    }
+  }
+}

@@ -108,9 +108,18 @@ const pathParameters = (path: string): JsonSchema[] =>
 
 function queryParameters(query: v.GenericSchema | undefined): JsonSchema[] {
   if (query === undefined) return [];
-  const { properties = {}, required = [] } = schemaOf(query, "input") as { properties?: Record<string, JsonSchema>; required?: string[] };
-  return Object.entries(properties).map(([name, schema]) => ({ name, in: "query", required: required.includes(name), schema }));
+  // What a parameter means is what its text is read to; whether it may be left out is a matter of the text.
+  const { properties = {} } = schemaOf(query, "output") as { properties?: Record<string, JsonSchema> };
+  const { required = [] } = schemaOf(query, "input") as { required?: string[] };
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: required.includes(name),
+    schema: typeof schema["default"] === "string" ? { ...schema, default: defaultOf(schema, schema["default"]) } : schema,
+  }));
 }
+
+const defaultOf = ({ type }: JsonSchema, text: string): unknown => (type === "string" ? text : JSON.parse(text));
 
 const headerParameters = (headers: Operation["headers"] = {}): JsonSchema[] =>
   Object.entries(headers).map(([name, description]) => ({ name, in: "header", required: false, description, schema: { type: "string" } }));
@@ -138,7 +147,13 @@ function successes(answer: Answer): JsonSchema {
 }
 
 function problems(op: Operation, more: readonly ErrorCode[]): JsonSchema {
-  const codes = new Set([...COMMON, ...(op.body === undefined ? [] : WITH_BODY), ...(op.errors ?? []), ...more]);
+  const codes = new Set([
+    ...COMMON,
+    ...(op.queryRefusal === undefined ? [] : [op.queryRefusal]),
+    ...(op.body === undefined ? [] : WITH_BODY),
+    ...(op.errors ?? []),
+    ...more,
+  ]);
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].http);
   return Object.fromEntries(
     [...byStatus].map(([status, reasons]) => [

@@ -19,6 +19,8 @@ export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extend
   /** Whether it is answered without a token, where one is wanted. */
   readonly open?: boolean;
   readonly query?: Q;
+  /** The reason for a query that does not fit; without one it is request_validation_failed. */
+  readonly queryRefusal?: ErrorCode;
   readonly body?: B;
   /** Whether a request without a body is taken as one with `{}`. */
   readonly bodyOptional?: boolean;
@@ -46,7 +48,7 @@ const NO_QUERY = v.strictObject({});
 export function mount(app: Hono, operations: readonly Operation[]): void {
   for (const op of operations) {
     app.on(op.method.toUpperCase(), op.path, async (c) => {
-      const query = parse(op.query ?? NO_QUERY, queryObject(c.req.url), "query");
+      const query = parse(op.query ?? NO_QUERY, queryObject(c.req.url), "query", op.queryRefusal);
       let body: unknown;
       if (op.body !== undefined) {
         const raw = await readJsonBody(c.req.raw);

@@ -22,10 +22,38 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
   return { start: first, end: last + 1 };
 }
 
-/** Whether If-None-Match (RFC 9110, section 13.1.2) names the entity tag. */
+/** Whether a list of entity tags names this one, by the weak comparison of If-None-Match (RFC 9110, section 13.1.2). */
 export function matchesEtag(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   return header.trim() === "*" || header.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+}
+
+/** Request headers that these routes know. */
+export const CONDITIONS = {
+  Range: "one byte range",
+  "If-Range": "entity tag of the content that the range is of; of another, all of it is sent",
+  "If-Match": "entity tags that will do",
+  "If-None-Match": "entity tags that the client has",
+};
+
+/** What a request asks of content: nothing, because it has it already, or a part, or all of it (null). */
+export type Wanted = "unchanged" | ByteRange | null;
+
+/**
+ * Read the conditions of a request in the order of RFC 9110, section 13.2.2.
+ *
+ * @param etag the content's strong entity tag; null for content that still changes, which no tag names
+ * @throws RelayError precondition_failed, range_not_satisfiable
+ */
+export function wantedOf(header: (name: string) => string | undefined, size: number, etag: string | null): Wanted {
+  const match = header("if-match");
+  if (match !== undefined && match.trim() !== "*" && !match.split(",").some((tag) => tag.trim() === etag)) {
+    throw new RelayError("precondition_failed", `the content is ${etag ?? "still growing"}`, etag === null ? {} : { etag });
+  }
+  if (etag !== null && matchesEtag(header("if-none-match"), etag)) return "unchanged";
+  const condition = header("if-range");
+  // Dates are not given out, so that none is the right one.
+  return condition === undefined || condition.trim() === etag ? parseRange(header("range"), size) : null;
 }
 
 /** Headers of an answer that carries bytes [start, end) of `size`. */

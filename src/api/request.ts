@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { RelayError } from "../domain/errors.ts";
+import { type ErrorCode, RelayError } from "../domain/errors.ts";
 import { LIMITS } from "../domain/limits.ts";
 
 const MAX_DEPTH = 64;
@@ -57,13 +57,18 @@ function nestsTooDeep(value: unknown): boolean {
   return false;
 }
 
-/** Check data against a schema; refused with request_validation_failed and `issues: [{path, message}]`. */
-export function parse<S extends v.GenericSchema>(schema: S, value: unknown, where: string): v.InferOutput<S> {
+/** Check data against a schema; refused with the code and `issues: [{path, message}]`. */
+export function parse<S extends v.GenericSchema>(
+  schema: S,
+  value: unknown,
+  where: string,
+  code: ErrorCode = "request_validation_failed",
+): v.InferOutput<S> {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
   const issues = result.issues.slice(0, MAX_ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: issue.message }));
   const first = issues[0]!;
-  throw new RelayError("request_validation_failed", `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`, {
+  throw new RelayError(code, `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`, {
     issues,
     issue_count: result.issues.length,
   });

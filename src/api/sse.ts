@@ -1,3 +1,4 @@
+import { Bell } from "../lib/bell.ts";
 import type { Clock } from "../lib/clock.ts";
 import { timestamp } from "../lib/clock.ts";
 
@@ -63,26 +64,13 @@ const format = ({ event, id, data }: OutgoingMessage): string => `id: ${id}\neve
  * and `wait` ends that wait at once. The signal's abort counts as a change, every time.
  */
 export function waker(subscribe: (listener: () => void) => () => void, signal: AbortSignal) {
-  let woken = false;
-  let wake: (() => void) | null = null;
-  const ring = () => {
-    woken = true;
-    wake?.();
-  };
+  const bell = new Bell();
+  const ring = () => bell.ring();
   const unsubscribe = subscribe(ring);
   signal.addEventListener("abort", ring, { once: true });
   return {
     async wait(timeoutMs?: number): Promise<void> {
-      if (!woken && !signal.aborted) {
-        let timer: ReturnType<typeof setTimeout> | undefined;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-          if (timeoutMs !== undefined) timer = setTimeout(resolve, timeoutMs);
-        });
-        clearTimeout(timer);
-        wake = null;
-      }
-      woken = false;
+      if (!signal.aborted) await bell.wait(timeoutMs);
     },
     close(): void {
       unsubscribe();

@@ -5,6 +5,7 @@ import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { logRoutes } from "./routes/logs.ts";
+import { progressRoutes } from "./routes/progress.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { submissionRoutes } from "./routes/submission.ts";
 import { taskRoutes } from "./routes/tasks.ts";
@@ -27,6 +28,7 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
   ...jobRoutes(services),
   ...eventRoutes(services),
   ...taskRoutes(services),
+  ...progressRoutes(services),
   ...logRoutes(services),
   ...artifactRoutes(services),
   ...queueRoutes(services),

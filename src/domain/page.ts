@@ -1,11 +1,12 @@
 import * as v from "valibot";
 import { LIMITS } from "./limits.ts";
 import { Count, Sequence } from "./primitives.ts";
+import { whole } from "./query.ts";
 
 /** Position and size of a page; a cursor is the sequence number of the page's first entry. */
 export const PageQuery = v.strictObject({
-  cursor: v.optional(v.pipe(v.string(), v.toNumber(), Sequence), "1"),
-  limit: v.optional(v.pipe(v.string(), v.toNumber(), Sequence, v.maxValue(LIMITS.pageMax)), String(LIMITS.pageDefault)),
+  cursor: v.optional(whole(1), "1"),
+  limit: v.optional(whole(1, LIMITS.pageMax), String(LIMITS.pageDefault)),
 });
 export type PageQuery = v.InferOutput<typeof PageQuery>;
 

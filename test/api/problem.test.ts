@@ -32,6 +32,15 @@ describe("problem documents", () => {
     expect(problem).toMatchObject({ small: "z", truncated_members: ["big"] });
   });
 
+  test.each([
+    ["range_not_satisfiable", { size_bytes: 7 }, "content-range", "bytes */7"],
+    ["authentication_required", {}, "www-authenticate", 'Bearer realm="clio-relay"'],
+    ["method_not_allowed", { allowed: ["GET", "POST"] }, "allow", "GET, POST"],
+  ] as const)("%s has the header that HTTP wants with it", (code, data, name, value) => {
+    expect(problemResponse(new RelayError(code, "no", data)).headers.get(name)).toBe(value);
+    expect(problemResponse(new RelayError("not_found", "no", data)).headers.get(name)).toBeNull();
+  });
+
   test("the answer has the status and the media type", () => {
     const response = problemResponse(new RelayError("payload_too_large", "no"));
     expect(response.status).toBe(413);

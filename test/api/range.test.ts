@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { contentHeaders, matchesEtag, parseRange } from "../../src/api/range.ts";
+import { contentHeaders, matchesEtag, parseRange, wantedOf } from "../../src/api/range.ts";
 import { isRelayError } from "../../src/domain/errors.ts";
 
 describe("parseRange", () => {
@@ -50,6 +50,40 @@ test("an entity tag matches itself, its weak form and *", () => {
   expect(matchesEtag("*", '"abc"')).toBe(true);
   expect(matchesEtag('"abd"', '"abc"')).toBe(false);
   expect(matchesEtag(undefined, '"abc"')).toBe(false);
+});
+
+describe("conditions of a request", () => {
+  const wanted = (headers: Record<string, string>, etag: string | null = '"e"') => wantedOf((name) => headers[name], 10, etag);
+  const PART = { start: 2, end: 5 };
+
+  test.each([
+    [{}, null],
+    [{ range: "bytes=2-4" }, PART],
+    [{ range: "bytes=2-4", "if-range": '"e"' }, PART],
+    [{ range: "bytes=2-4", "if-range": '"other"' }, null],
+    [{ range: "bytes=2-4", "if-range": 'W/"e"' }, null],
+    [{ range: "bytes=2-4", "if-range": "Wed, 21 Oct 2015 07:28:00 GMT" }, null],
+    [{ range: "bytes=99-", "if-range": '"other"' }, null],
+    [{ "if-match": '"x", "e"', range: "bytes=2-4" }, PART],
+    [{ "if-match": "*" }, null],
+    [{ "if-none-match": '"e"', range: "bytes=2-4" }, "unchanged"],
+    [{ "if-none-match": '"other"' }, null],
+  ] as const)("%p", (headers, expected) => {
+    expect(wanted(headers)).toEqual(expected);
+  });
+
+  test.each([{ "if-match": '"x"' }, { "if-match": 'W/"e"' }, { "if-match": "" }, { "if-match": '"x"', "if-none-match": '"e"' }])(
+    "%p is not met",
+    (headers) => {
+      expect(thrownBy(() => wanted(headers))).toMatchObject({ code: "precondition_failed", data: { etag: '"e"' } });
+    },
+  );
+
+  test("content that still changes has no tag that would do", () => {
+    expect(wanted({ range: "bytes=2-4", "if-range": '"e"' }, null)).toBeNull();
+    expect(wanted({ "if-none-match": "*" }, null)).toBeNull();
+    expect(thrownBy(() => wanted({ "if-match": '"e"' }, null))).toMatchObject({ code: "precondition_failed" });
+  });
 });
 
 test("headers of a part name the part and the whole", () => {

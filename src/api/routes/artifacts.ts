@@ -1,7 +1,7 @@
 import { Artifact } from "../../domain/artifact.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
 import { json, type Operation, operation } from "../operation.ts";
-import { contentHeaders, matchesEtag, parseRange } from "../range.ts";
+import { CONDITIONS, contentHeaders, wantedOf } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
 /** Artifacts and their content. */
@@ -17,7 +17,6 @@ export const artifactRoutes = (services: WorkerServices): Operation[] => {
       answer: { kind: "json", schema: pageOf("artifacts", Artifact) },
       errors: ["job_not_found"],
       handler: async ({ param, query }) => {
-        await store.job(param("id"));
         const { items, ...page } = await store.artifacts(param("id"), query);
         return json({ artifacts: items, ...page });
       },
@@ -36,16 +35,14 @@ export const artifactRoutes = (services: WorkerServices): Operation[] => {
       path: "/artifacts/:id/content",
       id: "readArtifact",
       summary: "The artifact's bytes, verified on the way",
-      headers: { Range: "one byte range", "If-None-Match": "entity tag, the quoted SHA-256" },
+      headers: CONDITIONS,
       answer: { kind: "bytes", status: [200, 206, 304] },
-      errors: ["artifact_not_found", "artifact_changed", "artifact_unreadable", "range_not_satisfiable"],
+      errors: ["artifact_not_found", "artifact_changed", "artifact_unreadable", "precondition_failed", "range_not_satisfiable"],
       handler: async ({ c, param }) => {
         const artifact = await store.artifact(param("id"));
         const etag = `"${artifact.sha256}"`;
-        if (matchesEtag(c.req.header("if-none-match"), etag)) return new Response(null, { status: 304, headers: { etag } });
-        const ifRange = c.req.header("if-range");
-        const wanted = ifRange === undefined || ifRange.trim() === etag ? c.req.header("range") : undefined;
-        const range = parseRange(wanted, artifact.size_bytes);
+        const range = wantedOf((name) => c.req.header(name), artifact.size_bytes, etag);
+        if (range === "unchanged") return new Response(null, { status: 304, headers: { etag } });
         // HEAD asks for the headers only: nothing is opened for it.
         const whole = { start: 0, end: artifact.size_bytes };
         const body = c.req.raw.method === "HEAD" ? null : await services.artifacts.open(artifact, range ?? whole);

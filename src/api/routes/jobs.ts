@@ -5,40 +5,28 @@ import { JOB_KINDS, JOB_STATES, Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
+import { seconds, several, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { JobStatus, JobSummary, JobWaitResult } from "../../domain/views.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { waker } from "../sse.ts";
 import type { WorkerServices } from "../worker-services.ts";
-
-const listOf = <S extends v.GenericSchema>(item: S) =>
-  v.optional(
-    v.pipe(
-      v.union([
-        v.array(item),
-        v.pipe(
-          item,
-          v.transform((one) => [one]),
-        ),
-      ]),
-      v.maxLength(16),
-    ),
-  );
+import { PollSeconds } from "./streams.ts";
 
 /** Query filter `state`, repeatable. */
-export const StateFilter = listOf(v.picklist(JOB_STATES));
+export const StateFilter = v.optional(several(v.picklist(JOB_STATES), 16));
 
 const RecentQuery = v.strictObject({
   state: StateFilter,
   kind: v.optional(v.picklist(JOB_KINDS)),
-  before: v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1))),
-  limit: v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(LIMITS.pageMax)), "20"),
+  before: v.optional(whole(1)),
+  limit: v.optional(whole(1, LIMITS.pageMax), "20"),
 });
 
 const WaitQuery = v.strictObject({
-  timeout_seconds: v.optional(v.string(), String(LIMITS.waitDefaultSeconds)),
+  timeout_seconds: v.optional(seconds(LIMITS.waitMaxSeconds), String(LIMITS.waitDefaultSeconds)),
   /** Accepted for callers that polled once; waiting is by notification. */
-  poll_seconds: v.optional(v.string()),
+  poll_seconds: PollSeconds,
 });
 
 const CancelBody = v.strictObject({
@@ -47,7 +35,9 @@ const CancelBody = v.strictObject({
 });
 
 /** Jobs: read, wait, cancel. */
-export const jobRoutes = (services: WorkerServices): Operation[] => {
+export const jobRoutes = (services: WorkerServices): Operation[] => [...readingRoutes(services), ...actingRoutes(services)];
+
+const readingRoutes = (services: WorkerServices): Operation[] => {
   const { store } = services;
   return [
     operation({
@@ -106,54 +96,43 @@ export const jobRoutes = (services: WorkerServices): Operation[] => {
         return json({ attempts: items, ...query, next_cursor: last === undefined ? query.cursor : last.attempt + 1, total: all.length });
       },
     }),
-    operation({
-      method: "post",
-      path: "/jobs/:id/wait",
-      id: "waitForJob",
-      summary: "Wait until the job has ended or the time is over; running out of time changes nothing",
-      query: WaitQuery,
-      answer: { kind: "json", schema: JobWaitResult },
-      errors: ["job_not_found", "wait_parameters_invalid"],
-      handler: async ({ c, param, query }) => {
-        const seconds = waitSeconds(query.timeout_seconds);
-        const job = await untilTerminal(services, param("id"), seconds * 1_000, c.req.raw.signal);
-        return json({
-          ...job,
-          observation: {
-            outcome: isTerminal(job.state) ? "terminal" : "observation_unknown",
-            timeout_seconds: seconds,
-            scheduler_action: "none",
-            relay_action: "none",
-          },
-        });
-      },
-    }),
-    operation({
-      method: "post",
-      path: "/jobs/:id/cancel",
-      id: "cancelJob",
-      summary: "Ask for the job's end; the answer is the job with the request on record",
-      body: CancelBody,
-      bodyOptional: true,
-      answer: { kind: "json", schema: Job },
-      errors: ["job_not_found", "job_cluster_mismatch"],
-      handler: async ({ param, body }) => {
-        if (body.cluster !== undefined && body.cluster !== services.cluster) {
-          throw new RelayError("job_cluster_mismatch", `this worker serves ${services.cluster}`);
-        }
-        return json(await store.requestCancel(param("id"), { cancel_scheduler: body.cancel_scheduler_job }));
-      },
-    }),
   ];
 };
 
-function waitSeconds(text: string): number {
-  const seconds = Number(text);
-  if (text.trim() === "" || !Number.isFinite(seconds) || seconds < 0 || seconds > LIMITS.waitMaxSeconds) {
-    throw new RelayError("wait_parameters_invalid", `timeout_seconds must lie between 0 and ${LIMITS.waitMaxSeconds}`);
-  }
-  return seconds;
-}
+const actingRoutes = (services: WorkerServices): Operation[] => [
+  operation({
+    method: "post",
+    path: "/jobs/:id/wait",
+    id: "waitForJob",
+    summary: "Wait until the job has ended or the time is over; running out of time changes nothing",
+    query: WaitQuery,
+    queryRefusal: "wait_parameters_invalid",
+    answer: { kind: "json", schema: JobWaitResult },
+    errors: ["job_not_found"],
+    handler: async ({ c, param, query }) => {
+      const { timeout_seconds } = query;
+      const job = await untilTerminal(services, param("id"), timeout_seconds * 1_000, c.req.raw.signal);
+      const outcome = isTerminal(job.state) ? "terminal" : "observation_unknown";
+      return json({ ...job, observation: { outcome, timeout_seconds, scheduler_action: "none", relay_action: "none" } });
+    },
+  }),
+  operation({
+    method: "post",
+    path: "/jobs/:id/cancel",
+    id: "cancelJob",
+    summary: "Ask for the job's end; the answer is the job with the request on record",
+    body: CancelBody,
+    bodyOptional: true,
+    answer: { kind: "json", schema: Job },
+    errors: ["job_not_found", "job_cluster_mismatch"],
+    handler: async ({ param, body }) => {
+      if (body.cluster !== undefined && body.cluster !== services.cluster) {
+        throw new RelayError("job_cluster_mismatch", `this worker serves ${services.cluster}`);
+      }
+      return json(await services.store.requestCancel(param("id"), { cancel_scheduler: body.cancel_scheduler_job }));
+    },
+  }),
+];
 
 async function untilTerminal(services: WorkerServices, jobId: string, timeoutMs: number, client: AbortSignal): Promise<Job> {
   const { store, clock, draining } = services;

@@ -2,37 +2,25 @@ import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, LogChunk, LogSegment, LogStream } from "../../domain/log.ts";
-import { ByteCount, Sequence } from "../../domain/primitives.ts";
+import { flag, whole } from "../../domain/query.ts";
 import { json, type Operation, operation } from "../operation.ts";
-import { contentHeaders, matchesEtag, parseRange } from "../range.ts";
+import { CONDITIONS, contentHeaders, wantedOf } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
-const Offset = v.pipe(v.string(), v.toNumber(), ByteCount);
+const At = { offset: v.optional(whole(0)), tail: v.optional(whole(0)) };
 const ChunkQuery = v.strictObject({
-  offset: v.optional(Offset),
-  tail: v.optional(Offset),
-  limit: v.optional(
-    v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(LIMITS.logReadMaxBytes)),
-    String(LIMITS.logReadDefaultBytes),
-  ),
+  ...At,
+  limit: v.optional(whole(1, LIMITS.logReadMaxBytes), String(LIMITS.logReadDefaultBytes)),
 });
-const ContentQuery = v.strictObject({
-  offset: v.optional(Offset),
-  tail: v.optional(Offset),
-  follow: v.optional(
-    v.pipe(
-      v.picklist(["true", "false", "1", "0"]),
-      v.transform((s) => s === "true" || s === "1"),
-    ),
-    "false",
-  ),
-});
+const ContentQuery = v.strictObject({ ...At, follow: v.optional(flag, "false") });
 
-const AttemptNumber = v.pipe(v.string(), v.toNumber(), Sequence);
+const AttemptNumber = whole(1);
 const AttemptLogs = v.strictObject({ segments: v.array(LogSegment) });
 
 /** Logs as text by offset, and as bytes. */
-export const logRoutes = (services: WorkerServices): Operation[] => {
+export const logRoutes = (services: WorkerServices): Operation[] => [...textRoutes(services), contentRoute(services)];
+
+const textRoutes = (services: WorkerServices): Operation[] => {
   const { store, logs } = services;
   return [
     operation({
@@ -69,41 +57,43 @@ export const logRoutes = (services: WorkerServices): Operation[] => {
         return json({ segments });
       },
     }),
-    operation({
-      method: "get",
-      path: "/jobs/:id/logs/:stream/content",
-      id: "readLogContent",
-      summary: "The log's bytes; with follow=true they go on until the job has ended",
-      headers: { Range: "one byte range", "If-None-Match": "entity tag" },
-      query: ContentQuery,
-      answer: { kind: "bytes", status: [200, 206, 304] },
-      errors: ["job_not_found", "log_stream_invalid", "range_not_satisfiable"],
-      handler: async ({ c, param, query }) => {
-        const jobId = param("id");
-        const stream = logStream(param("stream"));
-        await store.job(jobId);
-        const { size_bytes: size, complete } = await logs.state(jobId, stream);
-        const offset = query.tail === undefined ? (query.offset ?? 0) : Math.max(0, size - query.tail);
-        const signal = AbortSignal.any([c.req.raw.signal, services.draining]);
-        const headers = { "content-type": "application/octet-stream", "clio-relay-log-offset": String(offset) };
-        // HEAD asks for the headers only: nothing is opened for it.
-        const bytes = (range: { offset: number; end: number | null }): ReadableStream<Uint8Array> | null =>
-          c.req.raw.method === "HEAD" ? null : streamOf(logs.bytes(jobId, stream, range, signal));
-        if (query.follow) return new Response(bytes({ offset, end: null }), { headers });
-        const etag = complete ? `"${jobId}-${stream}-${size}"` : null;
-        if (etag !== null && matchesEtag(c.req.header("if-none-match"), etag))
-          return new Response(null, { status: 304, headers: { etag } });
-        const asked = parseRange(c.req.header("range"), size);
-        const range = asked ?? (offset > 0 ? { start: Math.min(offset, size), end: size } : null);
-        const part = range ?? { start: 0, end: size };
-        return new Response(bytes({ offset: part.start, end: part.end }), {
-          status: asked === null ? 200 : 206,
-          headers: { ...headers, ...contentHeaders(size, asked, etag), "content-length": String(part.end - part.start) },
-        });
-      },
-    }),
   ];
 };
+
+const contentRoute = (services: WorkerServices): Operation =>
+  operation({
+    method: "get",
+    path: "/jobs/:id/logs/:stream/content",
+    id: "readLogContent",
+    summary: "The log's bytes; with follow=true they go on until the job has ended",
+    headers: CONDITIONS,
+    query: ContentQuery,
+    answer: { kind: "bytes", status: [200, 206, 304] },
+    errors: ["job_not_found", "log_stream_invalid", "precondition_failed", "range_not_satisfiable"],
+    handler: async ({ c, param, query }) => {
+      const jobId = param("id");
+      const stream = logStream(param("stream"));
+      await services.store.job(jobId);
+      const { size_bytes: size, complete } = await services.logs.state(jobId, stream);
+      const offset = query.tail === undefined ? (query.offset ?? 0) : Math.max(0, size - query.tail);
+      const signal = AbortSignal.any([c.req.raw.signal, services.draining]);
+      const answer = (range: { offset: number; end: number | null }, status: number, headers: Record<string, string>): Response =>
+        // HEAD asks for the headers only: nothing is opened for it.
+        new Response(c.req.raw.method === "HEAD" ? null : streamOf(services.logs.bytes(jobId, stream, range, signal)), {
+          status,
+          headers: { "content-type": "application/octet-stream", "clio-relay-log-offset": String(range.offset), ...headers },
+        });
+      if (query.follow) return answer({ offset, end: null }, 200, {});
+      const etag = complete ? `"${jobId}-${stream}-${size}"` : null;
+      const asked = wantedOf((name) => c.req.header(name), size, etag);
+      if (asked === "unchanged") return new Response(null, { status: 304, headers: { etag: etag! } });
+      const part = asked ?? { start: Math.min(offset, size), end: size };
+      return answer({ offset: part.start, end: part.end }, asked === null ? 200 : 206, {
+        ...contentHeaders(size, asked, etag),
+        "content-length": String(part.end - part.start),
+      });
+    },
+  });
 
 function logStream(name: string): LogStream {
   const result = v.safeParse(LogStream, name);

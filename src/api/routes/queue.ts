@@ -1,31 +1,21 @@
 import * as v from "valibot";
 import { JOB_KINDS } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { recordOf, Sequence } from "../../domain/primitives.ts";
+import { looseText, recordOf, Sequence } from "../../domain/primitives.ts";
+import { flag, whole } from "../../domain/query.ts";
 import { JobSummary, WorkerStatus } from "../../domain/views.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import { StateFilter } from "./jobs.ts";
 
-const flag = (byDefault: "true" | "false") =>
-  v.optional(
-    v.pipe(
-      v.picklist(["true", "false", "1", "0"]),
-      v.transform((s) => s === "true" || s === "1"),
-    ),
-    byDefault,
-  );
-const bounded = (max: number, byDefault: number) =>
-  v.optional(v.pipe(v.string(), v.toNumber(), v.safeInteger(), v.minValue(1), v.maxValue(max)), String(byDefault));
-
 const QueueQuery = v.strictObject({
-  cluster: v.optional(v.string()),
+  cluster: v.optional(looseText(128)),
   state: StateFilter,
   kind: v.optional(v.picklist(JOB_KINDS)),
-  include_terminal: flag("false"),
-  cursor: v.optional(v.pipe(v.string(), v.toNumber(), Sequence), "1"),
-  limit: bounded(LIMITS.pageMax, LIMITS.pageDefault),
-  scan_limit: bounded(LIMITS.queueScanMax, LIMITS.queueScanDefault),
+  include_terminal: v.optional(flag, "false"),
+  cursor: v.optional(whole(1), "1"),
+  limit: v.optional(whole(1, LIMITS.pageMax), String(LIMITS.pageDefault)),
+  scan_limit: v.optional(whole(1, LIMITS.queueScanMax), String(LIMITS.queueScanDefault)),
 });
 
 const QueueListing = v.strictObject({
@@ -60,6 +50,7 @@ export const queueRoutes = (services: WorkerServices): Operation[] => [
     id: "listQueue",
     summary: "Jobs in the order of submission; filters apply inside the window",
     query: QueueQuery,
+    queryRefusal: "queue_query_refused",
     answer: { kind: "json", schema: QueueListing },
     handler: async ({ query }) => {
       const states = query.state ?? (query.include_terminal ? undefined : (["queued", "leased", "running"] as const));

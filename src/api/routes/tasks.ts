@@ -1,42 +1,13 @@
-import * as v from "valibot";
 import { LIMITS } from "../../domain/limits.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
-import { Sequence } from "../../domain/primitives.ts";
-import { NewProgress, Progress } from "../../domain/progress.ts";
 import { NewTaskEvent, Task, TaskEvent } from "../../domain/task.ts";
-import { isTerminal } from "../../domain/transitions.ts";
 import { json, type Operation, operation } from "../operation.ts";
-import { type OutgoingMessage, sseResponse, waker } from "../sse.ts";
 import type { WorkerServices } from "../worker-services.ts";
-import { streamCursor } from "./events.ts";
+import { type Growing, isCut, STREAM_HEADERS, StreamQuery, streamHandler } from "./streams.ts";
 
-const StreamQuery = v.strictObject({ cursor: v.optional(v.pipe(v.string(), v.toNumber(), Sequence)) });
-
-/** Tasks, their timelines, and progress. */
+/** Tasks and their timelines. */
 export const taskRoutes = (services: WorkerServices): Operation[] => {
   const { store } = services;
-
-  async function* timeline(taskId: string, jobId: string, from: number, signal: AbortSignal): AsyncGenerator<OutgoingMessage> {
-    let cursor = from;
-    const change = waker((listener) => store.subscribe(`job:${jobId}`, listener), signal);
-    try {
-      while (!signal.aborted) {
-        const { state } = await store.job(jobId);
-        const page = await store.taskEvents(taskId, { cursor, limit: LIMITS.pageMax });
-        for (const event of page.items) yield { event: "task_event", id: event.seq, data: event };
-        cursor = page.next_cursor;
-        if (page.items.length > 0) continue;
-        if (isTerminal(state)) {
-          yield { event: "terminal", id: cursor - 1, data: { task_id: taskId, job_id: jobId, state } };
-          return;
-        }
-        await change.wait();
-      }
-    } finally {
-      change.close();
-    }
-  }
-
   return [
     operation({
       method: "get",
@@ -47,7 +18,6 @@ export const taskRoutes = (services: WorkerServices): Operation[] => {
       answer: { kind: "json", schema: pageOf("tasks", Task) },
       errors: ["job_not_found"],
       handler: async ({ param, query }) => {
-        await store.job(param("id"));
         const { items, ...page } = await store.tasks(param("id"), query);
         return json({ tasks: items, ...page });
       },
@@ -70,7 +40,6 @@ export const taskRoutes = (services: WorkerServices): Operation[] => {
       answer: { kind: "json", schema: pageOf("events", TaskEvent) },
       errors: ["task_not_found"],
       handler: async ({ param, query }) => {
-        await store.task(param("id"));
         const { items, ...page } = await store.taskEvents(param("id"), query);
         return json({ events: items, ...page });
       },
@@ -90,43 +59,25 @@ export const taskRoutes = (services: WorkerServices): Operation[] => {
       path: "/tasks/:id/events/sse",
       id: "streamTaskEvents",
       summary: "The timeline as it grows; ends with `terminal` when the job has ended",
-      headers: { "Last-Event-ID": "seq of the last entry that the client has" },
+      headers: STREAM_HEADERS,
       query: StreamQuery,
       answer: { kind: "events", schema: TaskEvent },
       errors: ["task_not_found"],
-      handler: async ({ c, param, query }) => {
-        const task = await store.task(param("id"));
-        const cursor = streamCursor(query.cursor, c.req.header("last-event-id"));
-        return sseResponse({
-          messages: (signal) => timeline(task.task_id, task.job_id, cursor, signal),
-          signal: AbortSignal.any([c.req.raw.signal, services.draining]),
-          clock: services.clock,
-        });
-      },
-    }),
-    operation({
-      method: "get",
-      path: "/jobs/:id/progress",
-      id: "listProgress",
-      summary: "Progress reports of the job",
-      query: PageQuery,
-      answer: { kind: "json", schema: pageOf("progress", Progress) },
-      errors: ["job_not_found"],
-      handler: async ({ param, query }) => {
-        await store.job(param("id"));
-        const { items, ...page } = await store.progress(param("id"), query);
-        return json({ progress: items, ...page });
-      },
-    }),
-    operation({
-      method: "post",
-      path: "/jobs/:id/progress",
-      id: "recordProgress",
-      summary: "Report progress",
-      body: NewProgress,
-      answer: { kind: "json", schema: Progress, status: [201] },
-      errors: ["job_not_found", "storage_admission_refused"],
-      handler: async ({ param, body }) => json(await store.recordProgress(param("id"), body), 201),
+      handler: streamHandler(services, (id, { limit }) => growingTimeline(services, id, limit ?? LIMITS.pageMax)),
     }),
   ];
 };
+
+async function growingTimeline({ store }: WorkerServices, taskId: string, limit: number): Promise<Growing> {
+  const { job_id: jobId } = await store.task(taskId);
+  return {
+    jobId,
+    ended: { task_id: taskId },
+    async look(cursor) {
+      const { state } = await store.job(jobId);
+      const page = await store.taskEvents(taskId, { cursor, limit });
+      const messages = page.items.map((event) => ({ event: "task_event", id: event.seq, data: event }));
+      return { state, messages, next_cursor: page.next_cursor, more: isCut(page) };
+    },
+  };
+}

@@ -114,11 +114,29 @@ describe("queries and paths", () => {
     ["GET", "/artifacts/artifact_none/content", 404, "artifact_not_found"],
     ["GET", "/nowhere", 404, "route_not_found"],
     ["DELETE", "/jobs", 405, "method_not_allowed"],
-    ["GET", "/queue?limit=0", 422, "request_validation_failed"],
-    ["GET", "/queue?limit=501", 422, "request_validation_failed"],
-    ["GET", "/queue?scan_limit=10001", 422, "request_validation_failed"],
-    ["GET", "/queue?state=lost", 422, "request_validation_failed"],
-    ["GET", "/queue?colour=red", 422, "request_validation_failed"],
+    ["GET", "/queue?limit=0", 422, "queue_query_refused"],
+    ["GET", "/queue?limit=501", 422, "queue_query_refused"],
+    ["GET", "/queue?limit=0x10", 422, "queue_query_refused"],
+    ["GET", "/queue?limit=1e1", 422, "queue_query_refused"],
+    ["GET", "/queue?limit=%201", 422, "queue_query_refused"],
+    ["GET", "/queue?limit=", 422, "queue_query_refused"],
+    ["GET", "/queue?limit=1&limit=2", 422, "queue_query_refused"],
+    ["GET", "/queue?scan_limit=10001", 422, "queue_query_refused"],
+    ["GET", "/queue?include_terminal=yes", 422, "queue_query_refused"],
+    ["GET", "/queue?state=lost", 422, "queue_query_refused"],
+    ["GET", "/queue?colour=red", 422, "queue_query_refused"],
+    // Operations without parameters take none.
+    ["GET", "/healthz?colour=red", 422, "request_validation_failed"],
+    ["GET", "/workers?limit=1", 422, "request_validation_failed"],
+    ["GET", "/jobs/job_none?verbose=1", 422, "request_validation_failed"],
+    ["POST", "/jobs?dry_run=1", 422, "request_validation_failed"],
+    ["POST", "/jobs/job_none/cancel?force=1", 422, "request_validation_failed"],
+    ["POST", "/queue/audit?deep=1", 422, "request_validation_failed"],
+    ["GET", "/artifacts/artifact_none/content?offset=1", 422, "request_validation_failed"],
+    ["GET", "/jobs/job_none/events/sse?limit=501", 422, "request_validation_failed"],
+    ["GET", "/jobs/job_none/monitor/sse?poll_seconds=-1", 422, "request_validation_failed"],
+    ["GET", "/jobs/job_none/monitor?poll_seconds=3601", 422, "request_validation_failed"],
+    ["GET", "/tasks/task_none/events/sse?stop_after_replay=maybe", 422, "request_validation_failed"],
     ["GET", "/jobs?before=0", 422, "request_validation_failed"],
   ])("%s %s is %d %s", async (method, target, status, reason) => {
     expect(await call(method, target)).toMatchObject({ status, body: { reason } });
@@ -136,7 +154,15 @@ describe("queries and paths", () => {
     ] as const) {
       expect(await call("GET", target)).toMatchObject({ status, body: { reason } });
     }
-    for (const seconds of ["-1", "x", "86401", "", "Infinity"]) {
+    expect((await call("POST", `/jobs/${job_id}/wait?timeout_seconds=1.5&poll_seconds=0.5`)).body).toMatchObject({
+      observation: { outcome: "terminal", timeout_seconds: 1.5 },
+    });
+    for (const few of [1 / 3, 1e-7, 0]) expect((await call("POST", `/jobs/${job_id}/wait?timeout_seconds=${few}`)).status).toBe(200);
+    expect(await call("POST", `/jobs/${job_id}/wait?poll_seconds=x`)).toMatchObject({
+      status: 422,
+      body: { reason: "wait_parameters_invalid", issues: [{ path: "poll_seconds" }] },
+    });
+    for (const seconds of ["-1", "x", "86401", "", "Infinity", "1e3"]) {
       expect(await call("POST", `/jobs/${job_id}/wait?timeout_seconds=${seconds}`)).toMatchObject({
         status: 422,
         body: { reason: "wait_parameters_invalid" },
@@ -235,6 +261,15 @@ describe("logs and artifacts by range", () => {
     expect((await fetch(content, { unix: socket(), headers: { "if-none-match": etag } })).status).toBe(304);
     const beyond = await fetch(content, { unix: socket(), headers: { range: "bytes=99-" } });
     expect([beyond.status, ((await beyond.json()) as { reason: string }).reason]).toEqual([416, "range_not_satisfiable"]);
+    expect(beyond.headers.get("content-range")).toBe(
+      `bytes */${(await (await fetch(content, { unix: socket() })).arrayBuffer()).byteLength}`,
+    );
+    const other = { range: "bytes=1-2", "if-range": '"other"' };
+    expect((await fetch(content, { unix: socket(), headers: other })).status).toBe(200);
+    expect((await fetch(content, { unix: socket(), headers: { range: "bytes=1-2", "if-range": etag } })).status).toBe(206);
+    const unmet = await fetch(content, { unix: socket(), headers: { "if-match": '"other"' } });
+    expect([unmet.status, ((await unmet.json()) as { reason: string }).reason]).toEqual([412, "precondition_failed"]);
+    expect((await fetch(content, { unix: socket(), headers: { "if-match": etag } })).status).toBe(200);
   });
 
   test("an output that was changed afterwards is refused, and so is one that is gone", async () => {
@@ -258,10 +293,30 @@ test("every answer says the version, refusals too", async () => {
   }
 });
 
-test("the OpenAPI document is served", async () => {
+test("the OpenAPI document is served, with types and bounds of each parameter", async () => {
   const { body } = await call("GET", "/openapi.json");
   expect(body["openapi"]).toBe("3.1.0");
-  expect(Object.keys(body["paths"] as object)).toContain("/jobs/{id}/events/sse");
+  const paths = body["paths"] as Record<
+    string,
+    Record<string, { parameters: { name: string; in: string; required: boolean; schema: object }[] }>
+  >;
+  const schemaOf = (path: string, method: string, name: string) =>
+    paths[path]![method]!.parameters.find((one) => one.name === name)?.schema;
+  expect(schemaOf("/queue", "get", "limit")).toEqual({ type: "integer", minimum: 1, maximum: 500, default: 100 });
+  expect(schemaOf("/queue", "get", "include_terminal")).toEqual({ type: "boolean", default: false });
+  expect(schemaOf("/queue", "get", "kind")).toMatchObject({ enum: expect.arrayContaining(["command"]) });
+  expect(schemaOf("/queue", "get", "state")).toMatchObject({
+    type: "array",
+    maxItems: 16,
+    items: { enum: expect.arrayContaining(["queued"]) },
+  });
+  expect(schemaOf("/jobs/{id}/wait", "post", "timeout_seconds")).toEqual({ type: "number", minimum: 0, maximum: 86_400, default: 600 });
+  expect(schemaOf("/jobs/{id}/events/sse", "get", "stop_on_terminal")).toEqual({ type: "boolean", default: true });
+  const query = Object.values(paths).flatMap((methods) =>
+    Object.values(methods).flatMap(({ parameters }) => parameters.filter((one) => one.in === "query")),
+  );
+  expect(query.filter(({ required }) => required)).toEqual([]);
+  expect(query.filter(({ schema }) => !("type" in schema) && !("enum" in schema))).toEqual([]);
 });
 
 test("HEAD answers with the headers and opens nothing", async () => {

@@ -1,0 +1,106 @@
+import * as v from "valibot";
+import type { JobState } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import type { Page } from "../../domain/page.ts";
+import { flag, seconds, whole } from "../../domain/query.ts";
+import { isTerminal } from "../../domain/transitions.ts";
+import type { Operation } from "../operation.ts";
+import { parse } from "../request.ts";
+import { type OutgoingMessage, sseResponse, waker } from "../sse.ts";
+import type { WorkerServices } from "../worker-services.ts";
+
+/** How often somebody may want to be asked; notifications are sooner. */
+export const PollSeconds = v.optional(seconds(3_600));
+
+/** Query of a stream. */
+export const StreamQuery = v.strictObject({
+  /** Where to begin; Last-Event-ID wins. */
+  cursor: v.optional(whole(1)),
+  /** Entries that are read at a time. */
+  limit: v.optional(whole(1, LIMITS.pageMax)),
+  /** Whether the stream ends with the job. */
+  stop_on_terminal: v.optional(flag, "true"),
+  /** Whether it ends when everything that there is now has been sent. */
+  stop_after_replay: v.optional(flag, "false"),
+  /** The least time between two documents of a stream that sends documents. */
+  poll_seconds: PollSeconds,
+});
+export type StreamQuery = v.InferOutput<typeof StreamQuery>;
+
+export const STREAM_HEADERS = { "Last-Event-ID": "id of the last message that the client has" };
+
+const LastEventId = whole(0, Number.MAX_SAFE_INTEGER - 1);
+
+/** Where a stream starts: after Last-Event-ID when the client comes back, else at the cursor, else at the beginning. */
+export function streamCursor(cursor: number | undefined, lastEventId: string | undefined): number {
+  if (lastEventId !== undefined && lastEventId !== "") return parse(LastEventId, lastEventId, "header Last-Event-ID") + 1;
+  return cursor ?? 1;
+}
+
+/** What there is from a cursor on. */
+export interface Look {
+  /** The job's state, read before the messages: once it is terminal, no look after this one brings more. */
+  readonly state: JobState;
+  readonly messages: readonly OutgoingMessage[];
+  readonly next_cursor: number;
+  /** Whether there is more already. */
+  readonly more: boolean;
+}
+
+/** Whether a page was cut. An empty one never was: nothing would come of looking again. */
+export const isCut = ({ items, next_cursor, total }: Page<unknown>): boolean => items.length > 0 && next_cursor <= total;
+
+/** Something that grows with a job. */
+export interface Growing {
+  readonly jobId: string;
+  /** What the last message says besides the job's id and state. */
+  readonly ended?: Readonly<Record<string, unknown>>;
+  look(cursor: number): Promise<Look>;
+}
+
+/** The answer of a stream: what there is, then what comes, until the job has ended or the client leaves. */
+export const streamHandler =
+  (services: WorkerServices, growing: (id: string, query: StreamQuery) => Promise<Growing>): Operation["handler"] =>
+  async ({ c, param, query: given }) => {
+    const query = given as StreamQuery;
+    const source = await growing(param("id"), query);
+    const cursor = streamCursor(query.cursor, c.req.header("last-event-id"));
+    return sseResponse({
+      messages: (signal) => follow(services, source, cursor, query, signal),
+      signal: AbortSignal.any([c.req.raw.signal, services.draining]),
+      clock: services.clock,
+    });
+  };
+
+async function* follow(
+  { store, clock }: WorkerServices,
+  { jobId, ended, look }: Growing,
+  from: number,
+  { stop_on_terminal, stop_after_replay, poll_seconds = 0 }: StreamQuery,
+  signal: AbortSignal,
+): AsyncGenerator<OutgoingMessage> {
+  let cursor = from;
+  let told = false;
+  const change = waker((listener) => store.subscribe(`job:${jobId}`, listener), signal);
+  try {
+    while (!signal.aborted) {
+      const { state, messages, next_cursor, more } = await look(cursor);
+      const sent = clock.monotonic();
+      yield* messages;
+      cursor = next_cursor;
+      if (more) continue;
+      if (isTerminal(state) && !told) {
+        told = true;
+        yield { event: "terminal", id: cursor - 1, data: { ...ended, job_id: jobId, state } };
+        if (stop_on_terminal) return;
+      }
+      if (stop_after_replay) return;
+      await change.wait();
+      while (!signal.aborted && clock.monotonic() < sent + poll_seconds * 1_000) {
+        await change.wait(Math.max(1, sent + poll_seconds * 1_000 - clock.monotonic()));
+      }
+    }
+  } finally {
+    change.close();
+  }
+}

@@ -26,6 +26,11 @@ export interface CliIo {
     line(): Promise<string>;
   };
   readonly env: Environment;
+  /** Arguments and variables as the bytes that this process was given, each ended by a NUL; null where the system does not tell. */
+  readonly raw: {
+    commandLine(): Uint8Array | null;
+    environment(): Uint8Array | null;
+  };
   readonly clock: Clock;
   /** How this program is run: the executable, or the runtime and the script. */
   readonly self: readonly string[];
@@ -49,6 +54,7 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
       line: readLine,
     },
     env,
+    raw: { commandLine: () => ownFile("cmdline"), environment: () => ownFile("environ") },
     clock: systemClock,
     self,
     onSignal(signal, listener) {
@@ -56,6 +62,15 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
       return () => void process.off(signal, listener);
     },
   };
+}
+
+/** A file of this process in proc(5). */
+function ownFile(name: string): Uint8Array | null {
+  try {
+    return fs.readFileSync(`/proc/self/${name}`);
+  } catch {
+    return null;
+  }
 }
 
 /** How this process was started: the executable, or the runtime with the program's first module. */

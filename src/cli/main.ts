@@ -9,6 +9,7 @@ import { reportFailure } from "./failure.ts";
 import { Installation } from "./installation.ts";
 import { type CliIo, processIo, selfCommand } from "./io.ts";
 import { verbMeant } from "./other-words.ts";
+import { refuseUndecodableArguments, refuseUndecodableVariables } from "./undecodable.ts";
 
 /**
  * Run one command line and resolve to the exit code (domain/errors.ts, EXIT). Standard output carries data only; whatever goes
@@ -19,6 +20,8 @@ import { verbMeant } from "./other-words.ts";
 export async function runCli(argv: readonly string[], io: CliIo = processIo(readEnvironment(), selfCommand())): Promise<number> {
   const own = argv.includes("--") ? argv.slice(0, argv.indexOf("--")) : argv;
   try {
+    refuseUndecodableVariables(io);
+    refuseUndecodableArguments(argv, io);
     return await dispatch(argv, io);
   } catch (error) {
     return reportFailure(io, error, own.includes("--json"));

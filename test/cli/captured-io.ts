@@ -40,6 +40,7 @@ export function capturedIo({ variables = {}, cwd = "/", terminal = false, column
     stderr: new Captured(terminal, columns),
     stdin: { isTerminal: false, read: () => Promise.resolve(Buffer.from(stdin)), line: () => Promise.resolve(stdin) },
     env: readEnvironment(variables, cwd),
+    raw: { commandLine: () => null, environment: () => null },
     clock: systemClock,
     self: ["/nowhere/clio-relay"],
     onSignal(signal, listener) {

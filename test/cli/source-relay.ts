@@ -4,7 +4,8 @@ import path from "node:path";
 import { kill, processesMarked } from "../runner/leftovers.ts";
 import { eventually } from "../runner/wait.ts";
 
-const MAIN = path.resolve(import.meta.dir, "../../src/main.ts");
+/** The program's first module. */
+export const MAIN = path.resolve(import.meta.dir, "../../src/main.ts");
 
 export interface Result {
   readonly code: number;

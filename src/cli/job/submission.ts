@@ -1,9 +1,11 @@
+import fs from "node:fs";
+import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import type { JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { CliIo } from "../io.ts";
 import { decodeText, readLocalText } from "../local-file.ts";
-import { resolveLocal } from "../local-path.ts";
+import { isUndecodable } from "../undecodable.ts";
 
 /** What a submission's options say. */
 export interface SubmitOptions {
@@ -74,7 +76,16 @@ function refuseForPipelines(options: SubmitOptions): void {
 
 function workdirOf(given: string | undefined, here: string | null): string | null {
   if (given?.startsWith("/")) return given;
-  if (here !== null) return resolveLocal({ env: { cwd: here } as CliIo["env"] }, given ?? ".");
+  if (here !== null) {
+    const directory = path.resolve(here, given ?? ".");
+    if (!isUndecodable(directory, fs.existsSync)) return directory;
+    throw new RelayError(
+      "usage",
+      "the name of the current directory is not UTF-8 text, which is all that a job's record holds",
+      {},
+      "--workdir names another",
+    );
+  }
   if (given !== undefined) throw new RelayError("usage", "--workdir must be an absolute path on the cluster");
   return null;
 }

@@ -1,0 +1,126 @@
+import { expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { eventually } from "../runner/wait.ts";
+import { Collected } from "./collected.ts";
+import { type Result, SourceRelay } from "./source-relay.ts";
+
+const TIMEOUT = 120_000;
+
+const listed = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
+  Object.entries(verbs)
+    .filter(([, command]) => !command.alias)
+    .map(([verb]) => `${noun} ${verb}`.trim()),
+);
+
+/** What a program reads: one document that ends with a line feed, or one object a line. */
+const SHAPES = {
+  document: (text: string) => {
+    expect(text).toEndWith("\n");
+    return [JSON.parse(text) as unknown];
+  },
+  lines: (text: string) => {
+    expect(text).toEndWith("\n");
+    return text
+      .slice(0, -1)
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown);
+  },
+  nothing: (text: string) => {
+    expect(text).toBe("");
+    return [];
+  },
+};
+
+test(
+  "every verb answers --json with one document, or one object a line where it goes on, and with its exit code",
+  async () => {
+    await using relay = new SourceRelay();
+    const seen = new Set<string>();
+    const check = (verb: string, shape: keyof typeof SHAPES, code: number, result: Result): Record<string, unknown>[] => {
+      seen.add(verb);
+      expect([verb, result.code, result.stderr]).toEqual([verb, code, ""]);
+      const documents = SHAPES[shape](result.stdout) as Record<string, unknown>[];
+      for (const one of documents) expect([verb, one]).toEqual([verb, expect.objectContaining({})]);
+      return documents;
+    };
+    const call = async (verb: string, shape: keyof typeof SHAPES, code: number, ...args: string[]) =>
+      check(verb, shape, code, await relay.run([...verb.split(" "), "--json", ...args]));
+    const one = async (verb: string, ...args: string[]) => (await call(verb, "document", 0, ...args))[0]!;
+
+    await one("version");
+    await one("init");
+    await one("cluster add", "extra");
+    await one("cluster show", "extra");
+    await one("cluster remove", "extra");
+    await one("cluster list");
+    await one("desktop start");
+    await one("desktop status");
+    await one("worker start");
+    await one("worker status");
+    const { job_id: job } = (await one("job submit", "--wait", "--", "echo", "said")) as { job_id: string };
+    await one("job status", job);
+    await one("job monitor", job);
+    await one("job wait", job);
+    await one("job attempts", job);
+    await one("job cancel", job);
+    await one("job list");
+    await one("job read-log", job);
+    await call("job read-log", "lines", 0, job, "--follow");
+    await call("job watch", "lines", 0, job);
+    await one("job record-progress", job, "--current", "1");
+    await one("job progress", job);
+    const { tasks } = (await one("job tasks", job)) as { tasks: { task_id: string }[] };
+    await one("job record-task-event", tasks[0]!.task_id, "--event-type", "seen", "--label", "a", "--summary", "b");
+    await one("job task-events", tasks[0]!.task_id);
+    const { artifacts } = (await one("job list-artifacts", job)) as { artifacts: { artifact_id: string }[] };
+    await one("job read-artifact", artifacts[0]!.artifact_id);
+    await one("job read-artifact", artifacts[0]!.artifact_id, "-o", ".");
+    await one("queue list");
+    await one("queue audit");
+    await one("queue repair");
+    await call("desktop logs", "lines", 0);
+    await one("worker stop");
+    await one("desktop stop");
+
+    // The two that stay in the foreground.
+    const worker = new Collected(relay.start(["worker", "run", "--json"]));
+    await eventually(() => worker.stdout.includes("\n"));
+    await relay.ok("worker", "stop");
+    check("worker run", "lines", 0, { code: await worker.exited, stdout: worker.stdout, stderr: "" });
+    const desktop = relay.start(["desktop", "run", "--json", "--background"]);
+    await eventually(async () => (await relay.run(["desktop", "status"])).code === 0);
+    await relay.ok("desktop", "stop");
+    check("desktop run", "nothing", 0, { code: await desktop.exited, stdout: await desktop.stdout.text(), stderr: "" });
+
+    const events = path.join(relay.directory, "events");
+    fs.mkdirSync(events);
+    const inside = { env: { CLIO_RELAY_EVENTS: events } };
+    check("emit progress", "document", 0, await relay.run(["emit", "progress", "--json", "--current", "1"], inside));
+    const event = ["--event-type", "seen", "--label", "a", "--summary", "b"];
+    check("emit task-event", "document", 0, await relay.run(["emit", "task-event", "--json", ...event], inside));
+    expect([...seen].sort()).toEqual([...listed].sort());
+  },
+  TIMEOUT,
+);
+
+test(
+  "what goes wrong is a problem document on standard error, and its exit code",
+  async () => {
+    await using relay = new SourceRelay();
+    await relay.ok("init");
+    const id = `job_${"0".repeat(32)}`;
+    for (const [args, code, reason] of [
+      [["job", "status", "--cluster", "far", id], 3, "cluster_not_found"],
+      [["job", "list"], 5, "worker_not_running"],
+      [["job", "list", "--limit", "0"], 2, "usage"],
+      [["desktop", "run", "--background", "extra"], 2, "usage"],
+    ] as const) {
+      const result = await relay.run([...args, "--json"]);
+      expect([args, result.code, result.stdout]).toEqual([args, code, ""]);
+      expect(JSON.parse(result.stderr.trimEnd().split("\n").at(-1)!)).toMatchObject({ reason });
+    }
+  },
+  TIMEOUT,
+);

@@ -3,16 +3,34 @@ import fs from "node:fs";
 /** Marks everything that descends from one run of the tests. */
 export const RUN_MARK = "CLIO_RELAY_TEST_RUN";
 
-/** Processes whose initial environment holds `name=value` (proc_pid_environ(5)). Empty where there is no /proc. */
-export function processesMarked(name: string, value: string): { pid: number; command: string }[] {
-  const mark = Buffer.from(`${name}=${value}\0`);
-  const found: { pid: number; command: string }[] = [];
+/** A process that was started with a variable in its environment. */
+export interface Marked {
+  readonly pid: number;
+  readonly command: string;
+  /** What the variable says. */
+  readonly value: string;
+}
+
+/**
+ * Processes whose initial environment has the variable (proc_pid_environ(5)), those that are over left out. Empty where there is no /proc.
+ *
+ * @param value what it has to say; null for anything
+ */
+export function processesMarked(name: string, value: string | null): Marked[] {
+  const mark = Buffer.from(`${name}=${value === null ? "" : `${value}\0`}`);
+  const found: Marked[] = [];
   for (const entry of fs.existsSync("/proc/self") ? fs.readdirSync("/proc") : []) {
     if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;
     try {
-      if (!fs.readFileSync(`/proc/${entry}/environ`).includes(mark)) continue;
+      const environment = fs.readFileSync(`/proc/${entry}/environ`);
+      if (!environment.includes(mark)) continue;
+      const variable = environment
+        .toString()
+        .split("\0")
+        .find((line) => line.startsWith(`${name}=`));
+      if (variable === undefined) continue;
       const command = fs.readFileSync(`/proc/${entry}/cmdline`, "utf8").replaceAll("\0", " ").trim();
-      found.push({ pid: Number(entry), command: command.slice(0, 200) });
+      found.push({ pid: Number(entry), command: command.slice(0, 200), value: variable.slice(name.length + 1) });
     } catch {
       // gone meanwhile, or somebody else's
     }

@@ -77,6 +77,20 @@ export class Relay implements AsyncDisposable {
     return { code, stdout, stderr, json: <T>() => JSON.parse(stdout) as T };
   }
 
+  /** Run a command that has to succeed, and return the bytes that it prints. */
+  async bytes(...args: readonly string[]): Promise<Buffer> {
+    const child = Bun.spawn([EXECUTABLE, ...args], {
+      env: this.environment,
+      cwd: this.directory,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr, code] = await Promise.all([child.stdout.bytes(), child.stderr.text(), child.exited]);
+    if (code !== 0) throw new Error(`clio-relay ${args.join(" ")} ended with ${code}: ${stderr}`);
+    return Buffer.from(stdout);
+  }
+
   /** Run a command with `--json` that has to succeed, and return its document. */
   async json<T = Record<string, unknown>>(...args: readonly string[]): Promise<T> {
     const separator = args.indexOf("--");

@@ -30,11 +30,7 @@ const usage = (message: string, hint?: string): RelayError => new RelayError("us
  * @throws RelayError usage for whatever is not declared, given twice, missing or not of its form, with the nearest known name
  */
 export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly string[], path: string): Parsed {
-  const known = new Map<string, [name: string, flag: Flag]>();
-  for (const [name, flag] of [...Object.entries<Flag>(COMMON), ...Object.entries(verb.flags)]) {
-    for (const spelled of [name, ...(flag.also ?? [])]) known.set(`--${spelled}`, [name, flag]);
-    if (flag.short !== undefined) known.set(`-${flag.short}`, [name, flag]);
-  }
+  const known = spellingsOf(verb);
   const end = argv.indexOf("--");
   const own = end < 0 ? argv : argv.slice(0, end);
   const rest = end < 0 ? [] : argv.slice(end + 1);
@@ -60,13 +56,7 @@ export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly st
     const spelled = equals < 0 ? word : word.slice(0, equals);
     const inline = equals < 0 ? undefined : word.slice(equals + 1);
     const entry = known.get(spelled);
-    if (entry === undefined) {
-      const meant = nearest(
-        spelled,
-        [...known.keys()].filter((name) => name.startsWith("--")),
-      );
-      throw usage(`there is no option ${spelled}`, meant === null ? "--help lists the options" : `did you mean ${meant}?`);
-    }
+    if (entry === undefined) throw unknownOption(spelled, known);
     const [name, flag] = entry;
     const takesValue = flag.kind === "switch" ? false : "takesValue" in flag ? flag.takesValue : true;
     if (!takesValue && inline !== undefined) throw usage(`--${name} takes no value`);
@@ -101,6 +91,26 @@ export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly st
     common,
     notices,
   };
+}
+
+type Known = ReadonlyMap<string, readonly [name: string, flag: Flag]>;
+
+/** Every way to spell an option of a verb. */
+function spellingsOf(verb: Verb<Flags, Positionals>): Known {
+  const known = new Map<string, readonly [string, Flag]>();
+  for (const [name, flag] of [...Object.entries<Flag>(COMMON), ...Object.entries(verb.flags)]) {
+    for (const spelled of [name, ...(flag.also ?? [])]) known.set(`--${spelled}`, [name, flag]);
+    if (flag.short !== undefined) known.set(`-${flag.short}`, [name, flag]);
+  }
+  return known;
+}
+
+function unknownOption(spelled: string, known: Known): RelayError {
+  const meant = nearest(
+    spelled,
+    [...known.keys()].filter((name) => name.startsWith("--")),
+  );
+  return usage(`there is no option ${spelled}`, meant === null ? "--help lists the options" : `did you mean ${meant}?`);
 }
 
 /** A word as a POSIX shell takes it (Shell Command Language, 2.2). */

@@ -3,7 +3,7 @@ import { Capacity } from "../../domain/endpoint.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { JOB_KINDS } from "../job-words.ts";
 import { type Reader, whole } from "../values.ts";
-import { list, option } from "../verb.ts";
+import { type FlagValues, list, option } from "../verb.ts";
 
 /** `KIND=N` */
 export const kindLimit: Reader<readonly [kind: (typeof JOB_KINDS)[number], limit: number]> = {
@@ -40,3 +40,20 @@ export function capacityWith(configured: Capacity, { concurrency, control, kinds
   if (!result.success) throw new RelayError("usage", result.issues[0].message);
   return result.output;
 }
+
+type CapacityOptions = FlagValues<typeof CAPACITY>;
+
+/** The same from the options of a verb that starts a worker. */
+export const capacityOf = (configured: Capacity, flags: CapacityOptions): Capacity =>
+  capacityWith(configured, {
+    concurrency: flags.concurrency,
+    control: flags["control-query-concurrency"],
+    kinds: flags["kind-concurrency"],
+  });
+
+/** The options as words of a command line that says the same. */
+export const capacityWords = (flags: CapacityOptions): string[] => [
+  ...(flags.concurrency === undefined ? [] : ["--concurrency", String(flags.concurrency)]),
+  ...(flags["control-query-concurrency"] === undefined ? [] : ["--control-query-concurrency", String(flags["control-query-concurrency"])]),
+  ...flags["kind-concurrency"].flatMap(([kind, limit]) => ["--kind-concurrency", `${kind}=${limit}`]),
+];

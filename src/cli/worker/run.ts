@@ -9,7 +9,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
 import { oneOf } from "../values.ts";
 import { defineVerb, option, optionOr, refused, toggle } from "../verb.ts";
-import { CAPACITY, capacityWith } from "./capacity-options.ts";
+import { CAPACITY, capacityOf } from "./capacity-options.ts";
 import { localCluster } from "./local-worker.ts";
 
 export const verb = defineVerb({
@@ -42,11 +42,7 @@ export const verb = defineVerb({
     const { paths, settings } = relay;
     const { name, registry } = await localCluster(io, relay, flags.cluster);
     const entry = clusterEntry(registry, name);
-    const capacity = capacityWith(entry.worker_capacity, {
-      concurrency: flags.concurrency,
-      control: flags["control-query-concurrency"],
-      kinds: flags["kind-concurrency"],
-    });
+    const capacity = capacityOf(entry.worker_capacity, flags);
     prepareRunDirectory(paths, io.env);
     const stop = new AbortController();
     const off = [io.onSignal("SIGTERM", () => stop.abort()), io.onSignal("SIGINT", () => stop.abort())];

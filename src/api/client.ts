@@ -2,6 +2,7 @@ import type { Artifact } from "../domain/artifact.ts";
 import type { Attempt } from "../domain/attempt.ts";
 import { errorRule, isErrorCode, RelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
+import { isId } from "../domain/id.ts";
 import type { Job, JobKind, JobReceipt, JobState, JobSubmissionInput } from "../domain/job.ts";
 import type { LogChunk, LogSegment, LogStream } from "../domain/log.ts";
 import type { NewProgressInput, Progress } from "../domain/progress.ts";
@@ -220,7 +221,7 @@ async function problemOf(response: Response): Promise<RelayError> {
 
 /** An identifier as a part of a path. What cannot be one is answered here, so that `..` never leads to another route. */
 function segment(id: string): string {
-  if (!/^[a-z0-9_-]{1,128}$/.test(id)) throw new RelayError("not_found", `${JSON.stringify(id.slice(0, 200))} is not an identifier`);
+  if (!isId(id)) throw new RelayError("not_found", `${JSON.stringify(id.slice(0, 200))} is not an identifier`);
   return id;
 }
 

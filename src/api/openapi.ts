@@ -2,7 +2,7 @@ import { toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
 import type * as v from "valibot";
 import { Artifact } from "../domain/artifact.ts";
 import { Attempt, ProcessIdentity } from "../domain/attempt.ts";
-import { Capacity } from "../domain/endpoint.ts";
+import { Capacity, Endpoint } from "../domain/endpoint.ts";
 import { ERRORS, type ErrorCode } from "../domain/errors.ts";
 import { Event } from "../domain/event.ts";
 import { CancellationRequest, Job, JobReceipt, JobSubmission, Outcome } from "../domain/job.ts";
@@ -28,6 +28,7 @@ const OUTPUT = {
   Attempt,
   CancellationRequest,
   Capacity,
+  Endpoint,
   Event,
   Job,
   JobReceipt,

@@ -1,3 +1,4 @@
+import { isId } from "../domain/id.ts";
 import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/quantity.ts";
 
 /** How the text of an option or argument becomes a value. */
@@ -18,7 +19,7 @@ export const text = (label: string): Reader<string> => ({ label, form: "text", r
 export const identifier = (label: string, what: string): Reader<string> => ({
   label,
   form: `the id of ${what} (lower case letters, digits, - and _)`,
-  read: (given) => (/^[a-z0-9][a-z0-9_-]{0,127}$/.test(given) ? given : undefined),
+  read: (given) => (isId(given) ? given : undefined),
 });
 
 export const jobId = identifier("JOB", "a job");
@@ -28,7 +29,7 @@ export const artifactId = identifier("ARTIFACT", "an artifact");
 export const clusterName: Reader<string> = {
   label: "NAME",
   form: "the name of a cluster (lower case letters, digits, - and _)",
-  read: (given) => (/^[a-z0-9][a-z0-9_-]{0,127}$/.test(given) ? given : undefined),
+  read: (given) => (isId(given) ? given : undefined),
 };
 
 export const whole = (least: number, most: number): Reader<number> => ({

@@ -1,4 +1,5 @@
 import { RelayError } from "../domain/errors.ts";
+import { isId } from "../domain/id.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { nearest } from "../lib/nearest.ts";
 import { parseBytes, parseDuration, parseWhole } from "../lib/quantity.ts";
@@ -43,7 +44,7 @@ const oneOf = <const T extends string>(...words: readonly T[]): Reader<T> => ({
 });
 const clusterName: Reader<string | null> = {
   form: "the name of a cluster",
-  parse: (text) => (/^[a-z0-9][a-z0-9_-]{0,127}$/.test(text) ? text : null),
+  parse: (text) => (isId(text) ? text : null),
 };
 
 const setting = <T>(variableName: string, reader: Reader<T>, fallback: T, doc: string): Setting<T> => ({
@@ -53,7 +54,7 @@ const setting = <T>(variableName: string, reader: Reader<T>, fallback: T, doc: s
   ...reader,
 });
 
-/** Every setting. Sources, first wins: flag, environment, config.toml, default. */
+/** Every setting. Sources, first wins: environment, config.toml, default. Options of a verb that win over one are read by the verb. */
 export const SETTINGS = {
   default_cluster: setting("CLIO_RELAY_CLUSTER", clusterName, null, "The cluster that commands mean when they name none."),
   local_listen: setting(
@@ -101,18 +102,18 @@ export const SETTINGS = {
   spare_shims: setting("CLIO_RELAY_SPARE_SHIMS", whole(0, 64), 1, "Shims that wait, already started, for the next job."),
 } as const satisfies Record<string, Setting<never> | Setting<number> | Setting<string> | Setting<string | null>>;
 
-export type SettingName = keyof typeof SETTINGS;
+type SettingName = keyof typeof SETTINGS;
 export type Settings = { readonly [K in SettingName]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never };
 
 /** Values of config.toml, by setting. */
 export type FileValues = Readonly<Record<string, unknown>>;
 
 /**
- * Bring the sources together. `file` is what readSettingsFile gives, `flags` are texts by setting.
+ * Bring the sources together. `file` is what readSettingsFile gives.
  *
- * @throws RelayError configuration_error that names the variable, flag or key and its value
+ * @throws RelayError configuration_error that names the variable or key and its value
  */
-export function loadSettings(env: Environment, file: FileValues = {}, flags: Partial<Record<SettingName, string>> = {}): Settings {
+export function loadSettings(env: Environment, file: FileValues = {}): Settings {
   const unknown = Object.keys(file).find((key) => !Object.hasOwn(SETTINGS, key));
   if (unknown !== undefined) {
     const meant = nearest(unknown, Object.keys(SETTINGS));
@@ -125,7 +126,6 @@ export function loadSettings(env: Environment, file: FileValues = {}, flags: Par
   }
   const read = <T>(name: string, one: Setting<T>): T => {
     const sources: readonly (readonly [where: string, text: string | undefined])[] = [
-      [`--${name.replaceAll("_", "-")}`, flags[name as SettingName]],
       [one.variable, variable(env, one.variable)],
       [`config.toml: ${name}`, textOf(file[name])],
     ];

@@ -97,7 +97,6 @@ export const ERRORS = {
   job_cluster_mismatch: rule(409, "The worker serves another cluster"),
   state_conflict: rule(409, "The record has changed meanwhile", { retryable: true }),
   attempt_fenced: rule(409, "Another attempt has taken over"),
-  cluster_conflict: rule(409, "A cluster of that name is configured differently"),
   queue_owned: rule(409, "Another worker owns this queue"),
   already_running: rule(409, "It is running already"),
   not_within_job: rule(409, "A job cannot start daemons or workers", { hint: "start it outside of jobs: clio-relay desktop start" }),
@@ -107,7 +106,6 @@ export const ERRORS = {
   job_submission_refused: rule(422, "The submission is refused"),
   active_job_capacity_reached: rule(429, "The queue holds as many active jobs as it may", { retryable: true }),
   storage_admission_refused: rule(507, "There is not enough room to take this on", { mcp: -32007, retryable: true }),
-  storage_safety_violation: rule(507, "A storage bound was crossed", { mcp: -32051 }),
 
   // content
   artifact_changed: rule(409, "The file is no longer the one that was recorded", { exit: EXIT.failed }),

@@ -1,15 +1,11 @@
 import * as v from "valibot";
+import { ID_PATTERN, isDeviceName } from "./id.ts";
 
-/** Identifier grammar shared by every record: lower case, digits, `_` and `-`, at most 128 characters. */
-export const ID_PATTERN = /^[a-z0-9][a-z0-9_-]{0,127}$/;
-
-const WINDOWS_DEVICE_NAME = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])$/;
-
-/** A record identifier. Device names are refused because identifiers become file names. */
+/** A record identifier. */
 export const Id = v.pipe(
   v.string(),
   v.regex(ID_PATTERN, "must match [a-z0-9][a-z0-9_-]{0,127}"),
-  v.check((id) => !WINDOWS_DEVICE_NAME.test(id), "must not be a Windows device name"),
+  v.check((id) => !isDeviceName(id), "must not be a Windows device name"),
 );
 
 /** UTC instant, ISO 8601 with milliseconds and `Z` (as Date.prototype.toISOString writes it). */

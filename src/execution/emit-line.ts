@@ -1,13 +1,8 @@
 import * as v from "valibot";
+import type { EmitLine } from "../domain/emit-line.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { NewProgress } from "../domain/progress.ts";
 import { NewTaskEvent } from "../domain/task.ts";
-
-/** What one line of a job's event file says. */
-export type EmitLine =
-  | { readonly type: "progress"; readonly progress: NewProgress }
-  | { readonly type: "task-event"; readonly event: NewTaskEvent }
-  | { readonly type: "refused"; readonly reason: string };
 
 const REASON_MAX_LENGTH = 500;
 

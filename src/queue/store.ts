@@ -1,5 +1,6 @@
 import type { Artifact, NewArtifact } from "../domain/artifact.ts";
 import type { Attempt, ProcessIdentity } from "../domain/attempt.ts";
+import type { EmitLine } from "../domain/emit-line.ts";
 import type { Capacity, Endpoint } from "../domain/endpoint.ts";
 import type { Event, NewEvent } from "../domain/event.ts";
 import type { Job, JobKind, JobState, JobSubmission, Lane, Outcome } from "../domain/job.ts";
@@ -44,12 +45,6 @@ export interface Notice {
   readonly about: string;
   readonly event: NewEvent;
 }
-
-/** One line of a job's event file, already validated. */
-export type EmitLine =
-  | { readonly type: "progress"; readonly progress: NewProgress }
-  | { readonly type: "task-event"; readonly event: NewTaskEvent }
-  | { readonly type: "refused"; readonly reason: string };
 
 /** Everything that the end of an attempt brings. */
 export interface Settlement {

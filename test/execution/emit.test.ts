@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import type { EmitLine } from "../../src/domain/emit-line.ts";
 import { LIMITS } from "../../src/domain/limits.ts";
 import { type Emission, emit, emitFileName } from "../../src/execution/emit.ts";
 import { type EmitFiles, readEmitFiles } from "../../src/execution/emit-files.ts";
-import { type EmitLine, parseEmitLine } from "../../src/execution/emit-line.ts";
+import { parseEmitLine } from "../../src/execution/emit-line.ts";
 import { firstEntries } from "../../src/lib/first-entries.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 

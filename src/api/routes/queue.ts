@@ -1,6 +1,8 @@
 import * as v from "valibot";
+import { Endpoint } from "../../domain/endpoint.ts";
 import { JOB_KINDS } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import { PageQuery, pageOf } from "../../domain/page.ts";
 import { looseText, recordOf, Sequence } from "../../domain/primitives.ts";
 import { flag, whole } from "../../domain/query.ts";
 import { JobSummary, WorkerStatus } from "../../domain/views.ts";
@@ -44,6 +46,12 @@ const Repair = v.strictObject({ repaired: v.array(Finding), remaining: v.array(F
 
 /** The queue as a whole, and the workers on it. */
 export const queueRoutes = (services: WorkerServices): Operation[] => [
+  listRoute(services),
+  ...workerRoutes(services),
+  ...checkRoutes(services),
+];
+
+const listRoute = (services: WorkerServices): Operation =>
   operation({
     method: "get",
     path: "/queue",
@@ -78,7 +86,9 @@ export const queueRoutes = (services: WorkerServices): Operation[] => [
         active_job_capacity: services.activeJobsMax,
       });
     },
-  }),
+  });
+
+const workerRoutes = (services: WorkerServices): Operation[] => [
   operation({
     method: "get",
     path: "/workers",
@@ -87,6 +97,22 @@ export const queueRoutes = (services: WorkerServices): Operation[] => [
     answer: { kind: "json", schema: v.strictObject({ workers: v.array(WorkerStatus), worker_count: v.number() }) },
     handler: async () => json({ workers: [await services.status()], worker_count: 1 }),
   }),
+  operation({
+    method: "get",
+    path: "/endpoints",
+    id: "listEndpoints",
+    summary: "The worker processes that this queue has had; every start of a worker is one",
+    query: PageQuery,
+    answer: { kind: "json", schema: pageOf("endpoints", Endpoint) },
+    handler: async ({ query }) => {
+      const { items, ...page } = await services.store.endpoints(query);
+      return json({ endpoints: items, ...page });
+    },
+  }),
+];
+
+/** What is wrong with the queue's records. */
+const checkRoutes = (services: WorkerServices): Operation[] => [
   operation({
     method: "post",
     path: "/queue/audit",

@@ -1,6 +1,7 @@
+import type { EmitLine } from "../../domain/emit-line.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { LogStream, StreamCapture } from "../../domain/log.ts";
-import type { EmitLine, Fence, Ingest, Notice } from "../store.ts";
+import type { Fence, Ingest, Notice } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import { openHead } from "./attempt-rows.ts";
 import { JobEdit } from "./job-edit.ts";

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import type { EmitLine } from "../../../src/domain/emit-line.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";
 import type { NewProgress } from "../../../src/domain/progress.ts";
 import type { NewTaskEvent } from "../../../src/domain/task.ts";
 import { parseEmitLine } from "../../../src/execution/emit-line.ts";
-import type { EmitLine, Ingest } from "../../../src/queue/store.ts";
+import type { Ingest } from "../../../src/queue/store.ts";
 import { capture, type OpenScene, ROOMY, refused, settlement, withRetries } from "./scene.ts";
 
 const NOTHING: Ingest = { deltas: [], truncations: [], emits: [] };

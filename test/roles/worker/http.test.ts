@@ -287,6 +287,18 @@ describe("logs and artifacts by range", () => {
   });
 });
 
+test("the worker's own process is among those that the queue has had", async () => {
+  const { body } = await call("GET", "/endpoints?limit=1");
+  expect(body).toMatchObject({
+    endpoints: [{ role: "worker", process: { pid: worker.pid }, stopped_at: null }],
+    cursor: 1,
+    limit: 1,
+    next_cursor: 2,
+    total: 1,
+  });
+  expect((await call("GET", "/endpoints?cursor=2")).body).toMatchObject({ endpoints: [], next_cursor: 2 });
+});
+
 test("every answer says the version, refusals too", async () => {
   for (const target of ["/healthz", "/nowhere", "/jobs/job_none"]) {
     expect((await call("GET", target)).headers.get("clio-relay-version")).toBe("test");

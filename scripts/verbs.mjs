@@ -17,6 +17,8 @@ export const VERBS = {
     [bin("@biomejs/biome/bin/biome"), "ci", ...(process.stdout.isTTY ? [] : ["--colors=off"]), "."],
     [bin("typescript/bin/tsc"), "--noEmit"],
     [bin("knip/bin/knip.js")],
+    // What only tests use is dead, too.
+    [bin("knip/bin/knip.js"), "--production"],
     ["test/runner/run.ts", "project"],
   ],
   fix: (args) => [[bin("@biomejs/biome/bin/biome"), "check", "--write", ...(args.length > 0 ? args : ["."])]],

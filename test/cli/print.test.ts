@@ -3,10 +3,11 @@ import fc from "fast-check";
 import { Lines } from "../../src/cli/follow/log-lines.ts";
 import { progressBar, progressText } from "../../src/cli/print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../../src/cli/print/quantities.ts";
-import { jsonText, oneLine, SafeStream, safeText } from "../../src/cli/print/safe-text.ts";
+import { jsonText, oneLine, SafeStream } from "../../src/cli/print/safe-text.ts";
 import { styleFor } from "../../src/cli/print/style.ts";
 import { cut, printTable } from "../../src/cli/print/table.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
+import { safeText } from "../../src/lib/safe-text.ts";
 import { Captured } from "./captured-io.ts";
 
 describe("text for a terminal", () => {

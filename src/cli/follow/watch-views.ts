@@ -3,11 +3,12 @@ import type { Job, JobState } from "../../domain/job.ts";
 import type { LogStream } from "../../domain/log.ts";
 import type { Progress } from "../../domain/progress.ts";
 import type { JobStatus } from "../../domain/views.ts";
+import { safeText } from "../../lib/safe-text.ts";
 import type { CliIo, Output } from "../io.ts";
 import { endLine } from "../print/outcome-text.ts";
 import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
 import { durationText } from "../print/quantities.ts";
-import { oneLine, safeText } from "../print/safe-text.ts";
+import { oneLine } from "../print/safe-text.ts";
 import { type Style, styleFor } from "../print/style.ts";
 import { cut } from "../print/table.ts";
 

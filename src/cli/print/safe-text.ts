@@ -1,14 +1,6 @@
-/** Control characters but tab, line feed and carriage return, and those that reorder text (Unicode Standard Annex 9). */
-const UNSAFE = /(?![\t\n\r])[\p{Cc}\p{Bidi_Control}]/gu;
+import { safeText } from "../../lib/safe-text.ts";
+
 const BREAKS = /[\t\n\r]/g;
-
-const visible = (character: string): string => {
-  const code = character.charCodeAt(0);
-  return code < 0x80 ? `^${String.fromCharCode(code ^ 0x40)}` : `\\u${code.toString(16).padStart(4, "0")}`;
-};
-
-/** Text that a terminal shows and never obeys. Tabs, line feeds and carriage returns stay. */
-export const safeText = (text: string): string => text.replace(UNSAFE, visible);
 
 /**
  * Text that comes in pieces, for a terminal that is to obey none of it: as `safeText`, and a carriage return that does not belong to

@@ -135,13 +135,23 @@ export function enterCgroup(group: string, pid: number): void {
   fs.writeFileSync(path.join(group, "cgroup.procs"), String(pid), { flag: "r+" });
 }
 
-/** Remove the shims' cgroups below a directory that are empty. Returns how many. */
-export function sweepCgroups(parent: string): number {
+/** A cgroup that was just made waits, empty, for its shim: it may be another worker's. */
+const UNUSED_MS = 60_000;
+
+/** Remove the shims' cgroups below a directory that are empty, and have not been made just now. Returns how many. */
+export function sweepCgroups(parent: string, unusedMs = UNUSED_MS): number {
   let names: string[];
   try {
     names = fs.readdirSync(parent);
   } catch {
     return 0;
   }
-  return names.filter((name) => name.startsWith(SHIM_GROUP_PREFIX) && removeCgroup(path.join(parent, name))).length;
+  const isOld = (group: string): boolean => {
+    const made = fs.statSync(group, { throwIfNoEntry: false })?.ctimeMs;
+    return made !== undefined && Math.abs(Date.now() - made) >= unusedMs;
+  };
+  return names
+    .filter((name) => name.startsWith(SHIM_GROUP_PREFIX))
+    .map((name) => path.join(parent, name))
+    .filter((group) => isOld(group) && removeCgroup(group)).length;
 }

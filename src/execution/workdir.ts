@@ -10,10 +10,12 @@ export interface WorkdirIdentity {
   readonly ino: string;
 }
 
-/** @throws the system's error when it is not there */
+/** @throws the system's error when it is not there, or is no directory (ENOTDIR) */
 export function identifyWorkdir(directory: string): WorkdirIdentity {
   const real = fs.realpathSync(directory);
-  const { dev, ino } = fs.statSync(real, { bigint: true });
+  const stat = fs.statSync(real, { bigint: true });
+  if (!stat.isDirectory()) throw Object.assign(new Error(`not a directory: ${directory}`), { code: "ENOTDIR" });
+  const { dev, ino } = stat;
   return { path: real, dev: String(dev), ino: String(ino) };
 }
 

@@ -95,7 +95,8 @@ export class PreparedFile {
 
   /**
    * Give it its name and flush the directory, or find that somebody else has taken the name. Exactly one of several callers gets
-   * true. Where there are no hard links, O_EXCL decides, and a crash may then leave the file empty or cut short.
+   * true. Where there are no hard links, O_EXCL decides, and a crash may then leave the file empty or cut short. The file where it
+   * waited stays until `discard`, so that whoever is in a hurry removes it later.
    */
   publish(target: string): boolean {
     try {
@@ -106,8 +107,6 @@ export class PreparedFile {
       const elsewhere = this.directory !== path.dirname(target);
       if (elsewhere && isErrno(error, "EXDEV", "ENOENT")) return createFileExclusive(target, this.data);
       throw error;
-    } finally {
-      this.discard();
     }
     fsyncDirectory(path.dirname(target));
     return true;
@@ -119,8 +118,14 @@ export class PreparedFile {
 }
 
 /** Create a file as a whole, or find that somebody else has; see PreparedFile.publish. */
-export const createFileExclusive = (target: string, data: string): boolean =>
-  new PreparedFile(path.dirname(target), path.basename(target), data).publish(target);
+export function createFileExclusive(target: string, data: string): boolean {
+  const file = new PreparedFile(path.dirname(target), path.basename(target), data);
+  try {
+    return file.publish(target);
+  } finally {
+    file.discard();
+  }
+}
 
 function createByOpening(target: string, data: string): boolean {
   let fd: number;

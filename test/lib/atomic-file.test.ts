@@ -44,6 +44,7 @@ describe("createFileExclusive", () => {
     fs.linkSync(inDirectory(temporary!), inDirectory("start.json"));
     expect(file.publish(inDirectory("start.json"))).toBe(true);
     expect(fs.readFileSync(inDirectory("start.json"), "utf8")).toBe("mine");
+    file.discard();
     expect(fs.readdirSync(directory)).toEqual(["start.json"]);
   });
 

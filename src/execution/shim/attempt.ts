@@ -6,7 +6,7 @@ import { type Clock, timestamp } from "../../lib/clock.ts";
 import { isThere } from "../../lib/file-system.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { notStarted, outcomeOf, shimFailed } from "./outcome.ts";
-import { abandon, claimText, isUsable, type Provision, provide } from "./provision.ts";
+import { abandon, claimText, holds, isUsable, type Provision, provide } from "./provision.ts";
 import { recordExit } from "./record-exit.ts";
 import type { ShimLog } from "./shim-log.ts";
 import { readSpecFile } from "./spec-file.ts";
@@ -53,6 +53,7 @@ export async function runAttempt(options: AttemptOptions): Promise<boolean> {
     return unstarted(shimFailed(error), clock);
   });
   provision.process.abandon();
+  provision.claim.discard();
   const content = JSON.stringify(exit);
   await recordExit({ ...options, commit: () => provision.exit.commit(directory, content, true) });
   provision.exit.abandon();
@@ -67,13 +68,9 @@ function provisionFor({ directory, version, provision }: AttemptOptions): Provis
   return provide(directory, version);
 }
 
-function claim({ directory, version }: AttemptOptions, { claim: prepared }: Provision): boolean {
-  const text = claimText(version);
+function claim({ directory, version }: AttemptOptions, provision: Provision): boolean {
   const target = path.join(directory, FILES.start);
-  // A spare may have been moved to its cgroup after it had written its claim.
-  const won = prepared.data === text ? prepared.publish(target) : createFileExclusive(target, text);
-  prepared.discard();
-  if (!won) return false;
+  if (!(holds(provision) ? provision.claim.publish(target) : createFileExclusive(target, claimText(version)))) return false;
   // A claim has to be found again: the way to it is flushed before anything is executed.
   fsyncDirectory(path.dirname(directory));
   fsyncDirectory(path.dirname(path.dirname(directory)));
@@ -89,6 +86,7 @@ async function runClaimed(options: AttemptOptions, provision: Provision): Promis
     spec = readSpecFile(directory);
     started = startJob(spec, options, provision.process);
     provision.exit.moveTo(directory);
+    provision.claim.discard();
   } catch (error) {
     return unstarted(notStarted("spawn_failed", reasonNotStarted(error)), clock);
   }

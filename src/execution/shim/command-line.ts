@@ -61,22 +61,26 @@ function resolve(argv: readonly string[], spec: AttemptSpec): CommandLine {
   const candidates = name.includes("/")
     ? [path.resolve(spec.workdir, name)]
     : (spec.env.PATH ?? "/usr/bin:/bin").split(":").map((directory) => path.resolve(spec.workdir, directory, name));
-  let refusal: NotRunnable | null = null;
+  let refusal: string | null = null;
   for (const file of candidates) {
     const problem = whyNot(file);
     if (problem === null) return { file, argv0: name, args };
-    if (problem.shellCode === 126) refusal ??= problem;
+    if (problem !== MISSING) refusal ??= problem;
   }
-  throw refusal ?? new NotRunnable(`program not found: ${name}`, 127);
+  throw refusal === null ? new NotRunnable(`program not found: ${name}`, 127) : new NotRunnable(refusal, 126);
 }
 
-function whyNot(file: string): NotRunnable | null {
+const MISSING = "missing";
+
+/** Why a file cannot be executed; null when it can. No error is made of a missing one: most of a search path has no such file. */
+function whyNot(file: string): string | null {
   try {
-    if (!fs.statSync(file).isFile()) return new NotRunnable(`not a program: ${file}`, 126);
+    const stat = fs.statSync(file, { throwIfNoEntry: false });
+    if (stat === undefined) return MISSING;
+    if (!stat.isFile()) return `not a program: ${file}`;
     fs.accessSync(file, fs.constants.X_OK);
     return null;
   } catch (error) {
-    if (isErrno(error, "ENOENT", "ENOTDIR")) return new NotRunnable(`program not found: ${file}`, 127);
-    return new NotRunnable(`program cannot be executed: ${file}`, 126);
+    return isErrno(error, "ENOENT", "ENOTDIR") ? MISSING : `program cannot be executed: ${file}`;
   }
 }

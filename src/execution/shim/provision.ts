@@ -16,12 +16,25 @@ export interface Provision {
   readonly claim: PreparedFile;
   readonly exit: ReservedFile;
   readonly process: ReservedFile;
+  /** What /proc/self/cgroup said when the claim was written. */
+  readonly cgroup: string;
 }
 
-/** The claim of this process: the same for every attempt. */
+/** The claim of this process: the same for every attempt, as long as it stays in its cgroup. */
 export function claimText(version: string): string {
   const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "shim", shim: self(), cgroup: exclusiveCgroup(), version };
   return JSON.stringify(record);
+}
+
+/** Whether the claim still says where this process is: a spare may have been moved to its cgroup after it had written it. */
+export const holds = (provision: Provision): boolean => provision.cgroup === ownPlace();
+
+function ownPlace(): string {
+  try {
+    return fs.readFileSync("/proc/self/cgroup", "latin1");
+  } catch {
+    return "";
+  }
 }
 
 /** Make them in a directory: all of them, or none when that throws. */
@@ -32,7 +45,8 @@ export function provide(directory: string, version: string): Provision {
     made.push(exit);
     const process = new ReservedFile(directory, FILES.process, PROCESS_BYTES);
     made.push(process);
-    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version)), exit, process };
+    const cgroup = ownPlace();
+    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version)), exit, process, cgroup };
   } catch (error) {
     for (const file of made) file.abandon();
     throw error;

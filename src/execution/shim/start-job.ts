@@ -14,7 +14,7 @@ import {
   type TruncationRecord,
   truncatedFile,
 } from "../spool-records.ts";
-import { identifyWorkdir } from "../workdir.ts";
+import { identifyWorkdir, type WorkdirIdentity } from "../workdir.ts";
 import { commandLine, NotRunnable } from "./command-line.ts";
 import { OutputBudget } from "./output-budget.ts";
 import type { ReservedFile } from "./reserved-file.ts";
@@ -39,8 +39,7 @@ export interface StartedJob {
 /** Start the job's first process. Nothing of it runs when this throws. */
 export function startJob(spec: AttemptSpec, options: StartOptions, processFile: ReservedFile): StartedJob {
   const { directory, clock, log } = options;
-  checkWorkdir(spec.workdir);
-  const workdir = identifyWorkdir(spec.workdir);
+  const workdir = enterable(spec.workdir);
   const line = commandLine(spec, writeEnvSetup(spec, directory));
   const logs = [openLog(directory, "stdout"), openLog(directory, "stderr")] as const;
   const pipes = [pipe(), pipe()] as const;
@@ -90,18 +89,15 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
   return { child, recorders: { stdout: recorder("stdout", 0), stderr: recorder("stderr", 1) }, logs, startedAt };
 }
 
-function checkWorkdir(workdir: string): void {
-  let problem: string;
+function enterable(workdir: string): WorkdirIdentity {
   try {
-    if (fs.statSync(workdir).isDirectory()) {
-      fs.accessSync(workdir, fs.constants.X_OK);
-      return;
-    }
-    problem = "is not a directory";
+    const identity = identifyWorkdir(workdir);
+    fs.accessSync(workdir, fs.constants.X_OK);
+    return identity;
   } catch (error) {
-    problem = isErrno(error, "ENOENT", "ENOTDIR") ? "does not exist" : "cannot be entered";
+    const problem = isErrno(error, "ENOTDIR") ? "is not a directory" : isErrno(error, "ENOENT") ? "does not exist" : "cannot be entered";
+    throw new Error(`the working directory ${problem}: ${workdir}`);
   }
-  throw new Error(`the working directory ${problem}: ${workdir}`);
 }
 
 function writeEnvSetup(spec: AttemptSpec, directory: string): string | null {

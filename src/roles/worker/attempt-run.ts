@@ -221,8 +221,9 @@ export class AttemptRun {
         return this.#refuse(error.message);
       }
       try {
-        this.#doorbell.open();
         await this.#launch.launch(() => this.#doorbell.ring("now"));
+        // Afterwards: the shim need not wait for it, and opening it looks at what is there by then.
+        this.#doorbell.open();
         return false;
       } catch (error) {
         if (isErrno(error, "E2BIG", "ENAMETOOLONG")) return this.#refuse(messageOf(error));

@@ -21,8 +21,9 @@ export const JobStatus = v.strictObject({
   /** The current attempt; null before the first. */
   attempt: v.nullable(Attempt),
   relay_queue: QueuePosition,
-  /** Latest report per label. */
+  /** Latest report per label; not of all labels where progress_truncated says so. */
   progress: v.array(Progress),
+  progress_truncated: v.boolean(),
   logs: v.array(v.strictObject({ stream: LogStream, size_bytes: ByteCount, capture: v.nullable(StreamCapture) })),
   terminal: v.boolean(),
 });

@@ -79,6 +79,12 @@ export interface QueueWindow {
   readonly scan_truncated: boolean;
 }
 
+/** The newest report of each label, and whether some were left out. */
+export interface LatestProgress {
+  readonly items: readonly Progress[];
+  readonly truncated: boolean;
+}
+
 export interface QueueStats {
   readonly queued_by_kind: Readonly<Partial<Record<JobKind, number>>>;
   readonly leases_by_kind: Readonly<Partial<Record<JobKind, number>>>;
@@ -199,7 +205,7 @@ export interface QueueStore {
   recordProgress(jobId: string, progress: NewProgress): Promise<Progress>;
   progress(jobId: string, page: PageRequest): Promise<Page<Progress>>;
   /** The newest report of each label, at most 100 labels and 1 MiB of text; reports that do not fit into that are left out. */
-  latestProgress(jobId: string): Promise<readonly Progress[]>;
+  latestProgress(jobId: string): Promise<LatestProgress>;
   artifacts(jobId: string, page: PageRequest): Promise<Page<Artifact>>;
   artifact(artifactId: string): Promise<Artifact>;
 

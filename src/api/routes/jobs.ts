@@ -165,7 +165,8 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
     job,
     attempt,
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
-    progress: [...progress],
+    progress: [...progress.items],
+    progress_truncated: progress.truncated,
     logs: states.map(({ stream, size_bytes, capture }) => ({ stream, size_bytes, capture })),
     terminal: isTerminal(job.state),
   };

@@ -3,7 +3,7 @@ import type { Page } from "../../domain/page.ts";
 import type { Metadata } from "../../domain/primitives.ts";
 import type { NewProgress, Progress } from "../../domain/progress.ts";
 import { newId } from "../../lib/ids.ts";
-import type { PageRequest } from "../store.ts";
+import type { LatestProgress, PageRequest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import { JobEdit } from "./job-edit.ts";
 import { jobHead, jobSequence } from "./job-rows.ts";
@@ -107,12 +107,14 @@ const LATEST = `
     AND p.sequence = (SELECT max(sequence) FROM progress WHERE job = ?1 AND label = labels.label)`;
 
 /** In the order of the labels. A report that no longer fits is left out, and smaller ones after it are not. */
-export function latestProgress(r: Reading, jobId: string): Progress[] {
+export function latestProgress(r: Reading, jobId: string): LatestProgress {
   const job = jobSequence(r, jobId);
+  const found = r.sql.all<{ sequence: number; bytes: number }>(LATEST, job, LABELS_MAX + 1);
   let left = LATEST_BYTES;
-  return r.sql.all<{ sequence: number; bytes: number }>(LATEST, job, LABELS_MAX).flatMap(({ sequence, bytes }) => {
+  const items = found.slice(0, LABELS_MAX).flatMap(({ sequence, bytes }) => {
     if (bytes > left) return [];
     left -= bytes;
     return r.sql.all<ProgressRow>(`SELECT ${COLUMNS} FROM progress WHERE job = ? AND sequence = ?`, job, sequence).map(toProgress(jobId));
   });
+  return { items, truncated: items.length < found.length };
 }

@@ -116,7 +116,10 @@ export function ingestContract(open: OpenScene): void {
       const events = (await scene.events(fence.job_id)).slice(-4);
       expect(events.map((event) => event.event_type)).toEqual(["progress.updated", "emit.refused", "task.event", "progress.updated"]);
       expect(events[1]).toMatchObject({ level: "warning", payload: { file: "node-1-77-5.jsonl", reason: "line 2 is not JSON" } });
-      expect(await scene.store.latestProgress(fence.job_id)).toMatchObject([{ label: "steps", current: 5, sequence: 2 }]);
+      expect(await scene.store.latestProgress(fence.job_id)).toMatchObject({
+        items: [{ label: "steps", current: 5, sequence: 2 }],
+        truncated: false,
+      });
       const task = (await scene.store.tasks(fence.job_id, { cursor: 1, limit: 1 })).items[0]!;
       expect((await scene.store.taskEvents(task.task_id, { cursor: 1, limit: 9 })).items).toMatchObject([
         { seq: 1, event_type: "solver.converged", summary: "converged after 12 iterations" },

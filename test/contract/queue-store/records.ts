@@ -94,14 +94,14 @@ export function recordContract(open: OpenScene): void {
     test("the latest report of each label, of at most 100", async () => {
       const scene = await open();
       const { job_id } = await scene.submit();
-      expect(await scene.store.latestProgress(job_id)).toEqual([]);
+      expect(await scene.store.latestProgress(job_id)).toEqual({ items: [], truncated: false });
       await Promise.all(
         Array.from({ length: 330 }, (_, i) =>
           scene.store.recordProgress(job_id, report({ label: `label ${String(i % 110).padStart(3, "0")}`, current: i })),
         ),
       );
-      const latest = await scene.store.latestProgress(job_id);
-      expect(latest).toHaveLength(100);
+      const { items: latest, truncated } = await scene.store.latestProgress(job_id);
+      expect([latest.length, truncated]).toEqual([100, true]);
       expect(latest.map(({ label, current }) => [label, current])).toEqual(
         Array.from({ length: 100 }, (_, i) => [`label ${String(i).padStart(3, "0")}`, 220 + i]),
       );
@@ -121,7 +121,8 @@ export function recordContract(open: OpenScene): void {
       const { job_id } = await scene.submit();
       for (let i = 0; i < 9; i++) await scene.store.recordProgress(job_id, report({ label: `big ${i}`, metadata: BLOB }));
       await scene.store.recordProgress(job_id, report({ label: "small" }));
-      const latest = await scene.store.latestProgress(job_id);
+      const { items: latest, truncated } = await scene.store.latestProgress(job_id);
+      expect(truncated).toBe(true);
       expect(latest.map(({ label }) => label)).toEqual(["big 0", "big 1", "big 2", "big 3", "big 4", "small"]);
       expect(JSON.stringify(latest).length).toBeLessThan(1024 * 1024);
     });

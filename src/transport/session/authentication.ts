@@ -21,8 +21,8 @@ export interface Questions {
 export interface Signer {
   /** The public key in the format of RFC 4253, section 6.6. */
   readonly publicKey: Buffer;
-  /** The signature over `data` as the key type has it: raw for ed25519, ASN.1 for ECDSA, PKCS #1 for RSA. */
-  sign(data: Buffer, hash: "sha256" | "sha512" | undefined): Promise<Buffer>;
+  /** The signature over `data` as the key type has it: raw for ed25519, ASN.1 for ECDSA, PKCS #1 for RSA. Null: pass this key over. */
+  sign(data: Buffer, hash: "sha256" | "sha512" | undefined): Promise<Buffer | null>;
 }
 
 /** One attempt at authentication. */

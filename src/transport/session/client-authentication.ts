@@ -97,7 +97,7 @@ class OneSigner extends BaseAgent<Buffer> {
     this.turn.patience.pause();
     this.signer
       .sign(data, hash === "sha1" ? undefined : hash)
-      .then((signature) => done?.(null, signature))
+      .then((signature) => (signature === null ? done?.(new Error("passed over")) : done?.(null, signature)))
       .catch(this.turn.fail)
       .finally(() => this.turn.patience.resume());
   }

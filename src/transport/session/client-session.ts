@@ -1,7 +1,7 @@
 import type { Duplex, Readable } from "node:stream";
 import { type AuthenticationType, Client, type ConnectConfig, type NextAuthHandler } from "ssh2";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
-import { ALGORITHMS, nothingInCommon } from "./algorithms.ts";
+import { ALGORITHMS, type Algorithms, nothingInCommon } from "./algorithms.ts";
 import type { Authenticate, VerifyHostKey } from "./authentication.ts";
 import { methodOf } from "./client-authentication.ts";
 import { ClientSession } from "./client-channels.ts";
@@ -19,6 +19,8 @@ export interface ClientSessionOptions {
   readonly authenticate: Authenticate;
   /** `own` with a server of ours, `site` with any sshd. */
   readonly algorithms: "own" | "site";
+  /** What a configuration leaves of the algorithms; others than those of `algorithms` are left out. */
+  readonly left?: Partial<Algorithms>;
   /** Host key algorithms in the order in which they are wanted: those of which a key is known first. Others than those of `algorithms` are left out. */
   readonly hostKeyAlgorithms?: readonly string[];
   /** Gets what the server says to everybody before it knows who is there (RFC 4252, section 5.4); 64 KiB of it at most. */
@@ -99,7 +101,7 @@ class BringUp {
 
   #configuration(): ConnectConfig {
     const { user, hostKeyAlgorithms } = this.options;
-    const { kex, serverHostKey, cipher } = ALGORITHMS[this.options.algorithms];
+    const { kex, serverHostKey, cipher } = this.#ours;
     const wanted = (hostKeyAlgorithms ?? []).filter((name) => serverHostKey.includes(name));
     const algorithms = {
       kex: [...kex],
@@ -120,6 +122,13 @@ class BringUp {
         this.#authenticate(methods, partial === true, next);
       },
     };
+  }
+
+  get #ours(): Algorithms {
+    const { algorithms, left = {} } = this.options;
+    const { kex, serverHostKey, cipher } = ALGORITHMS[algorithms];
+    const kept = (have: readonly string[], some = have): readonly string[] => have.filter((name) => some.includes(name));
+    return { kex: kept(kex, left.kex), serverHostKey: kept(serverHostKey, left.serverHostKey), cipher: kept(cipher, left.cipher) };
   }
 
   #verify(key: Buffer, decide: (accepted: boolean) => void): void {
@@ -176,7 +185,7 @@ class BringUp {
 
   #protocolFailed(error: Error): void {
     const { offer } = this.#offer;
-    const missing = offer === null ? null : nothingInCommon(ALGORITHMS[this.options.algorithms], offer);
+    const missing = offer === null ? null : nothingInCommon(this.#ours, offer);
     if (missing === null) this.#failBringUp(`the session could not be opened: ${error.message}`, error);
     else {
       const what = `the other side has no ${missing.kind} algorithm that is ours; it offers ${missing.offered.join(", ")}`;

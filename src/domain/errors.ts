@@ -117,7 +117,12 @@ export const ERRORS = {
   queue_newer: rule(500, "The queue file was made by a newer clio-relay", {
     hint: "run the newer version, or restore the backup beside it",
   }),
-  queue_corrupt: rule(500, "The queue file is damaged", { hint: "clio-relay queue audit; clio-relay queue repair" }),
+  queue_corrupt: rule(500, "The queue file is damaged", {
+    hint: "clio-relay queue repair mends what can be derived, clio-relay queue audit lists what is left",
+  }),
+  queue_incomplete: rule(500, "A file of the queue is gone", {
+    hint: "put the file back where it was; clio-relay queue repair goes on without it",
+  }),
   queue_unavailable: rule(503, "The queue file cannot be used", { retryable: true }),
 
   // reachability

@@ -12,8 +12,14 @@ import { readSmallFile } from "../lib/regular-file.ts";
 import { fileSystemFailure } from "./file-failure.ts";
 
 /** owner.json: the process that owns the queue in this directory, or the last one that did not let go of it. */
-const Owner = v.strictObject({ ...ProcessIdentity.entries, endpoint_id: Id, since: Timestamp });
-type Owner = v.InferOutput<typeof Owner>;
+const Owner = v.strictObject({
+  ...ProcessIdentity.entries,
+  endpoint_id: Id,
+  since: Timestamp,
+  /** Whether it has the database open, or has taken over from one that had and not opened it yet. */
+  database_open: v.optional(v.boolean(), false),
+});
+export type Owner = v.InferOutput<typeof Owner>;
 
 const OWNER_MAX_BYTES = 16 * 1024;
 
@@ -28,8 +34,14 @@ export interface OwnershipOptions {
 }
 
 export interface Ownership {
+  /** The owner before, when it did not let go: it was killed, or its host was. */
+  readonly before: Owner | null;
+  /** Put on record that the database was opened, or is about to be closed. */
+  setDatabaseOpen(open: boolean): void;
   /** Lets go of the queue. Calling it twice is harmless. */
   release(): void;
+  /** The same, with nothing of the queue touched: the owner before stays on record. */
+  giveBack(): void;
 }
 
 /**
@@ -39,38 +51,66 @@ export interface Ownership {
  * @throws RelayError queue_owned with hostname, pid, since and endpoint_id of the owner, where they are known; queue_unavailable and
  * storage_admission_refused when the directory cannot be used
  */
-export function acquireOwnership(directory: string, options: OwnershipOptions): Ownership {
+export const acquireOwnership = (directory: string, options: OwnershipOptions): Ownership =>
+  typed(recordOf(directory), () => acquire(directory, options));
+
+const recordOf = (directory: string): string => path.join(directory, "owner.json");
+
+/** What the file system refuses becomes a RelayError. */
+function typed<T>(file: string, work: () => T): T {
   try {
-    return acquire(directory, options);
+    return work();
   } catch (error) {
-    throw fileSystemFailure(error, path.join(directory, "owner.json")) ?? error;
+    throw fileSystemFailure(error, file) ?? error;
   }
 }
 
 function acquire(directory: string, options: OwnershipOptions): Ownership {
   makePrivateDirectory(directory);
-  const record = path.join(directory, "owner.json");
+  const record = recordOf(directory);
   const lock = tryLock(path.join(directory, "queue.lock"));
   if (lock === null) throw held(directory, readOwner(record));
+  let before: Owner | null = null;
+  let mine: Owner;
+  const write = (owner: Owner): void => writeFileAtomic(record, `${JSON.stringify(owner)}\n`);
   try {
     const owner = readOwner(record);
     if (owner !== null) refuseWhileOwned(directory, owner, options);
+    before = owner === "unreadable" ? null : owner;
     const { pid, start_time, boot_id, hostname } = options.identity;
-    const mine: Owner = { hostname, boot_id, pid, start_time, endpoint_id: options.endpointId, since: timestamp(options.clock) };
-    writeFileAtomic(record, `${JSON.stringify(mine)}\n`);
+    mine = {
+      hostname,
+      boot_id,
+      pid,
+      start_time,
+      endpoint_id: options.endpointId,
+      since: timestamp(options.clock),
+      database_open: before?.database_open ?? false,
+    };
+    write(mine);
   } catch (error) {
     lock.release();
     throw error;
   }
   let owned = true;
-  return {
-    release() {
-      if (!owned) return;
-      owned = false;
-      fs.rmSync(record, { force: true });
-      fsyncDirectory(directory);
+  const letGo = (leave: () => void): void => {
+    if (!owned) return;
+    owned = false;
+    try {
+      leave();
+    } finally {
       lock.release();
-    },
+    }
+  };
+  const remove = (): void => {
+    fs.rmSync(record, { force: true });
+    fsyncDirectory(directory);
+  };
+  return {
+    before,
+    setDatabaseOpen: (open) => typed(record, () => write({ ...mine, database_open: open })),
+    release: () => letGo(remove),
+    giveBack: () => letGo(before === null ? remove : () => write(before)),
   };
 }
 
@@ -94,7 +134,7 @@ function refuseWhileOwned(directory: string, owner: OwnerRecord, { identity, tak
     if (insisted) return;
     throw new RelayError(
       "queue_owned",
-      `${path.join(directory, "owner.json")} cannot be read, so it is not known who owns this queue`,
+      `${recordOf(directory)} cannot be read, so it is not known who owns this queue`,
       {},
       TAKE_OVER_HINT,
     );

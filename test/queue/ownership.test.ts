@@ -40,7 +40,7 @@ describe("ownership", () => {
     const directory = path.join(makeDirectory(), "core");
     const ownership = acquireOwnership(directory, ME);
     const record = JSON.parse(fs.readFileSync(recordOf(directory), "utf8"));
-    expect(record).toEqual({ ...self(), endpoint_id: "endpoint_me", since: expect.stringMatching(/^\d{4}-.*Z$/) });
+    expect(record).toEqual({ ...self(), endpoint_id: "endpoint_me", since: expect.stringMatching(/^\d{4}-.*Z$/), database_open: false });
     expect(fs.statSync(recordOf(directory)).mode & 0o777).toBe(0o600);
     ownership.release();
     ownership.release();

@@ -29,7 +29,7 @@ export function openDatabase(directory: string, migrations: readonly string[] = 
   try {
     makePrivateDirectory(directory);
     if (!fs.existsSync(file)) create(file, migrations);
-    inspect(file, migrations.length);
+    inspect(file, migrations);
     return { database: connect(file, migrations), file };
   } catch (error) {
     throw relayFailure(error, file);
@@ -42,21 +42,28 @@ const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: fal
 function create(file: string, migrations: readonly string[]): void {
   if (sizeOf(`${file}-wal`) > 0) throw corrupt(file, `${path.basename(file)}-wal holds changes of it, but the file itself is gone`);
   const temporary = `${file}.new`;
-  for (const name of [temporary, `${temporary}-journal`]) fs.rmSync(name, { force: true });
-  const database = new Database(temporary, { create: true, readwrite: true });
-  try {
-    fs.chmodSync(temporary, 0o600);
-    database.run("PRAGMA synchronous = FULL");
-    database.run(`PRAGMA application_id = ${APPLICATION_ID}`);
-    migrate(database, migrations);
-  } finally {
-    database.close();
-  }
+  makeEmpty(temporary, migrations).close();
   takePlace(temporary, file);
 }
 
+/** A new database of the queue under a name that nobody looks for; left-overs of that name are removed. */
+export function makeEmpty(file: string, migrations: readonly string[]): Database {
+  for (const name of [file, `${file}-journal`]) fs.rmSync(name, { force: true });
+  const database = new Database(file, { create: true, readwrite: true });
+  try {
+    fs.chmodSync(file, 0o600);
+    database.run("PRAGMA synchronous = FULL");
+    database.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+    migrate(database, migrations);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
 /** Look at the file through a connection that cannot write, so that whatever is refused stays byte for byte what it was. */
-function inspect(file: string, newest: number): void {
+function inspect(file: string, migrations: readonly string[]): void {
   const size = sizeOf(file);
   if (size === 0) throw corrupt(file, "it is empty");
   const clean = sizeOf(`${file}-wal`) === 0;
@@ -74,14 +81,7 @@ function inspect(file: string, newest: number): void {
         file,
       });
     }
-    const version = schemaVersion(database);
-    if (version > newest) {
-      throw new RelayError("queue_newer", `${file} has schema ${version}; this clio-relay knows schemas up to ${newest}`, {
-        file,
-        schema: version,
-        newest_known: newest,
-      });
-    }
+    inspectSchema(database, file, migrations);
     if (!clean || size <= ALWAYS_CHECKED_BYTES) quickCheck(database, file);
   } finally {
     database.close();
@@ -89,7 +89,47 @@ function inspect(file: string, newest: number): void {
   }
 }
 
-function quickCheck(database: Database, file: string): void {
+/** The number is one that is known, and the tables and indexes are those of that number. */
+function inspectSchema(database: Database, file: string, migrations: readonly string[]): void {
+  const version = schemaVersion(database);
+  if (version > migrations.length) {
+    throw new RelayError("queue_newer", `${file} has schema ${version}; this clio-relay knows schemas up to ${migrations.length}`, {
+      file,
+      schema: version,
+      newest_known: migrations.length,
+    });
+  }
+  if (version < 1) throw corrupt(file, `its schema has the number ${version}, and the first one is 1`, { schema: version });
+  const there = schemaOf(database);
+  const lacking = [...schemaOfMigrations(migrations.slice(0, version))]
+    .filter(([name, sql]) => there.get(name) !== sql)
+    .map(([name]) => name);
+  if (lacking.length > 0) {
+    throw corrupt(file, `${lacking.join(", ")}: gone, or not those of schema ${version}`, { schema: version });
+  }
+}
+
+/** Tables and indexes by name, as they were made. */
+const schemaOf = (database: Database): ReadonlyMap<string, string> =>
+  new Map(
+    database
+      .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+      .all()
+      .map(({ name, sql }) => [name, sql]),
+  );
+
+function schemaOfMigrations(migrations: readonly string[]): ReadonlyMap<string, string> {
+  const database = new Database(":memory:");
+  try {
+    migrate(database, migrations);
+    return schemaOf(database);
+  } finally {
+    database.close();
+  }
+}
+
+/** @throws queue_corrupt when SQLite finds pages that are malformed */
+export function quickCheck(database: Database, file: string): void {
   const rows = database.query<{ quick_check: string }, []>("PRAGMA quick_check(20)").all();
   const problems = rows.map((row) => row.quick_check).filter((line) => line !== "ok");
   if (problems.length > 0) throw corrupt(file, "it does not pass quick_check", { problems });

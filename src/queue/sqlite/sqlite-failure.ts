@@ -1,3 +1,5 @@
+import fs from "node:fs";
+import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import { fileSystemFailure, unusable } from "../file-failure.ts";
 
@@ -50,6 +52,28 @@ export function relayFailure(error: unknown, file: string): RelayError {
   return new RelayError("internal_error", `the queue met an unexpected error (${code})`, data, undefined, options);
 }
 
-/** queue_corrupt with what was found. The file is left as it is. */
+/** queue_corrupt with what was found. The file is left as it is; the hint says what helps. */
 export const corrupt = (file: string, what: string, data: Record<string, unknown> = {}, cause?: unknown): RelayError =>
-  new RelayError("queue_corrupt", `the queue file ${file} is damaged: ${what}`, { file, ...data }, undefined, { cause });
+  new RelayError("queue_corrupt", `the queue file ${file} is damaged: ${what}`, { file, ...data }, helpWith(file), { cause });
+
+/** What to do about a damaged file: the command, and the newest backup where there is one. */
+function helpWith(file: string): string {
+  const backup = newestBackup(file);
+  return `stop its worker and run clio-relay queue repair, which makes the file anew from what can be read of it and keeps the damaged one; ${
+    backup === null ? "there is no backup beside it" : `a backup from ${backup.from} is ${backup.file}`
+  }`;
+}
+
+function newestBackup(file: string): { readonly file: string; readonly from: string } | null {
+  try {
+    const directory = path.dirname(file);
+    const backups = fs
+      .readdirSync(directory)
+      .filter((name) => name.startsWith(`${path.basename(file)}.v`) && name.endsWith(".bak"))
+      .map((name) => ({ file: path.join(directory, name), at: fs.statSync(path.join(directory, name)).mtimeMs }))
+      .toSorted((a, b) => b.at - a.at);
+    return backups[0] === undefined ? null : { file: backups[0].file, from: new Date(backups[0].at).toISOString() };
+  } catch {
+    return null;
+  }
+}

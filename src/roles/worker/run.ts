@@ -11,9 +11,8 @@ import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { self } from "../../lib/process-identity.ts";
-import { acquireOwnership, type Ownership } from "../../queue/ownership.ts";
+import { type OwnedQueue, openOwnedQueue } from "../../queue/owned-queue.ts";
 import { QUEUE_FILE } from "../../queue/sqlite/database-file.ts";
-import { openQueue } from "../../queue/sqlite/open.ts";
 import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -64,35 +63,24 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
   const endpointId = newId("endpoint");
   makePrivateDirectory(options.coreDir);
   makePrivateDirectory(options.spoolDir);
-  const ownership = await owning(
+  const queue = await owning(
     () =>
-      acquireOwnership(options.coreDir, {
-        identity: self(),
-        endpointId,
-        takeOver: options.takeOver,
-        confirmHostDead: options.confirmHostDead,
-        clock,
+      openOwnedQueue(options.coreDir, {
+        ownership: { identity: self(), endpointId, takeOver: options.takeOver, confirmHostDead: options.confirmHostDead, clock },
+        queue: { clock, activeJobsMax: options.limits.activeJobsMax, leaseSeconds: LIMITS.leaseSeconds },
+        repair: false,
       }),
     clock,
   );
   try {
-    const store = await openQueue(options.coreDir, {
-      clock,
-      activeJobsMax: options.limits.activeJobsMax,
-      leaseSeconds: LIMITS.leaseSeconds,
-    });
-    try {
-      await serve({ options, clock, log, endpointId, store, launcher: await options.launcher(log) }, stop);
-    } finally {
-      await store.close();
-    }
+    await serve({ options, clock, log, endpointId, store: queue.store, launcher: await options.launcher(log) }, stop);
   } finally {
-    ownership.release();
+    await queue.close();
   }
 }
 
 /** A worker that was just killed takes a moment to be gone; one that lives is still there after it. */
-async function owning(acquire: () => Ownership, clock: Clock): Promise<Ownership> {
+async function owning(acquire: () => OwnedQueue, clock: Clock): Promise<OwnedQueue> {
   const deadline = clock.monotonic() + OWNER_PATIENCE_MS;
   for (;;) {
     try {

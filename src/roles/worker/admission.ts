@@ -3,6 +3,10 @@ import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
+import type { Clock } from "../../lib/clock.ts";
+
+/** How long a look that found everything well is good for, so that a thousand submissions a second do not look a thousand times. */
+const GOOD_FOR_MS = 10;
 
 /** The file systems and directories that a worker's promises rest on. */
 export interface Storage {
@@ -28,7 +32,13 @@ interface Places {
  *
  * @param onRenewed told when the spool was made again
  */
-export function storageOf({ coreDir, spoolDir, queueFile }: Places, minFreeBytes: number, onRenewed: (directory: string) => void): Storage {
+export function storageOf(
+  { coreDir, spoolDir, queueFile }: Places,
+  minFreeBytes: number,
+  clock: Pick<Clock, "monotonic">,
+  onRenewed: (directory: string) => void,
+): Storage {
+  let lookAgain = Number.NEGATIVE_INFINITY;
   const file = path.join(coreDir, queueFile);
   const opened = identityOf(file);
   const spoolParent = path.dirname(spoolDir);
@@ -64,10 +74,13 @@ export function storageOf({ coreDir, spoolDir, queueFile }: Places, minFreeBytes
   return {
     checkCore,
     admit() {
+      const now = clock.monotonic();
+      if (now < lookAgain) return;
       checkCore();
       checkSpool();
       checkRoom("core", coreDir, minFreeBytes);
       checkRoom("spool", spoolDir, minFreeBytes);
+      lookAgain = now + GOOD_FOR_MS;
     },
   };
 }

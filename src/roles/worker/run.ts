@@ -118,7 +118,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   };
   const endpoint = endpointOf(parts);
   await store.registerEndpoint(endpoint);
-  const storage = storageOf({ ...options, queueFile: QUEUE_FILE }, options.limits.minFreeBytes, (directory) =>
+  const storage = storageOf({ ...options, queueFile: QUEUE_FILE }, options.limits.minFreeBytes, clock, (directory) =>
     log.warn(`${directory} was gone, and is made again; what jobs had written there is lost`),
   );
   const dispatcher = new Dispatcher(context);

@@ -138,7 +138,7 @@ export function writeExit(attemptDir: string, record: ExitRecord): boolean {
   const written = storing(attemptDir, () => createFileExclusive(path.join(attemptDir, FILES.exit), JSON.stringify(record)));
   // The room that the shim had taken for its records.
   for (const name of fs.readdirSync(attemptDir)) {
-    if (/^\.(exit|process)\.json\..*\.tmp$/.test(name)) fs.rmSync(path.join(attemptDir, name), { force: true });
+    if (/^\.(start|exit|process)\.json\..*\.tmp$/.test(name)) fs.rmSync(path.join(attemptDir, name), { force: true });
   }
   return written;
 }

@@ -86,19 +86,39 @@ describe("a spare shim", () => {
     expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
   });
 
+  test("rehearses a start, of which nothing is left: no file, no open file, no process", async () => {
+    const spool = fs.mkdtempSync(path.join(SPARE_SPOOL, "rehearsing-"));
+    const shim = spare(spool);
+    const own = (): string[] => fs.readdirSync(spool).map((name) => name.replace(/^\.(\w+)\..*$/, "$1"));
+    // Only once it waits: the rehearsal comes after the files.
+    await eventually(() => fs.readFileSync(`/proc/${shim.pid}/task/${shim.pid}/children`, "utf8") === "" && waitsForLine(shim.pid), {
+      what: "a spare that waits",
+    });
+    expect(own().sort()).toEqual(["exit", "process", "start"]);
+    const open = fs.readdirSync(`/proc/${shim.pid}/fd`).map((fd) => fs.readlinkSync(`/proc/${shim.pid}/fd/${fd}`));
+    expect(open.filter((file) => file.startsWith("pipe:") || file.includes("rehearsal"))).toEqual([]);
+    await shim.stdin.end();
+    expect(await shim.exited).toBe(0);
+    expect(own()).toEqual([]);
+  });
+
+  /** Whether a thread of it reads standard input (proc_pid_syscall(5)); read(2) has number 0 on x86-64, 63 on arm64. */
+  const waitsForLine = (pid: number): boolean =>
+    fs.readdirSync(`/proc/${pid}/task`).some((task) => /^(?:0|63) 0x0 /.test(fs.readFileSync(`/proc/${pid}/task/${task}/syscall`, "utf8")));
+
   test("has made its files before it is told, and leaves nothing of them", async () => {
     const job = attempt(sh("echo ran"));
     const spool = path.join(job.root, "spares");
     fs.mkdirSync(spool);
     const shim = spare(spool);
-    await eventually(() => fs.readdirSync(spool).length === 3, { what: "the prepared files" });
+    await eventually(() => fs.readdirSync(spool).filter((name) => name.includes(".json.")).length === 3, { what: "the prepared files" });
     shim.stdin.write(`${job.directory}\n`);
     await shim.stdin.end();
     await shim.exited;
     expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
     expect(fs.readdirSync(spool)).toEqual([]);
     const unneeded = spare(spool);
-    await eventually(() => fs.readdirSync(spool).length === 3, { what: "the prepared files" });
+    await eventually(() => fs.readdirSync(spool).filter((name) => name.includes(".json.")).length === 3, { what: "the prepared files" });
     await unneeded.stdin.end();
     await unneeded.exited;
     expect(fs.readdirSync(spool)).toEqual([]);
@@ -121,11 +141,13 @@ describe("a spare shim", () => {
     const spool = path.join(attempt(sh("true")).root, "spares");
     fs.mkdirSync(spool);
     const [killed, living] = [spare(spool), spare(spool)];
-    await eventually(() => fs.readdirSync(spool).length === 6, { what: "the prepared files of both" });
+    await eventually(() => fs.readdirSync(spool).filter((name) => name.includes(".json.")).length === 6, {
+      what: "the prepared files of both",
+    });
     killed.kill("SIGKILL");
     await killed.exited;
     removeAbandoned(spool);
-    expect(fs.readdirSync(spool).length).toBe(3);
+    expect(fs.readdirSync(spool).filter((name) => name.includes(".json.")).length).toBe(3);
     await living.stdin.end();
     await living.exited;
     expect(fs.readdirSync(spool)).toEqual([]);

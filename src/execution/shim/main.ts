@@ -4,6 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
 import { runAttempt } from "./attempt.ts";
 import { abandon, type Provision, provide } from "./provision.ts";
+import { rehearse } from "./rehearsal.ts";
 import { ShimLog } from "./shim-log.ts";
 import { listenForTerm } from "./term-signal.ts";
 
@@ -37,6 +38,7 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   const term = listenForTerm();
   const subreaper = becomeSubreaper();
   const provision = spool === null ? undefined : provideEarly(spool, io.version);
+  if (spool !== null) await rehearse(spool, io.clock);
   // Whoever starts a shim closes its input when it is in its cgroup, which the claim names.
   const told = await Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
   const directory = spool === null ? argv[0]! : told;

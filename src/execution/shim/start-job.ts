@@ -25,7 +25,7 @@ export interface StartOptions {
   /** The attempt's directory. */
   readonly directory: string;
   readonly clock: Clock;
-  readonly log: ShimLog;
+  readonly log: Pick<ShimLog, "note">;
   readonly patienceMs: number;
 }
 
@@ -33,11 +33,13 @@ export interface StartedJob {
   readonly child: Bun.Subprocess;
   readonly recorders: Readonly<Record<LogStream, StreamRecorder>>;
   readonly logs: readonly number[];
+  /** Read ends of the job's pipes. */
+  readonly pipes: readonly number[];
   readonly startedAt: string;
 }
 
 /** Start the job's first process. Nothing of it runs when this throws. */
-export function startJob(spec: AttemptSpec, options: StartOptions, processFile: ReservedFile): StartedJob {
+export function startJob(spec: AttemptSpec, options: StartOptions, processFile: Pick<ReservedFile, "commit">): StartedJob {
   const { directory, clock, log } = options;
   const workdir = enterable(spec.workdir);
   const line = commandLine(spec, writeEnvSetup(spec, directory));
@@ -86,7 +88,8 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
       onTruncated: (capture) => noteTruncation(stream, capture, options),
       onTrouble: (message) => log.note(message),
     });
-  return { child, recorders: { stdout: recorder("stdout", 0), stderr: recorder("stderr", 1) }, logs, startedAt };
+  const recorders = { stdout: recorder("stdout", 0), stderr: recorder("stderr", 1) };
+  return { child, recorders, logs, pipes: pipes.map(([readEnd]) => readEnd), startedAt };
 }
 
 function enterable(workdir: string): WorkdirIdentity {

@@ -31,7 +31,7 @@ export interface Supervision {
   readonly term: TermSignal;
   /** Whether TERM means cancel. */
   readonly isCancel: () => boolean;
-  readonly log: ShimLog;
+  readonly log: Pick<ShimLog, "note">;
   /** Milliseconds for which the pipes are read once no process of the job is left. 30 s. */
   readonly drainMs?: number | undefined;
 }
@@ -146,7 +146,7 @@ function firstExit(child: Bun.Subprocess): FirstExit {
   return { code: child.exitCode, signal: signal === null || signal === undefined ? null : String(signal) };
 }
 
-function keepSmall(log: ShimLog): () => void {
+function keepSmall(log: Supervision["log"]): () => void {
   const look = (): void => {
     try {
       if (residentBytes() > SHRINK_ABOVE_BYTES) shrinkResidentSet();

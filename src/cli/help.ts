@@ -2,37 +2,54 @@ import { COMMON } from "./arguments.ts";
 import { COMMANDS, NOUNS } from "./commands.ts";
 import type { Flag, Flags, Positionals, Verb } from "./verb.ts";
 
-const columns = (rows: readonly (readonly [string, string])[]): string => {
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd()).join("\n");
-};
+/** Lines are no longer than this, however wide a terminal is. */
+const WIDEST = 100;
+/** Names in the first column that are longer stand on a line of their own. */
+const NAMES_MOST = 34;
+/** Where there is less room beside the names, the text stands below them. */
+const TEXT_LEAST = 30;
+const BELOW = 8;
+
+const lineWidth = (columns: number): number => Math.min(WIDEST, columns);
+
+/** Text in lines of at most so many cells; a word that is longer has a line of its own. */
+function wrapped(text: string, width: number): string[] {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1)!;
+    if (line === "") lines[lines.length - 1] = word;
+    else if (Bun.stringWidth(line) + 1 + Bun.stringWidth(word) <= width) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** Names with what is said of each beside them, or below where that is too narrow. */
+function columns(rows: readonly (readonly [string, string])[], width: number): string {
+  const widest = Math.max(0, ...rows.map(([name]) => name.length).filter((length) => length <= NAMES_MOST));
+  const beside = width - widest - 4 >= TEXT_LEAST;
+  const indent = beside ? widest + 4 : BELOW;
+  return rows
+    .flatMap(([name, text]) => {
+      const lines = wrapped(text, width - indent).map((line) => " ".repeat(indent) + line);
+      if (!beside || name.length > widest) return [`  ${name}`, ...lines];
+      return [`  ${name.padEnd(widest)}  ${lines[0]!.trimStart()}`, ...lines.slice(1)];
+    })
+    .join("\n");
+}
 
 const listed = (noun: string): [string, string][] =>
   Object.entries(COMMANDS[noun] ?? {})
     .filter(([, command]) => !command.alias)
     .map(([verb, command]) => [verb, command.summary]);
 
-const WIDTH = 90;
-
-/** A paragraph in lines of at most WIDTH characters. */
-function wrapped(paragraph: string): string {
-  const lines = [""];
-  for (const word of paragraph.split(" ")) {
-    const line = lines.at(-1)!;
-    if (line === "") lines[lines.length - 1] = word;
-    else if (line.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${line} ${word}`;
-    else lines.push(word);
-  }
-  return lines.join("\n");
-}
-
 /** What `clio-relay --help` prints. */
-export const programHelp = (): string => `Submit work to a cluster, follow it, and collect what it leaves.
+export const programHelp = (cells: number): string => `Submit work to a cluster, follow it, and collect what it leaves.
 
 Usage: clio-relay COMMAND [OPTIONS]
 
 Commands:
-${columns([...listed(""), ...Object.entries(NOUNS)])}
+${columns([...listed(""), ...Object.entries(NOUNS)], lineWidth(cells))}
 
 Begin with:
   clio-relay init
@@ -43,12 +60,12 @@ clio-relay COMMAND --help says more of each.
 `;
 
 /** What `clio-relay NOUN --help` prints. */
-export const nounHelp = (noun: string): string => `${NOUNS[noun] ?? "Other names of verbs of worker"}.
+export const nounHelp = (noun: string, cells: number): string => `${NOUNS[noun] ?? "Other names of verbs of worker"}.
 
 Usage: clio-relay ${noun} VERB [OPTIONS]
 
 Verbs:
-${columns(listed(noun).length > 0 ? listed(noun) : Object.entries(COMMANDS[noun] ?? {}).map(([verb, { summary }]) => [verb, summary]))}
+${columns(listed(noun).length > 0 ? listed(noun) : Object.entries(COMMANDS[noun] ?? {}).map(([verb, { summary }]) => [verb, summary]), lineWidth(cells))}
 
 clio-relay ${noun} VERB --help says more of each.
 `;
@@ -79,11 +96,12 @@ export const optionRows = (verb: Verb<Flags, Positionals>): [string, string][] =
     .filter(([, flag]) => flag.kind !== "ignored" && flag.kind !== "refused")
     .map((entry) => [spelled(entry), explained(entry[1])]);
 
-/** What `--help` of a verb prints. */
-export function verbHelp(path: string, verb: Verb<Flags, Positionals>): string {
+/** What `--help` of a verb prints. @param cells how wide the terminal is */
+export function verbHelp(path: string, verb: Verb<Flags, Positionals>, cells: number): string {
+  const width = lineWidth(cells);
   const parts = [`${verb.summary}.`, `Usage: ${usageLine(path, verb)}`];
-  if (verb.details !== undefined) parts.push(...verb.details.split("\n\n").map(wrapped));
-  parts.push(`Options:\n${columns(optionRows(verb))}`);
+  if (verb.details !== undefined) parts.push(...verb.details.split("\n\n").map((paragraph) => wrapped(paragraph, width).join("\n")));
+  parts.push(`Options:\n${columns(optionRows(verb), width)}`);
   parts.push(`Examples:\n${verb.examples.map(([line, what]) => `  # ${what}\n  clio-relay ${line}`).join("\n")}`);
   return `${parts.join("\n\n")}\n`;
 }

@@ -97,7 +97,8 @@ function descriptor(fd: 1 | 2): Output {
       return known;
     },
     get columns() {
-      return (fd === 1 ? process.stdout.columns : process.stderr.columns) || 80;
+      // Asking anything else than a terminal takes 10 ms for nothing.
+      return (this.isTerminal && (fd === 1 ? process.stdout.columns : process.stderr.columns)) || 80;
     },
     async write(data) {
       const bytes = typeof data === "string" ? Buffer.from(data) : data;
@@ -107,12 +108,23 @@ function descriptor(fd: 1 | 2): Output {
         } catch (error) {
           if (isErrno(error, "EPIPE")) throw new OutputClosed();
           // Another process made the pipe or terminal non-blocking.
-          if (!isErrno(error, "EAGAIN")) throw error;
+          if (!isErrno(error, "EAGAIN")) throw unwritable(fd, error);
           await Bun.sleep(2);
         }
       }
     },
   };
+}
+
+/** What a system says of a descriptor that cannot be written to, with the name that people know. */
+function unwritable(fd: 1 | 2, error: unknown): RelayError {
+  const why = isErrno(error, "ENOSPC", "EDQUOT")
+    ? "no space is left on its device"
+    : error instanceof Error
+      ? error.message
+      : String(error);
+  const name = fd === 1 ? "standard output" : "standard error";
+  return new RelayError("local_file_unusable", `${name} cannot be written to: ${why}`, {}, undefined, { cause: error });
 }
 
 async function readInput(maxBytes: number): Promise<Uint8Array> {

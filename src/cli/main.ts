@@ -37,7 +37,8 @@ async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
   const [first, ...more] = start < 0 ? [] : argv.slice(start);
   if (first === undefined || first === "--help" || first === "-h" || first === "help") {
     const { programHelp } = await import("./help.ts");
-    await (first === undefined ? io.stderr : io.stdout).write(programHelp());
+    const output = first === undefined ? io.stderr : io.stdout;
+    await output.write(programHelp(output.columns));
     return first === undefined ? EXIT.usage : EXIT.ok;
   }
   if (first === "--version" || first === "-V") return run(["version", ...leading, ...more], io);
@@ -50,7 +51,8 @@ async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
   const [second, ...rest] = more;
   if (second === undefined || second === "--help" || second === "-h") {
     const { nounHelp } = await import("./help.ts");
-    await (second === undefined ? io.stderr : io.stdout).write(nounHelp(first));
+    const output = second === undefined ? io.stderr : io.stdout;
+    await output.write(nounHelp(first, output.columns));
     return second === undefined ? EXIT.usage : EXIT.ok;
   }
   if (!Object.hasOwn(verbs, second)) throw unknown(`command ${first}`, second, Object.keys(verbs));
@@ -86,7 +88,7 @@ async function run(rawArgs: readonly string[], io: CliIo): Promise<number> {
     const { flags, args, rest, common, notices } = parseArguments(verb, argv, path);
     if (common.has("help")) {
       const { verbHelp } = await import("./help.ts");
-      await io.stdout.write(verbHelp(path, verb));
+      await io.stdout.write(verbHelp(path, verb, io.stdout.columns));
       return;
     }
     for (const notice of notices) await io.stderr.write(`notice: ${notice}\n`);

@@ -63,6 +63,7 @@ describe.each(listed)("%s", (path, command) => {
       const { code, stdout, stderr } = await cli(...path.split(" "), ...args);
       expect([code, stderr]).toEqual([0, ""]);
       expect(stdout).toStartWith(`${verb.summary}.\n\nUsage: clio-relay ${path} [OPTIONS]`);
+      for (const line of stdout.split("\n")) if (!line.startsWith("  clio-relay ")) expect(line.length).toBeLessThanOrEqual(80);
       expect(stdout).toContain("--json");
       for (const [line] of verb.examples) expect(stdout).toContain(`  clio-relay ${line}\n`);
       for (const [name, flag] of Object.entries(verb.flags))

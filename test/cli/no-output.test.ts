@@ -22,6 +22,8 @@ describe.each(["--version", "-V", "version", "--help"])("%s", (word) => {
     expect(code).not.toBe(0);
     expect(stderr.split("\n").filter((line) => line.startsWith("error: "))).toHaveLength(1);
     expect(stderr).not.toContain("src/");
+    if (!word.startsWith("-") || word === "--help")
+      expect(stderr).toBe("error: standard output cannot be written to: no space is left on its device [local_file_unusable]\n");
     if (word.startsWith("-") && word !== "--help") expect([code, stderr.trimEnd().split("\n").length]).toEqual([1, 1]);
   });
 

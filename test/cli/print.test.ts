@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Lines } from "../../src/cli/follow/log-lines.ts";
-import { progressBar, progressText } from "../../src/cli/print/progress-text.ts";
+import { progressBar, progressLine, progressText } from "../../src/cli/print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../../src/cli/print/quantities.ts";
 import { jsonText, oneLine, SafeStream } from "../../src/cli/print/safe-text.ts";
 import { styleFor } from "../../src/cli/print/style.ts";
@@ -114,10 +114,18 @@ describe("lines of output", () => {
 });
 
 test("quantities", () => {
-  expect([0, 0.04, 9.96, 59.6, 61, 3_600, 90_000].map(durationText)).toEqual(["0s", "0s", "10s", "1m 00s", "1m 01s", "1h 00m", "1d 01h"]);
+  expect([0, 0.04, 9.96, 59.6, 61, 3_600, 90_000].map(durationText)).toEqual([
+    "0.0s",
+    "0.0s",
+    "10s",
+    "1m 00s",
+    "1m 01s",
+    "1h 00m",
+    "1d 01h",
+  ]);
   expect([0, 1, 1_023, 1_024, 1_572_864, 2 ** 40].map(bytesText)).toEqual(["0 B", "1 B", "1023 B", "1.0 KiB", "1.5 MiB", "1.0 TiB"]);
   expect(agoText("2026-01-01T00:00:00.000Z", Date.parse("2026-01-01T00:01:05.000Z"))).toBe("1m 05s ago");
-  expect(agoText("2026-01-01T00:00:00.000Z", 0)).toBe("0s ago");
+  expect(agoText("2026-01-01T00:00:00.000Z", 0)).toBe("0.0s ago");
 });
 
 test("progress", () => {
@@ -127,6 +135,8 @@ test("progress", () => {
   expect(progressText({ ...report, current: 12 })).toBe("epoch 12/10 steps (100%) warm");
   expect(progressBar(0.5, 10)).toBe("[#####-----]");
   expect(progressBar(1, 4)).toBe("[####]");
+  expect(progressLine(report, 10)).toBe("[###-------] 30% 3/10 steps epoch warm");
+  expect(progressLine({ ...report, total: null, message: null }, 10)).toBe("3 steps epoch");
 });
 
 describe("a table", () => {
@@ -144,6 +154,24 @@ describe("a table", () => {
     expect(lines[1]).toBe("a           1  日本");
     expect(lines[2]).toMatch(/^long\\nname {2}- {2}x+…$/);
     for (const line of lines) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(40);
+  });
+
+  test("leaves out what can be spared before it cuts the last column, and cuts no other", async () => {
+    const wide = [["job_0123456789", "command", "workload", "a name that is long"]];
+    const shown = async (columns: number) => {
+      const output = new Captured(true, columns);
+      await printTable(output, style, ["JOB", { spare: "KIND" }, { spare: "LANE" }, "NAME"], wide);
+      return output.text.trimEnd().split("\n").at(-1);
+    };
+    expect(await shown(80)).toBe("job_0123456789  command  workload  a name that is long");
+    expect(await shown(45)).toBe("job_0123456789  command  a name that is long");
+    expect(await shown(40)).toBe("job_0123456789  a name that is long");
+    expect(await shown(32)).toBe("job_0123456789  a name that is …");
+    expect(await shown(20)).toBe("job_0123456789  a n…");
+    expect(await shown(16)).toBe("job_0123456789  a name that is long");
+    const output = new Captured(false, 10);
+    await printTable(output, style, ["JOB", { spare: "KIND" }, { spare: "LANE" }, "NAME"], wide);
+    expect(output.text).toBe("job_0123456789\tcommand\tworkload\ta name that is long\n");
   });
 
   test("is tab-separated elsewhere, one line a row, nothing cut", async () => {

@@ -6,7 +6,7 @@ import type { JobStatus } from "../../domain/views.ts";
 import { safeText } from "../../lib/safe-text.ts";
 import type { CliIo, Output } from "../io.ts";
 import { endLine } from "../print/outcome-text.ts";
-import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
+import { progressLine, progressText } from "../print/progress-text.ts";
 import { durationText } from "../print/quantities.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { type Style, styleFor } from "../print/style.ts";
@@ -87,10 +87,9 @@ export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | 
 
   const statusLine = (): string => {
     const time = durationText(Math.max(0, (io.clock.now() - startedAt) / 1_000));
-    const share = report === null ? null : shareOf(report);
-    const bar = share === null ? "" : ` ${progressBar(share, 20)}`;
-    const what = report === null ? open : progressText(report);
-    return cut(`${state} ${time}${bar} ${oneLine(what)}`, io.stdout.columns - 1);
+    const cells = io.stdout.columns;
+    const what = report === null ? open : progressLine(report, cells < 60 ? 10 : 20);
+    return cut(`${state} ${time} ${oneLine(what)}`.trimEnd(), cells - 1);
   };
   const show = async (lines: readonly string[]): Promise<void> => {
     await io.stdout.write(`\r\x1b[K${lines.map((line) => `${line}\n`).join("")}${ended ? "" : style.bold(statusLine())}`);

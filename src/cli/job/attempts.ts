@@ -1,6 +1,7 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { noteRest, PAGE } from "../page-options.ts";
+import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { jobId } from "../values.ts";
@@ -15,11 +16,19 @@ export const verb = defineVerb({
     const page = await (await relay.cluster(flags.cluster)).attempts(args.job, { cursor: flags.cursor, limit: flags.limit });
     if (json) await printJson(io.stdout, page);
     else {
+      const now = io.clock.now();
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
         ["ATTEMPT", "STATE", "STARTED", "ENDED", "OUTCOME", "MESSAGE"],
-        page.attempts.map((a) => [a.attempt, a.state, a.started_at, a.ended_at, a.outcome?.reason ?? null, a.outcome?.message ?? null]),
+        page.attempts.map((a) => [
+          a.attempt,
+          a.state,
+          instantCell(io.stdout, a.started_at, now),
+          instantCell(io.stdout, a.ended_at, now),
+          a.outcome?.reason ?? null,
+          a.outcome?.message ?? null,
+        ]),
       );
       await noteRest(io.stderr, page);
     }

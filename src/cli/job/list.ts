@@ -2,7 +2,7 @@ import { EXIT } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { JOB_KINDS, JOB_STATES } from "../job-words.ts";
-import { agoText } from "../print/quantities.ts";
+import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { oneOf, whole } from "../values.ts";
@@ -36,14 +36,8 @@ export const verb = defineVerb({
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
-        ["JOB", "STATE", "KIND", "SUBMITTED", "WHAT"],
-        page.jobs.map((job) => [
-          job.job_id,
-          job.state,
-          job.kind,
-          io.stdout.isTerminal ? agoText(job.created_at, now) : job.created_at,
-          job.title,
-        ]),
+        ["JOB", "STATE", { spare: "KIND" }, "SUBMITTED", "WHAT"],
+        page.jobs.map((job) => [job.job_id, job.state, job.kind, instantCell(io.stdout, job.created_at, now), job.title]),
       );
       if (page.next_before !== null) await io.stderr.write(`older ones: --before ${page.next_before}\n`);
     }

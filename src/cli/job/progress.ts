@@ -2,6 +2,7 @@ import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { noteRest, PAGE } from "../page-options.ts";
 import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
+import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { jobId } from "../values.ts";
@@ -17,6 +18,7 @@ export const verb = defineVerb({
     const page = await (await relay.cluster(flags.cluster)).progress(args.job, { cursor: flags.cursor, limit: flags.limit });
     if (json) await printJson(io.stdout, page);
     else {
+      const now = io.clock.now();
       const bar = (share: number | null) => (share === null ? "" : progressBar(share, 20));
       await printTable(
         io.stdout,
@@ -24,7 +26,7 @@ export const verb = defineVerb({
         ["AT", "", "PROGRESS"],
         page.progress.map((report) =>
           io.stdout.isTerminal
-            ? [report.created_at, bar(shareOf(report)), progressText(report)]
+            ? [instantCell(io.stdout, report.created_at, now), bar(shareOf(report)), progressText(report)]
             : [report.created_at, report.label, report.current, report.total, report.unit, report.message],
         ),
       );

@@ -1,6 +1,7 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { noteRest, PAGE } from "../page-options.ts";
+import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { taskId } from "../values.ts";
@@ -15,11 +16,19 @@ export const verb = defineVerb({
     const page = await (await relay.cluster(flags.cluster)).taskEvents(args.task, { cursor: flags.cursor, limit: flags.limit });
     if (json) await printJson(io.stdout, page);
     else {
+      const now = io.clock.now();
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
         ["SEQ", "AT", "TYPE", "STATUS", "LABEL", "SUMMARY"],
-        page.events.map((event) => [event.seq, event.created_at, event.event_type, event.status, event.label, event.summary]),
+        page.events.map((event) => [
+          event.seq,
+          instantCell(io.stdout, event.created_at, now),
+          event.event_type,
+          event.status,
+          event.label,
+          event.summary,
+        ]),
       );
       await noteRest(io.stderr, page);
     }

@@ -1,6 +1,7 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { noteRest, PAGE } from "../page-options.ts";
+import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { jobId } from "../values.ts";
@@ -15,11 +16,12 @@ export const verb = defineVerb({
     const page = await (await relay.cluster(flags.cluster)).tasks(args.job, { cursor: flags.cursor, limit: flags.limit });
     if (json) await printJson(io.stdout, page);
     else {
+      const now = io.clock.now();
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
         ["TASK", "STATE", "UPDATED", "NAME"],
-        page.tasks.map((task) => [task.task_id, task.state, task.updated_at, task.name]),
+        page.tasks.map((task) => [task.task_id, task.state, instantCell(io.stdout, task.updated_at, now), task.name]),
       );
       await noteRest(io.stderr, page);
     }

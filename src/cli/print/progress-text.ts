@@ -9,17 +9,21 @@ export const shareOf = ({ current, total }: Report): number | null =>
 
 /** `epoch 3/10 steps (30%) warming up` */
 export function progressText(report: Report): string {
-  const { label, current, total, unit, message } = report;
   const share = shareOf(report);
-  return [
-    label,
-    current === null ? null : `${numberText(current)}${total === null ? "" : `/${numberText(total)}`}${unit === null ? "" : ` ${unit}`}`,
-    share === null ? null : `(${Math.floor(share * 100)}%)`,
-    message,
-  ]
-    .filter((part) => part !== null && part !== "")
-    .join(" ");
+  return joined([report.label, countText(report), share === null ? null : `(${Math.floor(share * 100)}%)`, report.message]);
 }
+
+/** The same for a line that is cut off behind: what changes comes first. `[###-------] 30% 3/10 steps epoch warming up` */
+export function progressLine(report: Report, cells: number): string {
+  const share = shareOf(report);
+  const bar = share === null ? null : `${progressBar(share, cells)} ${Math.floor(share * 100)}%`;
+  return joined([bar, countText(report), report.label, report.message]);
+}
+
+const countText = ({ current, total, unit }: Report): string | null =>
+  current === null ? null : `${numberText(current)}${total === null ? "" : `/${numberText(total)}`}${unit === null ? "" : ` ${unit}`}`;
+
+const joined = (parts: readonly (string | null)[]): string => parts.filter((part) => part !== null && part !== "").join(" ");
 
 /** `[######----]`, in so many cells. */
 export function progressBar(share: number, cells: number): string {

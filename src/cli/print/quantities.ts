@@ -1,6 +1,7 @@
 /** Seconds in the two largest units that matter: `1h 04m`, `12s`, `0.4s`. */
 export function durationText(seconds: number): string {
-  if (seconds < 10) return `${Math.max(0, Math.round(seconds * 10) / 10)}s`;
+  const tenths = Math.max(0, Math.round(seconds * 10));
+  if (tenths < 100) return `${(tenths / 10).toFixed(1)}s`;
   const whole = Math.round(seconds);
   const [d, h, m, s] = [Math.floor(whole / 86_400), Math.floor(whole / 3_600) % 24, Math.floor(whole / 60) % 60, whole % 60];
   const two = (n: number) => String(n).padStart(2, "0");
@@ -11,6 +12,10 @@ export function durationText(seconds: number): string {
 
 /** Time since an instant, for people. */
 export const agoText = (instant: string, now: number): string => `${durationText(Math.max(0, (now - Date.parse(instant)) / 1_000))} ago`;
+
+/** An instant in a table: how long ago where somebody looks at it, itself elsewhere. */
+export const instantCell = (output: { readonly isTerminal: boolean }, instant: string | null, now: number): string | null =>
+  instant !== null && output.isTerminal ? agoText(instant, now) : instant;
 
 /** Bytes with a binary unit: `312 B`, `1.4 MiB`. */
 export function bytesText(bytes: number): string {

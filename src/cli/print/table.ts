@@ -7,14 +7,24 @@ const width = (text: string): number => Bun.stringWidth(text);
 
 const pad = (text: string, to: number): string => text + " ".repeat(Math.max(0, to - width(text)));
 
+/** A column that is left out on a terminal where room is short. */
+export interface SpareColumn {
+  readonly spare: string;
+}
+
+/** Cells that the last column has at least, where another one can be left out for it. */
+const LAST_CELLS = 16;
+/** Where it would have fewer, nothing is cut off, and the terminal wraps the line: an identifier is of no use in part. */
+const LAST_LEAST_CELLS = 4;
+
 /**
- * Rows under a header where somebody looks at them; elsewhere one line a row, cells separated by tabs and no header, as `cut` and
- * `awk` take it.
+ * Rows under a header where somebody looks at them, in as many columns as fit; elsewhere one line a row with all of them, cells
+ * separated by tabs and no header, as `cut` and `awk` take it.
  */
 export async function printTable(
   output: Output,
   style: Style,
-  header: readonly string[],
+  header: readonly (string | SpareColumn)[],
   rows: readonly (readonly (string | number | null)[])[],
 ): Promise<void> {
   const cells = rows.map((row) => row.map((cell) => (cell === null ? "-" : oneLine(String(cell)))));
@@ -22,10 +32,31 @@ export async function printTable(
     await output.write(cells.map((row) => `${row.join("\t")}\n`).join(""));
     return;
   }
-  const widths = header.map((title, at) => Math.max(width(title), ...cells.map((row) => width(row[at] ?? ""))));
-  const line = (row: readonly string[]): string =>
-    cut(row.map((cell, at) => (at === row.length - 1 ? cell : pad(cell, widths[at]!))).join("  "), output.columns);
-  await output.write([style.bold(line(header)), ...cells.map(line)].map((row) => `${row}\n`).join(""));
+  const titles = header.map((column) => (typeof column === "string" ? column : column.spare));
+  const widths = titles.map((title, at) => Math.max(width(title), ...cells.map((row) => width(row[at] ?? ""))));
+  const shown = fitting(header, widths, output.columns);
+  const last = shown.at(-1)!;
+  const left = output.columns - cellsBefore(shown, widths);
+  const line = (row: readonly string[]): string => {
+    const text = shown.map((at) => (at === last ? row[at]! : pad(row[at]!, widths[at]!))).join("  ");
+    return left < Math.min(LAST_LEAST_CELLS, widths[last]!) ? text : cut(text, output.columns);
+  };
+  await output.write([style.bold(line(titles)), ...cells.map(line)].map((row) => `${row}\n`).join(""));
+}
+
+/** Cells of all columns but the last, with what separates them. */
+const cellsBefore = (shown: readonly number[], widths: readonly number[]): number =>
+  shown.slice(0, -1).reduce((sum, at) => sum + widths[at]! + 2, 0);
+
+/** Places of the columns to show: of those that can be spared, the rightmost go first, until the last column has room. */
+function fitting(header: readonly (string | SpareColumn)[], widths: readonly number[], columns: number): number[] {
+  const shown = header.map((_, at) => at);
+  for (;;) {
+    const needed = cellsBefore(shown, widths) + Math.min(LAST_CELLS, widths[shown.at(-1)!]!);
+    const spare = shown.findLastIndex((at) => typeof header[at] !== "string");
+    if (needed <= columns || spare < 0) return shown;
+    shown.splice(spare, 1);
+  }
 }
 
 /** As much of a text as fits into so many cells, with a mark where it was cut. */

@@ -2,6 +2,7 @@ import { EXIT } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { JOB_KINDS, JOB_STATES } from "../job-words.ts";
+import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { oneOf, whole } from "../values.ts";
@@ -36,11 +37,20 @@ export const verb = defineVerb({
     });
     if (json) await printJson(io.stdout, page);
     else {
+      const now = io.clock.now();
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
-        ["SEQ", "JOB", "STATE", "KIND", "LANE", "SUBMITTED", "WHAT"],
-        page.jobs.map((job) => [job.sequence, job.job_id, job.state, job.kind, job.lane, job.created_at, job.title]),
+        ["SEQ", "JOB", "STATE", { spare: "KIND" }, { spare: "LANE" }, "SUBMITTED", "WHAT"],
+        page.jobs.map((job) => [
+          job.sequence,
+          job.job_id,
+          job.state,
+          job.kind,
+          job.lane,
+          instantCell(io.stdout, job.created_at, now),
+          job.title,
+        ]),
       );
       if (page.source_next_cursor !== null) {
         await io.stderr.write(`there is more (${page.source_total} jobs in all): --cursor ${page.source_next_cursor}\n`);

@@ -2,10 +2,12 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { Hono } from "hono";
 import { ClusterEntry, clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
+import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { ClusterList, DesktopHealth, DesktopStatus, LinkList, Stopping } from "./desktop-views.ts";
 import { IDENTITY_PATH, Identity, IdentityQuery, identityOf } from "./identity.ts";
 import { json, mount, type Operation, operation } from "./operation.ts";
+import { checkUnchanged } from "./range.ts";
 import { withProblems } from "./with-problems.ts";
 
 /** The desktop's own operations, in the order of the OpenAPI document. */
@@ -77,6 +79,11 @@ const daemonOperations = (services: DesktopServices): Operation[] => [
   }),
 ];
 
+/** Names the content of an entry, so that a change can be held to the one that it was made from. */
+const tagOf = (entry: ClusterEntry): string => `"${sha256Hex(canonicalJson(entry))}"`;
+
+const entryAnswer = (entry: ClusterEntry): Response => json(entry, 200, { etag: tagOf(entry) });
+
 /** The clusters that it knows. */
 const registryOperations = (services: DesktopServices): Operation[] => [
   operation({
@@ -95,8 +102,12 @@ const registryOperations = (services: DesktopServices): Operation[] => [
     summary: "Add a cluster, or change the one of that name",
     body: ClusterEntry,
     answer: { kind: "json", schema: ClusterEntry },
-    errors: ["configuration_error", "state_conflict"],
-    handler: async ({ body }) => json(await services.putCluster(body)),
+    headers: { "If-Match": "entity tag that the entry must still have", "If-None-Match": "* for an entry that must not be there yet" },
+    errors: ["configuration_error", "state_conflict", "precondition_failed"],
+    handler: async ({ c, body }) => {
+      const header = (name: string) => c.req.header(name);
+      return entryAnswer(await services.putCluster(body, (now) => checkUnchanged(header, now === null ? null : tagOf(now))));
+    },
   }),
   operation({
     method: "get",
@@ -107,7 +118,7 @@ const registryOperations = (services: DesktopServices): Operation[] => [
     errors: ["cluster_not_found", "configuration_error"],
     handler: ({ param }) => {
       const name = param("name");
-      return json(clusterEntry({ version: 1, clusters: [...services.clusters()] }, name));
+      return entryAnswer(clusterEntry({ version: 1, clusters: [...services.clusters()] }, name));
     },
   }),
   operation({

@@ -1,6 +1,10 @@
 import type { ClusterEntry, ClusterEntryInput } from "../config/clusters.ts";
+import { isRelayError } from "../domain/errors.ts";
 import { type Address, ClusterClient, type Door, HttpPeer } from "./client.ts";
 import type { DesktopStatus, LinkStatus } from "./desktop-views.ts";
+
+/** How often a change is made anew because somebody else was faster. */
+const CHANGE_TRIES = 20;
 
 /** Everything that can be asked of the desktop daemon. */
 export class DesktopClient {
@@ -32,8 +36,37 @@ export class DesktopClient {
     return this.http.json(`/clusters/${encodeURIComponent(name)}`);
   }
 
-  putCluster(entry: ClusterEntryInput): Promise<ClusterEntry> {
-    return this.http.json("/clusters", { method: "POST", body: entry, repeatable: true });
+  putCluster(entry: ClusterEntryInput, conditions: Readonly<Record<string, string>> = {}): Promise<ClusterEntry> {
+    return this.http.json("/clusters", { method: "POST", body: entry, headers: conditions, repeatable: true });
+  }
+
+  /**
+   * Make an entry out of the one that there is, null for none, so that no change of somebody else is lost in between.
+   *
+   * @param change may be called several times
+   */
+  async changeCluster(
+    name: string,
+    change: (known: ClusterEntry | null) => ClusterEntryInput,
+  ): Promise<{ readonly before: ClusterEntry | null; readonly after: ClusterEntry }> {
+    for (let left = CHANGE_TRIES; ; left--) {
+      const { entry: before, conditions } = await this.#known(name);
+      try {
+        return { before, after: await this.putCluster(change(before), conditions) };
+      } catch (error) {
+        if (!isRelayError(error, "precondition_failed") || left <= 1) throw error;
+      }
+    }
+  }
+
+  async #known(name: string): Promise<{ entry: ClusterEntry | null; conditions: Record<string, string> }> {
+    try {
+      const response = await this.http.send(`/clusters/${encodeURIComponent(name)}`);
+      return { entry: (await response.json()) as ClusterEntry, conditions: { "if-match": response.headers.get("etag") ?? "*" } };
+    } catch (error) {
+      if (!isRelayError(error, "cluster_not_found")) throw error;
+      return { entry: null, conditions: { "if-none-match": "*" } };
+    }
   }
 
   removeCluster(name: string): Promise<ClusterEntry> {

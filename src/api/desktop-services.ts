@@ -10,8 +10,12 @@ export interface DesktopServices {
   status(): DesktopStatus;
   /** The registered clusters. Throws configuration_error when the registry cannot be read. */
   clusters(): readonly ClusterEntry[];
-  /** Add or change an entry; the answer is the entry as it is kept. */
-  putCluster(entry: ClusterEntry): Promise<ClusterEntry>;
+  /**
+   * Add or change an entry; the answer is the entry as it is kept.
+   *
+   * @param allow throws where the entry that there is, null for none, may not be replaced; nothing comes in between
+   */
+  putCluster(entry: ClusterEntry, allow: (current: ClusterEntry | null) => void): Promise<ClusterEntry>;
   /** @throws RelayError cluster_not_found */
   removeCluster(name: string): Promise<ClusterEntry>;
   links(): Promise<LinkStatus[]>;

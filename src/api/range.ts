@@ -28,6 +28,22 @@ export function matchesEtag(header: string | undefined, etag: string): boolean {
   return header.trim() === "*" || header.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
 }
 
+/** The strong comparison of If-Match (RFC 9110, section 13.1.1). */
+const namesExactly = (header: string, etag: string | null): boolean => header.split(",").some((tag) => tag.trim() === etag);
+
+/**
+ * Hold a change to the conditions of its request.
+ *
+ * @param etag the strong entity tag of what is to be changed; null when there is nothing yet
+ * @throws RelayError precondition_failed
+ */
+export function checkUnchanged(header: (name: string) => string | undefined, etag: string | null): void {
+  const match = header("if-match");
+  const held = match === undefined || (match.trim() === "*" ? etag !== null : namesExactly(match, etag));
+  if (held && (etag === null || !matchesEtag(header("if-none-match"), etag))) return;
+  throw new RelayError("precondition_failed", etag === null ? "there is none yet" : `it is ${etag} by now`, etag === null ? {} : { etag });
+}
+
 /** Request headers that these routes know. */
 export const CONDITIONS = {
   Range: "one byte range",
@@ -47,7 +63,7 @@ export type Wanted = "unchanged" | ByteRange | null;
  */
 export function wantedOf(header: (name: string) => string | undefined, size: number, etag: string | null): Wanted {
   const match = header("if-match");
-  if (match !== undefined && match.trim() !== "*" && !match.split(",").some((tag) => tag.trim() === etag)) {
+  if (match !== undefined && match.trim() !== "*" && !namesExactly(match, etag)) {
     throw new RelayError("precondition_failed", `the content is ${etag ?? "still growing"}`, etag === null ? {} : { etag });
   }
   if (etag !== null && matchesEtag(header("if-none-match"), etag)) return "unchanged";

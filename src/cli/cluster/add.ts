@@ -1,6 +1,6 @@
 import type { ClusterClient } from "../../api/client.ts";
 import { type ClusterEntry, DEFAULT_CAPACITY } from "../../config/clusters.ts";
-import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
+import { EXIT, RelayError } from "../../domain/errors.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
@@ -70,20 +70,19 @@ export const verb = defineVerb({
     if (flags["ssh-host"] !== undefined && !HERE.has(flags["ssh-host"])) {
       throw new RelayError("configuration_error", `--ssh-host cannot be honoured: ${LATER}`, { option: "ssh-host" });
     }
-    const known = await relay.desktop.clusterEntry(name).catch((error: unknown) => {
-      if (isRelayError(error, "cluster_not_found")) return null;
-      throw error;
-    });
-    const capacity = known?.worker_capacity ?? DEFAULT_CAPACITY;
-    const entry = await relay.desktop.putCluster({
-      name,
-      mode: flags.mode,
-      env_setup: setupOf(io, flags) ?? (flags["clear-env-setup"] ? null : (known?.env_setup ?? null)),
-      worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
-        concurrency: flags["worker-concurrency"],
-        control: flags["worker-control-query-concurrency"],
-        kinds: flags["worker-kind-concurrency"],
-      }),
+    const setup = setupOf(io, flags);
+    const { before: known, after: entry } = await relay.desktop.changeCluster(name, (before) => {
+      const capacity = before?.worker_capacity ?? DEFAULT_CAPACITY;
+      return {
+        name,
+        mode: flags.mode,
+        env_setup: setup ?? (flags["clear-env-setup"] ? null : (before?.env_setup ?? null)),
+        worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
+          concurrency: flags["worker-concurrency"],
+          control: flags["worker-control-query-concurrency"],
+          kinds: flags["worker-kind-concurrency"],
+        }),
+      };
     });
     if (json) await printJson(io.stdout, entry);
     else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);

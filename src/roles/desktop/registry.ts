@@ -29,12 +29,13 @@ export class ClusterRegistry {
     return clusterEntry({ version: 1, clusters: [...this.all()] }, name);
   }
 
-  async put(entry: ClusterEntry): Promise<ClusterEntry> {
-    await updateClusters(this.paths, this.env, (clusters) =>
-      clusters.some(({ name }) => name === entry.name)
-        ? clusters.map((one) => (one.name === entry.name ? entry : one))
-        : [...clusters, entry],
-    );
+  /** @param allow throws where the entry that there is, null for none, may not be replaced */
+  async put(entry: ClusterEntry, allow: (current: ClusterEntry | null) => void): Promise<ClusterEntry> {
+    await updateClusters(this.paths, this.env, (clusters) => {
+      const current = clusters.find(({ name }) => name === entry.name);
+      allow(current ?? null);
+      return current === undefined ? [...clusters, entry] : clusters.map((one) => (one === current ? entry : one));
+    });
     return entry;
   }
 

@@ -113,7 +113,7 @@ function appFor(options: DesktopOptions, process: ProcessIdentity, stop: AbortCo
   const services: Omit<DesktopServices, "access" | "status"> = {
     version,
     clusters: () => registry.all(),
-    putCluster: (entry) => registry.put(entry),
+    putCluster: (entry, allow) => registry.put(entry, allow),
     removeCluster: (name) => registry.remove(name),
     links: () => linkStates(registry.all(), paths.workerSocket),
     async forward(name, target, request) {

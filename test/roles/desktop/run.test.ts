@@ -108,6 +108,32 @@ describe("the registry", () => {
     expect((await client.clusters()).map(({ name }) => name)).toEqual(["b"]);
   });
 
+  test("an entry has a tag, and a change that was made from another is refused", async () => {
+    const daemon = await start();
+    const put = (env_setup: string, headers: Record<string, string>) =>
+      daemon.fetch("/clusters", { method: "POST", body: JSON.stringify({ name: "a", mode: "local", env_setup }), headers });
+    expect((await put("1", { "if-match": "*" })).status).toBe(412);
+    const first = await put("1", { "if-none-match": "*" });
+    const tag = first.headers.get("etag")!;
+    expect([first.status, (await daemon.fetch("/clusters/a")).headers.get("etag")]).toEqual([200, tag]);
+    expect((await put("2", { "if-none-match": "*" })).status).toBe(412);
+    expect((await put("2", { "if-match": tag })).status).toBe(200);
+    const late = await put("3", { "if-match": tag });
+    expect([late.status, ((await late.json()) as { reason: string }).reason]).toEqual([412, "precondition_failed"]);
+    expect((await daemon.client.clusterEntry("a")).env_setup).toBe("2");
+  });
+
+  test("changes of many at once are all kept", async () => {
+    const { client } = await start();
+    await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        client.changeCluster("a", (known) => ({ name: "a", mode: "local", env_setup: `${known?.env_setup ?? ""}${i};` })),
+      ),
+    );
+    const { env_setup } = await client.clusterEntry("a");
+    expect(env_setup!.split(";").toSorted()).toEqual(["", ...Array.from({ length: 12 }, (_, i) => String(i))].toSorted());
+  });
+
   test("what does not fit is refused, with the place", async () => {
     const daemon = await start();
     const response = await daemon.fetch("/clusters", { method: "POST", body: JSON.stringify({ name: "a", mode: "local", colour: 1 }) });

@@ -5,10 +5,15 @@ import { RelayError } from "../../domain/errors.ts";
 /** What ssh2 keeps in a channel and does not declare. */
 interface Inside {
   readonly incoming: { readonly state: "open" | "eof" | "closed" };
-  readonly outgoing: { state: "open" | "eof" | "closing" | "closed" };
+  readonly outgoing: { state: "open" | "eof" | "closing" | "closed"; readonly packetSize: number };
   eof(): void;
   close(): void;
 }
+
+/** Less than this the other side may not ask us to send at a time: each packet costs as much again, and ssh2 sends 0 bytes for ever. */
+const MIN_PACKET = 256;
+/** What may wait to be read: the window that ssh2 gives, twice. Whoever sends more breaks the rules. */
+const MAX_UNREAD = 4 * 2 ** 20;
 
 /**
  * The open channels of one session, each with the manners of an ordinary Duplex:
@@ -40,12 +45,17 @@ export class Channels {
         cut(new RelayError("link_down", "the channel was closed in the middle of its data"));
         return false;
       }
+      if (channel.readableLength > MAX_UNREAD) {
+        cut(new RelayError("link_down", "the other side sent more than it was allowed to"));
+        return false;
+      }
       return push(chunk, encoding);
     };
     // Whoever reads sees the error; it must not end the process when nobody does.
     channel.on("error", () => undefined);
     channel.on("close", () => this.#open.delete(channel));
     this.#open.add(channel);
+    if (inside.outgoing.packetSize < MIN_PACKET) cut(new RelayError("link_down", "the other side takes no packets of a sensible size"));
     return channel;
   }
 

@@ -10,7 +10,7 @@ import { Patience } from "./patience.ts";
 import { IDENTIFICATION, Wire } from "./wire.ts";
 
 /** How much of a server's banner is passed on. */
-const MAX_BANNER = 64 * 1024;
+const MAX_BANNER = 16 * 1024;
 const DEADLINE_MS = 20_000;
 
 export interface ClientSessionOptions {
@@ -23,7 +23,7 @@ export interface ClientSessionOptions {
   readonly left?: Partial<Algorithms>;
   /** Host key algorithms in the order in which they are wanted: those of which a key is known first. Others than those of `algorithms` are left out. */
   readonly hostKeyAlgorithms?: readonly string[];
-  /** Gets what the server says to everybody before it knows who is there (RFC 4252, section 5.4); 64 KiB of it at most. */
+  /** Gets what the server says to everybody before it knows who is there (RFC 4252, section 5.4); 16 KiB of it at most. */
   readonly onBanner?: (text: string) => void;
   /** How long the other side may take all in all until the session is open, in milliseconds; time in which a person is waited for does not count. */
   readonly deadlineMs?: number;
@@ -54,8 +54,13 @@ class BringUp {
   /** The key that was accepted; a later key exchange must bring the same one. */
   #hostKey: Buffer | null = null;
   #settled = false;
+  /** What the server would take, once it has refused something. */
+  #refused: readonly string[] | null = null;
   #banner = 0;
-  #aborted = () => this.#fail(this.options.signal?.reason);
+  #aborted = (): void => {
+    this.#fail(this.options.signal?.reason);
+    this.#wire.destroy();
+  };
 
   constructor(
     duplex: Duplex,
@@ -65,7 +70,10 @@ class BringUp {
   ) {
     this.#wire = new Wire(duplex, (chunk) => this.#offer.push(chunk));
     const ms = options.deadlineMs ?? DEADLINE_MS;
-    this.#patience = new Patience(ms, () => this.#failBringUp(`the other side did not come to an end within ${ms} ms`));
+    this.#patience = new Patience(ms, () => {
+      this.#failBringUp(`the other side did not come to an end within ${ms} ms`);
+      this.#wire.destroy();
+    });
   }
 
   start(): void {
@@ -90,8 +98,8 @@ class BringUp {
       if (error.level !== "agent" && error.level !== "client-authentication") this.#protocolFailed(error);
     });
     // Also those that come after the session is open.
-    this.#wire.on("error", () => undefined);
-    this.#wire.on("close", () => this.#failBringUp("the other side ended the connection"));
+    this.#wire.on("error", (error: Error) => this.#failBringUp(`the connection broke: ${error.message}`, error));
+    this.#wire.on("close", () => this.#sentAway("the other side ended the connection"));
     try {
       client.connect(this.#configuration());
     } catch (error) {
@@ -165,6 +173,7 @@ class BringUp {
   }
 
   #authenticate(methods: readonly string[] | null, partialSuccess: boolean, next: NextAuthHandler): void {
+    if (!partialSuccess) this.#refused = methods;
     this.#patience.pause();
     Promise.resolve({ methods, partialSuccess })
       .then(this.options.authenticate)
@@ -183,14 +192,24 @@ class BringUp {
     this.resolve(new ClientSession(this.#client, this.#wire));
   }
 
-  #protocolFailed(error: Error): void {
+  #protocolFailed(error: Error & { code?: unknown }): void {
     const { offer } = this.#offer;
     const missing = offer === null ? null : nothingInCommon(this.#ours, offer);
-    if (missing === null) this.#failBringUp(`the session could not be opened: ${error.message}`, error);
+    // Only the reason of a SSH_MSG_DISCONNECT is a number.
+    if (typeof error.code === "number") this.#sentAway(`the other side ended the session: ${error.message}`, error);
+    else if (missing === null) this.#failBringUp(`the session could not be opened: ${error.message}`, error);
     else {
       const what = `the other side has no ${missing.kind} algorithm that is ours; it offers ${missing.offered.join(", ")}`;
       this.#fail(new RelayError("algorithms_refused", what.slice(0, 2_000), { kind: missing.kind, offered: missing.offered.slice(0, 50) }));
     }
+  }
+
+  /** A server that has had enough of wrong answers may say so, or just go. */
+  #sentAway(what: string, cause?: unknown): void {
+    const methods = this.#refused;
+    if (methods === null) this.#failBringUp(what, cause);
+    else
+      this.#fail(new RelayError("authentication_failed", `${what} after it had refused what was tried`, { methods }, undefined, { cause }));
   }
 
   #failBringUp(what: string, cause?: unknown): void {

@@ -29,6 +29,8 @@ export class Wire extends EventEmitter {
     private readonly onChunk: (chunk: Buffer) => void = () => undefined,
   ) {
     super();
+    // Each channel listens.
+    this.setMaxListeners(0);
     duplex.pause();
     duplex.on("data", (chunk: Buffer) => {
       this.bytesIn += chunk.length;
@@ -39,6 +41,7 @@ export class Wire extends EventEmitter {
       this.emit("end");
       this.destroy();
     });
+    duplex.on("drain", () => this.emit("drain"));
     duplex.on("close", () => this.destroy());
     // For as long as the Duplex lives: a late error of a destroyed socket has nobody else to hear it.
     duplex.on("error", (error) => {

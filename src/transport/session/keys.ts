@@ -1,0 +1,78 @@
+import { createPublicKey, verify } from "node:crypto";
+import { utils } from "ssh2";
+import { RelayError } from "../../domain/errors.ts";
+
+/** An ed25519 key pair in the formats of OpenSSH. */
+export interface KeyPair {
+  /** The content of a private key file, without a passphrase. */
+  readonly privateKey: string;
+  /** One line of authorized_keys. */
+  readonly publicLine: string;
+}
+
+/** @param comment for people; it appears in both halves */
+export function makeKeyPair(comment: string): KeyPair {
+  const { private: privateKey, public: publicLine } = utils.generateKeyPairSync("ed25519", { comment });
+  return { privateKey, publicLine };
+}
+
+/**
+ * The public half of a private key without passphrase, in the format of RFC 4253, section 6.6.
+ *
+ * @throws RelayError configuration_error when the text is no such key
+ */
+export function publicKeyOf(privateKey: string): Buffer {
+  const key = utils.parseKey(privateKey);
+  // ssh2 gives an array for some formats.
+  const one: unknown = Array.isArray(key) ? (key as unknown[])[0] : key;
+  if (one instanceof Error || !key || key instanceof Error || !key.isPrivateKey()) {
+    throw new RelayError("configuration_error", "this is no private key in a format of OpenSSH, or it has a passphrase");
+  }
+  return key.getPublicSSH();
+}
+
+/**
+ * The key of a line as authorized_keys, known_hosts and .pub files have it after what comes before: `TYPE BASE64 [comment]`.
+ *
+ * @throws RelayError configuration_error when the two do not agree
+ */
+export function publicKeyFromLine(line: string): Buffer {
+  const [type = "", base64 = ""] = line.trim().split(/\s+/);
+  const key = Buffer.from(base64, "base64");
+  if (type === "" || typeOf(key) !== type) throw new RelayError("configuration_error", "this is no public key line of OpenSSH");
+  return key;
+}
+
+/** A public key as the line of a .pub file, without a comment. */
+export const lineOfPublicKey = (key: Buffer): string => `${typeOf(key)} ${key.toString("base64")}`;
+
+/** What ssh-keygen -l shows of a key. */
+export const fingerprintOf = (key: Buffer): string =>
+  `SHA256:${new Bun.CryptoHasher("sha256").update(key).digest("base64").replace(/=+$/, "")}`;
+
+/** The type that a public key names itself; empty where there is none. */
+export function typeOf(key: Buffer): string {
+  if (key.length < 4 || key.length < 4 + key.readUInt32BE(0)) return "";
+  return key.toString("latin1", 4, 4 + key.readUInt32BE(0));
+}
+
+/** The SubjectPublicKeyInfo of an ed25519 key up to its 32 bytes (RFC 8410, section 4). */
+const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
+const ED25519 = "ssh-ed25519";
+/** Two strings with their lengths: the type, 32 bytes (RFC 8709, section 4). */
+const ED25519_LENGTH = 4 + ED25519.length + 4 + 32;
+
+/**
+ * Whether a signature over `data` is that of an ed25519 public key in the format of RFC 8709.
+ *
+ * @param signature its 64 bytes
+ */
+export function verifiesEd25519(key: Buffer, data: Buffer, signature: Buffer): boolean {
+  if (key.length !== ED25519_LENGTH || typeOf(key) !== ED25519 || signature.length !== 64) return false;
+  try {
+    const publicKey = createPublicKey({ key: Buffer.concat([SPKI_ED25519, key.subarray(-32)]), format: "der", type: "spki" });
+    return verify(null, data, publicKey, signature) === true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,49 @@
+import type { Duplex } from "node:stream";
+import { type ServerSession, type ServerSessionOptions, serveSession } from "./server-session.ts";
+
+/** How many clients may be between connection and success. */
+const MAX_STRANGERS = 16;
+
+/** Serves sessions with one identity, whatever their Duplexes come from. */
+export class SessionServer {
+  readonly #sessions = new Set<ServerSession>();
+  #strangers = 0;
+
+  constructor(private readonly options: ServerSessionOptions) {}
+
+  /** Sessions whose client has shown who it is. */
+  get sessions(): readonly ServerSession[] {
+    return [...this.#sessions].filter(({ key }) => key !== null);
+  }
+
+  /** Serve a session on a Duplex; null, and the Duplex is destroyed, when too many clients have not yet shown who they are. */
+  serve(duplex: Duplex): ServerSession | null {
+    if (this.#strangers >= MAX_STRANGERS) {
+      duplex.on("error", () => undefined);
+      duplex.destroy();
+      return null;
+    }
+    this.#strangers++;
+    const session = serveSession(duplex, this.options);
+    this.#sessions.add(session);
+    void session.authenticated.then(() => this.#strangers--);
+    void session.closed.then(() => this.#sessions.delete(session));
+    return session;
+  }
+
+  /** End every session whose key is no longer one of the allowed. */
+  revoke(): void {
+    const allowed = this.options.allowedKeys();
+    for (const session of this.#sessions) {
+      const { key } = session;
+      if (key !== null && !allowed.some((one) => one.equals(key))) session.close();
+    }
+  }
+
+  /** End every session, and resolve when all are over. */
+  async close(): Promise<void> {
+    const all = [...this.#sessions];
+    for (const session of all) session.close();
+    await Promise.all(all.map(({ closed }) => closed));
+  }
+}

@@ -37,9 +37,9 @@ export function bareDatabase(file: string): Database {
   return database;
 }
 
-/** Rows of the `number`-th submission of `python3 train.py --epochs 3`, with ids of their own. */
+/** Rows of the `number`-th submission of `python3 train.py --epochs 3`, with ids of their own that begin with the time. */
 export function submissionRows(number: number): SubmissionRows {
-  const id = (prefix: string): string => `${prefix}_${crypto.randomUUID().replaceAll("-", "")}`;
+  const id = (prefix: string): string => `${prefix}_${Bun.randomUUIDv7().replaceAll("-", "")}`;
   const now = new Date().toISOString();
   const jobId = id("job");
   const key = id("key");

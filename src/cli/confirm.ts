@@ -4,5 +4,7 @@ import type { Call } from "./verb.ts";
 export async function confirm({ io, mayAsk }: Pick<Call, "io" | "mayAsk">, question: string): Promise<boolean> {
   if (!mayAsk || !io.stdin.isTerminal || !io.stderr.isTerminal) return true;
   await io.stderr.write(`${question} [y/N] `);
-  return /^y(?:es)?$/i.test((await io.stdin.line()).trim());
+  if (/^y(?:es)?$/i.test((await io.stdin.line()).trim())) return true;
+  await io.stderr.write("nothing was changed\n");
+  return false;
 }

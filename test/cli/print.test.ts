@@ -168,7 +168,7 @@ describe("a table", () => {
     expect(await shown(40)).toBe("job_0123456789  a name that is long");
     expect(await shown(32)).toBe("job_0123456789  a name that is …");
     expect(await shown(20)).toBe("job_0123456789  a n…");
-    expect(await shown(16)).toBe("job_0123456789  a name that is long");
+    expect(await shown(16)).toBe("job_0123456789  a name that is …");
     const output = new Captured(false, 10);
     await printTable(output, style, ["JOB", { spare: "KIND" }, { spare: "LANE" }, "NAME"], wide);
     expect(output.text).toBe("job_0123456789\tcommand\tworkload\ta name that is long\n");

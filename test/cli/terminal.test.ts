@@ -202,6 +202,20 @@ describe("lists", () => {
   );
 });
 
+test(
+  "a script that is typed is asked for, and ends with a key",
+  async () => {
+    await using relay = await withWorker();
+    const submit = onTerminal(relay, ["job", "submit", "--stdin", "--wait"]);
+    await eventually(() => submit.shown().includes("notice: the script is read from this terminal until Ctrl-D"), { timeoutMs: 20_000 });
+    submit.press("echo typed\r\x04");
+    expect(await submit.end()).toBe(0);
+    const id = /job_[0-9a-f]{32}/.exec(submit.shown())![0];
+    expect(await relay.ok("job", "read-log", id)).toBe("typed");
+  },
+  TIMEOUT,
+);
+
 describe("questions", () => {
   const remove = async (relay: SourceRelay, keys: string, ...options: string[]) => {
     const command = onTerminal(relay, ["cluster", "remove", "local", ...options]);
@@ -216,7 +230,8 @@ describe("questions", () => {
     "are asked on a terminal, and no is no",
     async () => {
       await using relay = await initialized();
-      expect((await remove(relay, "\r")).code).toBe(130);
+      const unanswered = await remove(relay, "\r");
+      expect([unanswered.code, screen(unanswered.shown).at(-2)]).toEqual([130, "nothing was changed"]);
       expect((await remove(relay, "no\r")).code).toBe(130);
       expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
       expect((await remove(relay, "y\r")).code).toBe(0);

@@ -21,7 +21,7 @@ export const verb = defineVerb({
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
-        ["ARTIFACT", "KIND", "SIZE", { spare: "SHA-256" }, { spare: "ATTEMPT" }, "NAME"],
+        ["ARTIFACT", { spare: "KIND" }, "SIZE", { spare: "SHA-256" }, { spare: "ATTEMPT" }, "NAME"],
         page.artifacts.map((a) => [
           a.artifact_id,
           a.kind,

@@ -59,6 +59,7 @@ async function programOf(io: CliIo, options: SubmitOptions, rest: readonly strin
   if (rest[0] === "") throw new RelayError("usage", "the first word after -- is empty, but must be a program");
   if (rest.length > 0) return { argv: [...rest] };
   if (options.script !== undefined) return { script: fileText(io, "--script", options.script) };
+  if (io.stdin.isTerminal) await io.stderr.write("notice: the script is read from this terminal until Ctrl-D\n");
   const text = decodeText(await io.stdin.read(LIMITS.scriptBytes), "standard input");
   return { script: notEmpty(text, "the script on standard input") };
 }

@@ -14,7 +14,7 @@ export interface SpareColumn {
 
 /** Cells that the last column has at least, where another one can be left out for it. */
 const LAST_CELLS = 16;
-/** Where it would have fewer, nothing is cut off, and the terminal wraps the line: an identifier is of no use in part. */
+/** Where it would have fewer, the terminal wraps the line: an identifier is of no use in part. */
 const LAST_LEAST_CELLS = 4;
 
 /**
@@ -36,10 +36,10 @@ export async function printTable(
   const widths = titles.map((title, at) => Math.max(width(title), ...cells.map((row) => width(row[at] ?? ""))));
   const shown = fitting(header, widths, output.columns);
   const last = shown.at(-1)!;
-  const left = output.columns - cellsBefore(shown, widths);
+  const before = cellsBefore(shown, widths);
+  const room = output.columns - before >= Math.min(LAST_LEAST_CELLS, widths[last]!) ? output.columns : before + LAST_CELLS;
   const line = (row: readonly string[]): string => {
-    const text = shown.map((at) => (at === last ? row[at]! : pad(row[at]!, widths[at]!))).join("  ");
-    return left < Math.min(LAST_LEAST_CELLS, widths[last]!) ? text : cut(text, output.columns);
+    return cut(shown.map((at) => (at === last ? row[at]! : pad(row[at]!, widths[at]!))).join("  "), room);
   };
   await output.write([style.bold(line(titles)), ...cells.map(line)].map((row) => `${row}\n`).join(""));
 }

@@ -17,12 +17,9 @@ export const verb = defineVerb({
     const report = await auditQueue(cluster, relay.paths.coreDir(cluster.name));
     if (json) await printJson(io.stdout, report);
     else {
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["CHECK", "SUBJECT", "REPAIRABLE", "DETAIL"],
-        report.findings.map((finding) => [finding.check, finding.subject, finding.repairable ? "yes" : "no", finding.detail]),
-      );
+      const rows = report.findings.map(({ check, subject, repairable, detail }) => [check, subject, repairable ? "yes" : "no", detail]);
+      if (rows.length > 0)
+        await printTable(io.stdout, styleFor(io.stdout, io.env), ["CHECK", "SUBJECT", { spare: "REPAIRABLE" }, "DETAIL"], rows);
       const checked = Object.values(report.checked).reduce((sum, count) => sum + count, 0);
       await io.stderr.write(
         `${checked} records checked, ${report.findings.length}${report.truncated ? " and more" : ""} findings${report.ok ? "" : "; clio-relay queue repair puts right what it can"}\n`,

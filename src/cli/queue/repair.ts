@@ -20,15 +20,10 @@ export const verb = defineVerb({
     const report = await repairQueue(cluster, relay.paths.coreDir(cluster.name));
     if (json) await printJson(io.stdout, report);
     else {
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["RESULT", "CHECK", "SUBJECT", "DETAIL"],
-        [
-          ...report.repaired.map((finding) => ["repaired", finding.check, finding.subject, finding.detail]),
-          ...report.remaining.map((finding) => ["left", finding.check, finding.subject, finding.detail]),
-        ],
-      );
+      const rowsOf = (result: string, findings: typeof report.repaired) =>
+        findings.map(({ check, subject, detail }) => [result, check, subject, detail]);
+      const rows = [...rowsOf("repaired", report.repaired), ...rowsOf("left", report.remaining)];
+      if (rows.length > 0) await printTable(io.stdout, styleFor(io.stdout, io.env), ["RESULT", "CHECK", "SUBJECT", "DETAIL"], rows);
       await io.stderr.write(`${report.repaired.length} repaired, ${report.remaining.length}${report.truncated ? " and more" : ""} left\n`);
     }
     return report.remaining.length === 0 && !report.truncated ? EXIT.ok : EXIT.failed;

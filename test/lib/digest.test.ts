@@ -8,9 +8,17 @@ test("canonical JSON sorts members by UTF-16 units and has no white space", () =
   );
 });
 
+test("strings are written as JSON.stringify writes them, whatever is in them", () => {
+  for (let unit = 0; unit < 0x250; unit++) {
+    const text = `a${String.fromCharCode(unit)}b`;
+    expect(canonicalJson({ [text]: [text] })).toBe(JSON.stringify({ [text]: [text] }));
+  }
+  fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => expect(canonicalJson(text)).toBe(JSON.stringify(text))));
+});
+
 test("members without a value are left out, values without a JSON form refused", () => {
   expect(canonicalJson({ a: undefined, b: 1 })).toBe('{"b":1}');
-  expect(() => canonicalJson([() => 1])).toThrow(TypeError);
+  for (const value of [[() => 1], [undefined], new Array(1), { a: Symbol("a") }]) expect(() => canonicalJson(value)).toThrow(TypeError);
 });
 
 test("the order in which members were written does not matter", () => {

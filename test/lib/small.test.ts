@@ -15,6 +15,17 @@ test("identifiers are unlike each other and fit the grammar", () => {
   for (const id of ids) expect(id).toMatch(/^job_[0-9a-f]{32}$/);
 });
 
+test("identifiers are in the order in which they were made, as far as the clock tells", async () => {
+  const ids: string[] = [];
+  for (let i = 0; i < 20; i++) {
+    ids.push(newId("job"));
+    const now = Date.now();
+    while (Date.now() <= now);
+  }
+  expect(ids.toSorted()).toEqual(ids);
+  expect(Math.abs(Number.parseInt(ids[19]!.slice(4, 16), 16) - Date.now())).toBeLessThan(60_000);
+});
+
 test("delays double to the cap, and a reset starts over", () => {
   const backoff = new Backoff(100, 1000, () => 0);
   expect([1, 2, 3, 4, 5, 6].map(() => backoff.next())).toEqual([100, 200, 400, 800, 1000, 1000]);

@@ -4,7 +4,7 @@ import { EXIT, RelayError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
 import { COMMON, parseArguments } from "./arguments.ts";
 import { commandTree, type RunVerb } from "./command-tree.ts";
-import { COMMANDS } from "./commands.ts";
+import { COMMANDS, type Command } from "./commands.ts";
 import { reportFailure } from "./failure.ts";
 import { Installation } from "./installation.ts";
 import { type CliIo, processIo, selfCommand } from "./io.ts";
@@ -30,12 +30,19 @@ export async function runCli(argv: readonly string[], io: CliIo = processIo(read
 
 const LEADING = new Set(["--json", "--yes", "-y", "--no-input"]);
 
-async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
-  // Options of every verb may come first.
+/** Options of every verb may come first; they are taken off, and kept. */
+function withoutLeading(argv: readonly string[]): [leading: readonly string[], rest: readonly string[]] {
   const start = argv.findIndex((word) => !LEADING.has(word));
-  const leading = start < 0 ? argv : argv.slice(0, start);
-  const [first, ...more] = start < 0 ? [] : argv.slice(start);
-  if (first === undefined || first === "--help" || first === "-h" || first === "help") {
+  return start < 0 ? [argv, []] : [argv.slice(0, start), argv.slice(start)];
+}
+
+const HELP = new Set(["--help", "-h", "help"]);
+
+async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
+  const [leading, [first, ...more]] = withoutLeading(argv);
+  if (first === undefined || HELP.has(first)) {
+    // `help job submit` is `job submit --help`.
+    if (first === "help" && more[0] !== undefined && !more[0].startsWith("-")) return dispatch([...more, "--help"], io);
     const { programHelp } = await import("./help.ts");
     const output = first === undefined ? io.stderr : io.stdout;
     await output.write(programHelp(output.columns));
@@ -48,15 +55,32 @@ async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
     if (first.startsWith("-")) throw unknown("option", first, [...Object.keys(COMMON).map((name) => `--${name}`), "--version"]);
     throw unknown("command", first, [...Object.keys(COMMANDS[""]!), ...Object.keys(COMMANDS).filter((noun) => noun !== "")]);
   }
-  const [second, ...rest] = more;
-  if (second === undefined || second === "--help" || second === "-h") {
+  return dispatchVerb(first, verbs, leading, more, io);
+}
+
+async function dispatchVerb(
+  noun: string,
+  verbs: Readonly<Record<string, Command>>,
+  before: readonly string[],
+  words: readonly string[],
+  io: CliIo,
+): Promise<number> {
+  const [between, [verb, ...rest]] = withoutLeading(words);
+  if (verb === undefined || HELP.has(verb)) {
+    if (verb === "help" && rest[0] !== undefined && !rest[0].startsWith("-")) return dispatch([noun, ...rest, "--help"], io);
     const { nounHelp } = await import("./help.ts");
-    const output = second === undefined ? io.stderr : io.stdout;
-    await output.write(nounHelp(first, output.columns));
-    return second === undefined ? EXIT.usage : EXIT.ok;
+    const output = verb === undefined ? io.stderr : io.stdout;
+    await output.write(nounHelp(noun, output.columns));
+    return verb === undefined ? EXIT.usage : EXIT.ok;
   }
-  if (!Object.hasOwn(verbs, second)) throw unknown(`command ${first}`, second, Object.keys(verbs));
-  return run([first, second, ...leading, ...rest], io);
+  if (verb.startsWith("-"))
+    throw unknown(
+      "option",
+      verb,
+      Object.keys(COMMON).map((name) => `--${name}`),
+    );
+  if (!Object.hasOwn(verbs, verb)) throw unknown(`command ${noun}`, verb, Object.keys(verbs));
+  return run([noun, verb, ...before, ...between, ...rest], io);
 }
 
 function unknown(what: string, given: string, known: readonly string[]): RelayError {

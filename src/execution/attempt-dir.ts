@@ -143,6 +143,25 @@ export function writeExit(attemptDir: string, record: ExitRecord): boolean {
   return written;
 }
 
+/** Give the owner back the permissions that a job may have taken from its attempt's directories and files. Never fails. */
+export function openAttempt(attemptDir: string): void {
+  const jobDir = path.dirname(attemptDir);
+  for (const directory of [jobDir, attemptDir, eventsDirectory(attemptDir), artifactsDirectory(jobDir)]) openToOwner(directory);
+  const names = [...Object.values(FILES), ...LOG_STREAMS.flatMap((stream) => [logFile(stream), truncatedFile(stream)])];
+  for (const name of names) openToOwner(path.join(attemptDir, name));
+}
+
+function openToOwner(file: string): void {
+  try {
+    const stat = fs.lstatSync(file);
+    // Not through a link, which would change what it leads to.
+    if (stat.isDirectory()) fs.chmodSync(file, 0o700);
+    else if (stat.isFile()) fs.chmodSync(file, 0o600);
+  } catch {
+    // It is not there, or not ours.
+  }
+}
+
 /** Sizes of the attempt's log files in bytes, 0 where there is none. */
 export function logSizes(attemptDir: string): Record<LogStream, number> {
   const size = (stream: LogStream): number => {

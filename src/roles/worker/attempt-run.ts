@@ -2,7 +2,16 @@ import type { Attempt } from "../../domain/attempt.ts";
 import { isRelayError, type RelayError } from "../../domain/errors.ts";
 import type { Job, Lane } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { attemptDirectory, jobDirectory, readExit, readProcess, readStart, voidAttempt, writeCancel } from "../../execution/attempt-dir.ts";
+import {
+  attemptDirectory,
+  jobDirectory,
+  openAttempt,
+  readExit,
+  readProcess,
+  readStart,
+  voidAttempt,
+  writeCancel,
+} from "../../execution/attempt-dir.ts";
 import { findJob } from "../../execution/processes.ts";
 import { attemptMark, type ExitRecord } from "../../execution/spool-records.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
@@ -55,6 +64,7 @@ export class AttemptRun {
   readonly #name: string;
   readonly #abort = new AbortController();
   readonly #delay = new Bell();
+  readonly #backoff = new Backoff(200, 10_000);
   readonly #doorbell: Doorbell;
   readonly #patience: Patience;
   readonly #ingester: Ingester;
@@ -73,7 +83,10 @@ export class AttemptRun {
     this.directory = attemptDirectory(jobDirectory(context.spoolDir, job.job_id), attempt.attempt);
     this.#canceling = job.cancellation_request !== null;
     this.#doorbell = new Doorbell(this.directory);
-    this.#patience = new Patience(this.#abort.signal, (step, cause) => context.laneFailed(`${this.#name}: gave up to ${step}`, cause));
+    this.#patience = new Patience(this.#abort.signal, (step, cause) => {
+      context.laneFailed(`${this.#name}: gave up to ${step}`, cause);
+      this.#backoff.reset();
+    });
     this.#ingester = new Ingester(context.store, this.fence, this.directory, this.#patience);
     this.#launch = new AttemptLaunch(context, job, this.fence, this.directory);
     this.classified = new Promise((resolve) => {
@@ -100,14 +113,13 @@ export class AttemptRun {
   }
 
   async #supervise(): Promise<void> {
-    const backoff = new Backoff(200, 10_000);
     try {
       while (!this.#detached) {
         const went = await this.#try();
         if (went === "over" || this.#detached) return;
-        if (went === "failed") await this.#delay.wait(backoff.next());
+        if (went === "failed") await this.#delay.wait(this.#backoff.next());
         else {
-          backoff.reset();
+          this.#backoff.reset();
           await this.#doorbell.wait(POLL_MS);
         }
       }
@@ -123,6 +135,7 @@ export class AttemptRun {
     } catch (error) {
       if (isRelayError(error, "attempt_fenced") || this.#detached) return "over";
       this.context.laneFailed(this.#name, error);
+      if (isErrno(error, "EACCES", "EPERM")) openAttempt(this.directory);
       const aside = isRelayError(error, "version_mismatch") && (await this.#setAside(error));
       // It is not known, but the worker need not wait for it.
       this.#classify();
@@ -303,7 +316,9 @@ export class AttemptRun {
     const record = readProcess(this.directory);
     const shim = this.#claim?.shim;
     if (shim == null || record === null) return;
-    await this.context.store.startAttempt(this.fence, { shim, process: record.process, started_at: record.started_at });
+    const { process, started_at } = record;
+    await this.context.store.startAttempt(this.fence, { shim, process, started_at });
+    this.#claim = { ...this.#claim!, process, startedAt: started_at };
     this.#startRecorded = true;
   }
 
@@ -317,12 +332,17 @@ export class AttemptRun {
         () => "torn" as const,
       );
     const exit = await read();
-    if (exit !== null && exit !== "torn") return exit;
+    if (exit !== null && exit !== "torn" && !this.#firstRuns(claim, exit)) return exit;
     if (!this.#shimIsGone(claim)) return null;
     // Looked at again after the shim was seen to be gone: it may have written its last file in between.
     const last = await read();
     if (last !== null && last !== "torn") return last;
     return endLostAttempt({ context, fence, directory, claim, canceling: this.#canceling, signal: this.#abort.signal });
+  }
+
+  /** Whether the job's first process runs beside a record of its end: the job has written that itself, and its shim still looks after it. */
+  #firstRuns({ process }: ShimClaim, { outcome }: ExitRecord): boolean {
+    return process !== null && isAlive(process) && !outcome.residual.includes(process.pid);
   }
 
   /** @param write false where cancel.json cannot be written: TERM alone ends the job, too */

@@ -1,8 +1,11 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Attempt } from "../../domain/attempt.ts";
 import { isRelayError } from "../../domain/errors.ts";
-import { LANES, type Lane } from "../../domain/job.ts";
+import { type Job, LANES, type Lane } from "../../domain/job.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { AttemptRun } from "./attempt-run.ts";
 import type { WorkerContext } from "./context.ts";
+import { isPassing } from "./patience.ts";
 
 /** A delayed retry is looked for at least this often, so that a clock that stepped cannot hide it for long. */
 const DELAY_CAP_MS = 60_000;
@@ -11,6 +14,7 @@ const DELAY_CAP_MS = 60_000;
 export class Dispatcher {
   readonly #runs = new Map<string, AttemptRun>();
   readonly #backoff = new Backoff(250, 30_000);
+  readonly #closing = new AbortController();
   #stopped = true;
   #claiming: Promise<void> | null = null;
   #again = false;
@@ -26,16 +30,27 @@ export class Dispatcher {
 
   /** Adopt or settle what earlier workers left open. Resolves when each attempt's fate is known. */
   async recover(): Promise<void> {
+    await Promise.all((await this.context.store.openAttempts()).map((open) => this.#recover(open)));
+  }
+
+  async #recover({ job, attempt }: { readonly job: Job; readonly attempt: Attempt }): Promise<void> {
     const { store, endpointId, log } = this.context;
-    const open = await store.openAttempts();
-    await Promise.all(
-      open.map(async ({ job, attempt }) => {
+    const name = `${job.job_id}, attempt ${attempt.attempt}`;
+    const backoff = new Backoff(250, 30_000);
+    for (let held = false; !held; ) {
+      try {
         await store.takeOverLease({ job_id: job.job_id, attempt: attempt.attempt }, endpointId);
-        log.info(`taking over ${job.job_id}, attempt ${attempt.attempt}`);
-        const run = this.#track(new AttemptRun(this.context, job, attempt, "recovered"));
-        await run.classified;
-      }),
-    );
+        held = true;
+      } catch (error) {
+        this.context.laneFailed(`takeover of ${name}`, error);
+        // A record that cannot be used keeps no other from being recovered; audit and repair are for it.
+        if (!isPassing(error)) return;
+        await pause(backoff.next(), undefined, { signal: this.#closing.signal }).catch(() => undefined);
+      }
+      if (this.#closing.signal.aborted) return;
+    }
+    log.info(`taking over ${name}`);
+    await this.#track(new AttemptRun(this.context, job, attempt, "recovered")).classified;
   }
 
   /** Begin to claim. */
@@ -67,6 +82,7 @@ export class Dispatcher {
   /** No further claims; attempts are detached and go on by themselves. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#closing.abort();
     this.#unsubscribe();
     clearTimeout(this.#timer);
     await this.#claiming;

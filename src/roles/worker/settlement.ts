@@ -45,7 +45,11 @@ export async function settle(ending: Ending): Promise<void> {
     () => removeUnrecorded(context, fence.job_id, jobDir),
     () => undefined,
   );
-  const spec = readSpec(directory);
+  const spec = await patience.run(
+    "read spec.json",
+    () => readSpec(directory),
+    () => null,
+  );
   const { artifacts: outputs, issues } = await patience.run(
     "collect its outputs",
     () => collect(ending, spec, jobDir),

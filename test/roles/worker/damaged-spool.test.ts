@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { isAlive } from "../../../src/lib/process-identity.ts";
+import { describeWith } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
 
@@ -216,6 +217,34 @@ describe("a job that spoils its own directory", () => {
   );
 });
 
+test("a record of its end that a job writes itself ends nothing while the job runs", async () => {
+  await using worker = await new WorkerHarness().start();
+  const release = path.join(worker.directory, "release");
+  const stream = { observed: 0, kept: 0, dropped: 0, truncated: null, complete: true, sha256: null };
+  const forged = JSON.stringify({
+    record_version: 1,
+    outcome: { reason: "completed", exit_code: 0, signal: null, message: "", residual: [] },
+    started_at: null,
+    ended_at: "2026-01-01T00:00:00.000Z",
+    streams: { stdout: stream, stderr: stream },
+    usage: null,
+    leftover: 0,
+  });
+  const { job_id } = await worker.shell(
+    `cd "$(dirname "$CLIO_RELAY_EVENTS")"; printf '%s' "$FORGED" > exit.json; echo on; until [ -e ${release} ]; do sleep 0.05; done; echo over`,
+    { env: { FORGED: forged } },
+  );
+  const { attempt } = await worker.running(job_id);
+  await eventually(() => fs.existsSync(path.join(worker.attemptDir(job_id), "exit.json")));
+  await eventually(async () => (await worker.stdout(job_id)) === "on\n");
+  expect((await worker.client.status(job_id)).job.state).toBe("running");
+  expect(isAlive(attempt!.process!)).toBe(true);
+  fs.writeFileSync(release, "");
+  await worker.ended(job_id);
+  expect(isAlive(attempt!.process!)).toBe(false);
+  expect(await worker.stdout(job_id)).toBe("on\nover\n");
+});
+
 describe("outputs that no reading brings", () => {
   test("of /sys and /proc are named with the cause, and the slots are free", async () => {
     await using worker = await new WorkerHarness({ capacity: { concurrency: 3 } }).start();
@@ -279,4 +308,26 @@ test("owner.json that is a pipe: a worker is refused and told why, and does not 
   const refused = worker.spawn();
   expect(await refused.exited).not.toBe(0);
   expect(await eventually(() => worker.messages.includes("cannot be read"))).toBe(true);
+});
+
+describeWith("root", "a worker that is subject to permissions", () => {
+  const WITHOUT_OVERRIDE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"];
+
+  test.each([
+    ["its directory", '"$PWD"', "exit_nonzero"],
+    ["its and the job's directory", '"$PWD" "$PWD/.."', "exit_nonzero"],
+    ["its directories and files", '"$PWD"/* "$PWD"', "exit_nonzero"],
+  ])(
+    "ends a job that took away all permissions of %s as it ended",
+    async (_, what, reason) => {
+      await using worker = await new WorkerHarness({}, undefined, WITHOUT_OVERRIDE).start();
+      const { job_id } = await worker.shell(
+        `echo out; sleep 0.3; cd "$(dirname "$CLIO_RELAY_EVENTS")"; chmod 000 ${what}; sleep 0.3; exit 3`,
+      );
+      const { job } = await worker.ended(job_id, 60_000);
+      expect(job).toMatchObject({ state: "failed", outcome: { reason } });
+      await goesOn(worker);
+    },
+    90_000,
+  );
 });

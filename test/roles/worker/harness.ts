@@ -17,6 +17,7 @@ export class WorkerHarness implements AsyncDisposable {
   readonly client: ClusterClient;
   #process: Bun.Subprocess<"ignore", "pipe", "pipe"> | null = null;
   #stderr = "";
+  readonly #submitted: string[] = [];
   readonly #owned: boolean;
 
   constructor(
@@ -84,8 +85,10 @@ export class WorkerHarness implements AsyncDisposable {
     return this.#process!.exited;
   }
 
-  submit(spec: CommandInput, more: Partial<JobSubmissionInput> = {}): Promise<JobReceipt> {
-    return this.client.submit({ cluster: "local", kind: "command", spec, ...more } as JobSubmissionInput);
+  async submit(spec: CommandInput, more: Partial<JobSubmissionInput> = {}): Promise<JobReceipt> {
+    const job = await this.client.submit({ cluster: "local", kind: "command", spec, ...more } as JobSubmissionInput);
+    this.#submitted.push(job.job_id);
+    return job;
   }
 
   /** Submit a shell command line. */
@@ -135,6 +138,11 @@ export class WorkerHarness implements AsyncDisposable {
     if (fs.existsSync(this.spoolDir)) {
       for (const found of new Bun.Glob("*/attempt-*/start.json").scanSync(this.spoolDir)) endAttempt(this.spoolDir, found);
     }
+    // A test may have taken the spool away that would name them.
+    for (const jobId of this.#submitted) {
+      if (fs.existsSync(path.join(this.attemptDir(jobId), "start.json"))) continue;
+      for (const { pid } of processesMarked("CLIO_RELAY_ATTEMPT", `${jobId}/1`)) endProcess(pid);
+    }
     if (this.#owned) fs.rmSync(this.directory, { recursive: true, force: true });
   }
 }
@@ -146,12 +154,14 @@ function endAttempt(spoolDir: string, found: string): void {
   const shim = start.shim?.pid;
   const isShim =
     shim !== undefined && fs.existsSync(`/proc/${shim}`) && fs.readFileSync(`/proc/${shim}/cmdline`, "utf8").includes("__shim");
-  for (const pid of [...(isShim ? [shim] : []), ...pids]) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // gone meanwhile
-    }
+  for (const pid of [...(isShim ? [shim] : []), ...pids]) endProcess(pid);
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // gone meanwhile
   }
 }
 

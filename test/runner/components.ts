@@ -66,6 +66,33 @@ function nspawn(): string | null {
   return program("systemd-nspawn", "--version")() ?? (fs.existsSync("/usr/bin/dbus-daemon") ? null : "dbus-user-session is not installed");
 }
 
+/** A server of OpenSSH that tests may start with users of their own. */
+function sshd(): string | null {
+  const needsRoot = isRoot();
+  if (needsRoot !== null) return needsRoot;
+  if (!fs.existsSync("/usr/sbin/sshd")) return "sshd is not installed";
+  return program("ssh-keygen", "-L", "-f", "/dev/null")() === "ssh-keygen is not installed" ? "ssh-keygen is not installed" : null;
+}
+
+/** One-time codes through PAM. */
+function secondFactor(): string | null {
+  const missing = sshd() ?? program("oathtool", "--version")();
+  if (missing !== null) return missing;
+  const modules = ["/usr/lib", "/lib"].flatMap((root) => [
+    ...new Bun.Glob("*/security/pam_google_authenticator.so").scanSync({ cwd: root }),
+  ]);
+  return modules.length > 0 ? null : "pam_google_authenticator is not installed";
+}
+
+function networkNamespace(): string | null {
+  const needsRoot = isRoot();
+  if (needsRoot !== null) return needsRoot;
+  const name = `relay-probe-${process.pid}`;
+  if (spawnSync("ip", ["netns", "add", name], { stdio: "ignore" }).status !== 0) return "network namespaces cannot be made here";
+  spawnSync("ip", ["netns", "delete", name], { stdio: "ignore" });
+  return null;
+}
+
 /** To add one: an entry here, and its name in .ci/run where a bare Debian machine can have it. */
 export const COMPONENTS = {
   linux: { probe: () => (process.platform === "linux" ? null : "needs Linux") },
@@ -78,6 +105,10 @@ export const COMPONENTS = {
   tcsh: { probe: program("tcsh", "-c", "true"), packages: ["tcsh"] },
   fish: { probe: program("fish", "-c", "true"), packages: ["fish"] },
   zsh: { probe: program("zsh", "-c", "true"), packages: ["zsh"] },
+  ssh: { probe: program("ssh", "-V"), packages: ["openssh-client"] },
+  sshd: { probe: sshd, packages: ["openssh-server", "openssh-client"] },
+  "sshd-2fa": { probe: secondFactor, packages: ["openssh-server", "openssh-client", "libpam-google-authenticator", "oathtool"] },
+  netns: { probe: networkNamespace, packages: ["iproute2"] },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;
 

@@ -151,7 +151,9 @@ class BringUp {
       if (decided) return;
       decided = true;
       this.#patience.resume();
-      if (accepted === true && !this.#settled) {
+      // Given up meanwhile: there is nobody left to tell.
+      if (this.#settled) return;
+      if (accepted === true) {
         this.#hostKey = own;
         decide(true);
         return;

@@ -1,0 +1,113 @@
+import dns from "node:dns";
+import net from "node:net";
+import { RelayError } from "../domain/errors.ts";
+
+export interface TcpRequest {
+  readonly host: string;
+  readonly port: number;
+  readonly family: "any" | "inet" | "inet6";
+  /** The local address to go out from; null: the system's choice. */
+  readonly bindAddress: string | null;
+  /** For everything, names looked up included. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** How long one address may take while there are others to try. */
+const ADDRESS_MS = 5_000;
+const FAMILY = { any: 0, inet: 4, inet6: 6 } as const;
+
+/**
+ * Connect, trying the addresses of a name one after the other, its families in turns. Never two at a time: each that connects is a connection in the
+ * server's log.
+ *
+ * @throws RelayError host_unreachable with what each address said; the signal's reason
+ */
+export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
+  const { host, port, signal, timeoutMs } = request;
+  const deadline = performance.now() + timeoutMs;
+  const addresses = await within(lookUp(request), timeoutMs, request);
+  const failures: string[] = [];
+  for (const [index, { address }] of addresses.entries()) {
+    const left = deadline - performance.now();
+    if (left <= 0) break;
+    const last = index === addresses.length - 1;
+    try {
+      return await connect(address, last ? left : Math.min(left, ADDRESS_MS), request);
+    } catch (error) {
+      signal.throwIfAborted();
+      failures.push(`${address}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+    }
+  }
+  throw unreachable(host, port, failures.join("; ") || `no answer within ${timeoutMs} ms`);
+}
+
+const unreachable = (host: string, port: number, why: string, cause?: unknown): RelayError =>
+  new RelayError("host_unreachable", `${host}, port ${port}, cannot be reached (${why})`, { host, port }, undefined, { cause });
+
+async function lookUp({ host, port, family }: TcpRequest): Promise<readonly dns.LookupAddress[]> {
+  const literal = net.isIP(host);
+  if (literal !== 0) {
+    if (FAMILY[family] !== 0 && FAMILY[family] !== literal) throw unreachable(host, port, `it is no address of the family ${family}`);
+    return [{ address: host, family: literal }];
+  }
+  let found: dns.LookupAddress[];
+  try {
+    found = await dns.promises.lookup(host, { all: true, family: FAMILY[family] });
+  } catch (error) {
+    throw unreachable(host, port, `its name is not known: ${(error as NodeJS.ErrnoException).code ?? "lookup failed"}`, error);
+  }
+  return inTurns(found);
+}
+
+/** The first family first, then the other one, and so on (RFC 8305, section 4). */
+function inTurns(found: readonly dns.LookupAddress[]): dns.LookupAddress[] {
+  const first = found.filter(({ family }) => family === found[0]!.family);
+  const second = found.filter(({ family }) => family !== found[0]!.family);
+  const order: dns.LookupAddress[] = [];
+  for (let i = 0; i < Math.max(first.length, second.length); i++) {
+    for (const list of [first, second]) if (list[i] !== undefined) order.push(list[i]!);
+  }
+  return order;
+}
+
+function within<T>(promise: Promise<T>, ms: number, { host, port, signal }: TcpRequest): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(unreachable(host, port, "its name is not answered for")), ms);
+    const aborted = (): void => reject(signal.reason);
+    if (signal.aborted) aborted();
+    signal.addEventListener("abort", aborted, { once: true });
+    promise.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", aborted);
+    });
+  });
+}
+
+function connect(address: string, ms: number, { port, bindAddress, signal }: TcpRequest): Promise<net.Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect({
+      host: address,
+      port,
+      noDelay: true,
+      keepAlive: true,
+      ...(bindAddress === null ? {} : { localAddress: bindAddress }),
+    });
+    const done = (error: unknown): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", aborted);
+      socket.removeListener("error", done);
+      if (error === null) resolve(socket);
+      else {
+        socket.on("error", () => undefined);
+        socket.destroy();
+        reject(error);
+      }
+    };
+    const aborted = (): void => done(signal.reason);
+    const timer = setTimeout(() => done(Object.assign(new Error("timed out"), { code: "ETIMEDOUT" })), ms);
+    signal.addEventListener("abort", aborted, { once: true });
+    socket.once("connect", () => done(null));
+    socket.once("error", done);
+  });
+}

@@ -1,0 +1,80 @@
+import type { Duplex } from "node:stream";
+import { isRelayError, RelayError } from "../domain/errors.ts";
+import { dialTcp, type TcpRequest } from "./dial-tcp.ts";
+import type { Dialing, Ledger, LedgerLine } from "./ledger.ts";
+import { type ProcessRequest, ProcessStream } from "./process-stream.ts";
+
+/** Where a connection goes: a port, or a process whose standard input and output it is. */
+export type Destination =
+  | ({ readonly kind: "tcp" } & Omit<TcpRequest, "signal">)
+  /** `what` names it for people: ProxyCommand, ssh. */
+  | ({ readonly kind: "process"; readonly what: string } & ProcessRequest);
+
+/** The request of a person that a connection belongs to, for as long as it is open. */
+export interface Attending {
+  /** The command, as it is to stand in the ledger. */
+  readonly requestedBy: string;
+  /** Aborted when the person has gone away: the dial is given up. */
+  readonly signal: AbortSignal;
+}
+
+export interface DialRequest {
+  readonly destination: Destination;
+  /** Null: nobody is there. Then nothing is dialed. */
+  readonly attending: Attending | null;
+  readonly ledger: Ledger;
+  readonly dialing: Omit<Dialing, "requested_by">;
+}
+
+/** A connection, and its line in the ledger, which whoever uses it settles. */
+export interface Dialed {
+  readonly duplex: Duplex;
+  readonly line: LedgerLine;
+}
+
+/**
+ * Open a connection: the one place where this is done. It is written into the ledger before anything is dialed. The line stays open for the
+ * caller, who knows when the session on it is up.
+ *
+ * @throws RelayError authorization_required without an attending request; host_unreachable; local_file_unusable when it cannot be counted; the
+ *   signal's reason when the request ends
+ */
+export async function dial({ destination, attending, ledger, dialing }: DialRequest): Promise<Dialed> {
+  if (attending === null || attending.signal.aborted) {
+    throw new RelayError(
+      "authorization_required",
+      `${dialing.target} is dialed only when somebody asks for it`,
+      { cluster: dialing.cluster },
+      `clio-relay connect ${dialing.cluster}`,
+    );
+  }
+  const line = ledger.begin({ ...dialing, requested_by: attending.requestedBy });
+  try {
+    const duplex =
+      destination.kind === "tcp" ? await dialTcp({ ...destination, signal: attending.signal }) : new ProcessStream(destination);
+    // Whoever takes it over listens too; an error that comes before is seen at the first use.
+    duplex.on("error", () => undefined);
+    return { duplex, line };
+  } catch (error) {
+    settleFailure(line, attending.signal, error);
+    throw error;
+  }
+}
+
+/** Codes of failures in which one side did not take the other. */
+const REFUSALS = [
+  "host_key_changed",
+  "host_key_refused",
+  "authentication_failed",
+  "passphrase_wrong",
+  "ssh_config_unsupported",
+  "algorithms_refused",
+] as const;
+const CANCELLED = ["prompt_cancelled", "authorization_required"] as const;
+
+/** Write down how a dial failed, from what it failed with. */
+export function settleFailure(line: LedgerLine, signal: AbortSignal, error: unknown): void {
+  const is = (codes: readonly string[]): boolean => isRelayError(error) && codes.includes(error.code);
+  const outcome = signal.aborted || is(CANCELLED) ? "cancelled" : is(REFUSALS) ? "refused" : "failed";
+  line.settle(outcome, isRelayError(error) ? error.code : outcome === "cancelled" ? "the request ended" : "internal_error");
+}

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { Duplex } from "node:stream";
+
+export interface ProcessRequest {
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+  readonly directory: string;
+}
+
+/** How a process ended. */
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+  /** What it said last on its standard error, 64 KiB at most. */
+  readonly stderr: string;
+}
+
+const MAX_STDERR = 64 * 1024;
+const KILL_AFTER_MS = 2_000;
+
+/**
+ * A process whose standard input and output are one byte stream. It leads a process group of its own, which ends with the stream: a terminal's
+ * Ctrl-C does not reach it, and nothing that it started stays behind.
+ */
+export class ProcessStream extends Duplex {
+  readonly #child: ChildProcess;
+  readonly #stderr: Buffer[] = [];
+  #stderrLength = 0;
+  #killing: ReturnType<typeof setTimeout> | undefined;
+  /** Resolves when the process is over, also when it could not be started; never rejects. */
+  readonly ended: Promise<ProcessEnd>;
+
+  constructor({ argv, env, directory }: ProcessRequest) {
+    super({ allowHalfOpen: true });
+    const [program, ...args] = argv;
+    const child = spawn(program, args, { env: { ...env }, cwd: directory, stdio: ["pipe", "pipe", "pipe"], detached: true });
+    this.#child = child;
+    child.stdout!.on("data", (chunk: Buffer) => {
+      if (!this.push(chunk)) child.stdout!.pause();
+    });
+    child.stdout!.on("end", () => this.push(null));
+    child.stderr!.on("data", (chunk: Buffer) => this.#keep(chunk));
+    for (const stream of [child.stdin!, child.stdout!, child.stderr!]) stream.on("error", () => undefined);
+    this.ended = new Promise((resolve) => {
+      const done = (code: number | null, signal: string | null): void => {
+        clearTimeout(this.#killing);
+        this.destroy();
+        resolve({ code, signal, stderr: Buffer.concat(this.#stderr).toString("utf8") });
+      };
+      child.on("error", (error) => {
+        this.#keep(Buffer.from(error.message));
+        if (child.pid === undefined) done(null, null);
+      });
+      child.on("close", done);
+    });
+  }
+
+  #keep(chunk: Buffer): void {
+    this.#stderr.push(chunk);
+    this.#stderrLength += chunk.length;
+    // The end of it says why.
+    while (this.#stderrLength > MAX_STDERR && this.#stderr.length > 1) this.#stderrLength -= this.#stderr.shift()!.length;
+  }
+
+  override _read(): void {
+    this.#child.stdout!.resume();
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    this.#child.stdin!.write(chunk, (error) => callback(error));
+  }
+
+  override _final(callback: (error?: Error | null) => void): void {
+    this.#child.stdin!.end(() => callback());
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#child.stdin?.destroy();
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+      this.#signal("SIGTERM");
+      this.#killing = setTimeout(() => this.#signal("SIGKILL"), KILL_AFTER_MS);
+    } else this.#signal("SIGTERM");
+    callback(error);
+  }
+
+  #signal(signal: "SIGTERM" | "SIGKILL"): void {
+    if (this.#child.pid === undefined) return;
+    try {
+      process.kill(process.platform === "win32" ? this.#child.pid : -this.#child.pid, signal);
+    } catch {
+      // gone
+    }
+  }
+}
+
+/** What a program of the user's gets of the request's variables: everything but the relay's own credentials. */
+export function withoutCredentials(variables: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(variables)) {
+    if (value !== undefined && !/^CLIO_RELAY_(?:.*_)?(?:TOKEN|SECRET)$/.test(name)) kept[name] = value;
+  }
+  return kept;
+}

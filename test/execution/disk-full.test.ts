@@ -65,6 +65,9 @@ describeWith("tmpfs", "on a full disk", () => {
     job.start();
     await job.started();
     await eventually(() => fs.existsSync(`${job.workdir}/runs`), { what: "the job" });
+    // Names that go after the start would make room for the one that must find none.
+    const waiting = (): string[] => fs.readdirSync(job.directory).filter((name) => /^\.(?:start|process)\.json\./.test(name));
+    await eventually(() => waiting().length === 0, { what: "the files that the start needs no more" });
     fs.writeFileSync(`${job.workdir}/go.tmp`, "");
     const fillers = fillInodes(root);
     fs.renameSync(`${job.workdir}/go.tmp`, `${job.workdir}/go`);

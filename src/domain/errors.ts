@@ -129,6 +129,7 @@ export const ERRORS = {
   link_down: rule(503, "The cluster's link is down", { exit: EXIT.linkDown, retryable: true }),
   link_bringup_failed: rule(502, "The link could not be brought up", { exit: EXIT.linkDown }),
   channel_refused: rule(502, "The other side of the link refused a channel", { exit: EXIT.linkDown, retryable: true }),
+  answer_malformed: rule(502, "What came over the link is no well-formed answer", { exit: EXIT.failed }),
   algorithms_refused: rule(502, "The two sides have no algorithms in common", { exit: EXIT.failed }),
   worker_not_running: rule(503, "No worker is running for this cluster", {
     exit: EXIT.linkDown,

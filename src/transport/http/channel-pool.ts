@@ -1,0 +1,106 @@
+import type { Duplex } from "node:stream";
+import { RelayError } from "../../domain/errors.ts";
+import { type ChannelAnswer, HttpChannel, NoAnswer } from "./http-channel.ts";
+import { type ChannelRequest, isSafe } from "./request-head.ts";
+
+export interface ChannelPoolOptions {
+  /** A new connection to the other side's HTTP server. */
+  readonly open: (signal?: AbortSignal) => Promise<Duplex>;
+  /** How many idle connections are kept. */
+  readonly maxIdle?: number;
+  /** How long one is kept, in milliseconds. */
+  readonly maxIdleMs?: number;
+}
+
+const MAX_IDLE = 8;
+const MAX_IDLE_MS = 20_000;
+
+interface Idle {
+  readonly channel: HttpChannel;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
+/** HTTP/1.1 requests over connections that are kept for the next request; the one that was used last is the next one used. */
+export class ChannelPool {
+  readonly #idle: Idle[] = [];
+  readonly #all = new Set<HttpChannel>();
+  #closed: Error | null = null;
+
+  constructor(private readonly options: ChannelPoolOptions) {}
+
+  /** Connections that are open, busy ones included. */
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /**
+   * Make a request. One of a safe method without a body whose kept connection turns out to be gone, before a byte of an answer, is made again on
+   * a new one, once; nothing else is ever sent twice.
+   *
+   * @throws RelayError link_down when the connection breaks before the answer's head, answer_malformed, http_request_malformed; what `open`
+   *   throws; the signal's reason
+   */
+  async request(request: ChannelRequest, signal?: AbortSignal): Promise<ChannelAnswer> {
+    const kept = this.#take();
+    try {
+      return await this.#exchange(kept ?? (await this.#open(signal)), request, signal);
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+      const again = kept !== null && error.untouched && isSafe(request.method) && request.body === null && this.#closed === null;
+      if (!again) throw unanswered(error.failure);
+    }
+    try {
+      return await this.#exchange(await this.#open(signal), request, signal);
+    } catch (error) {
+      throw error instanceof NoAnswer ? unanswered(error.failure) : error;
+    }
+  }
+
+  #take(): HttpChannel | null {
+    const idle = this.#idle.pop();
+    if (idle === undefined) return null;
+    clearTimeout(idle.timer);
+    return idle.channel;
+  }
+
+  async #open(signal: AbortSignal | undefined): Promise<HttpChannel> {
+    if (this.#closed !== null) throw this.#closed;
+    const duplex = await this.options.open(signal);
+    const channel = new HttpChannel(duplex, (gone) => this.#forget(gone));
+    this.#all.add(channel);
+    if (this.#closed !== null) channel.destroy();
+    return channel;
+  }
+
+  #exchange(channel: HttpChannel, request: ChannelRequest, signal: AbortSignal | undefined): Promise<ChannelAnswer> {
+    return channel.exchange(request, signal, () => this.#keep(channel));
+  }
+
+  #keep(channel: HttpChannel): void {
+    if (this.#closed !== null || this.#idle.length >= (this.options.maxIdle ?? MAX_IDLE)) {
+      channel.destroy();
+      return;
+    }
+    const timer = setTimeout(() => channel.destroy(), this.options.maxIdleMs ?? MAX_IDLE_MS);
+    this.#idle.push({ channel, timer });
+  }
+
+  #forget(channel: HttpChannel): void {
+    this.#all.delete(channel);
+    const at = this.#idle.findIndex((idle) => idle.channel === channel);
+    if (at < 0) return;
+    clearTimeout(this.#idle[at]!.timer);
+    this.#idle.splice(at, 1);
+  }
+
+  /** Destroy every connection, busy ones too; later requests fail with this error. */
+  close(error: Error): void {
+    this.#closed ??= error;
+    for (const channel of [...this.#all]) channel.destroy(error);
+  }
+}
+
+const unanswered = (cause: Error): RelayError =>
+  new RelayError("link_down", "the connection broke before it answered; whether the request was taken on is not known", {}, undefined, {
+    cause,
+  });

@@ -1,0 +1,63 @@
+import { RelayError } from "../../domain/errors.ts";
+
+/** The first part of an HTTP/1.1 answer (RFC 9112, section 2.1). Names are in lower case, in the order of arrival. */
+export interface AnswerHead {
+  readonly status: number;
+  readonly fields: readonly (readonly [name: string, value: string])[];
+}
+
+/** How the end of a message is told (RFC 9112, section 6.3). */
+export type Framing = { readonly kind: "none" } | { readonly kind: "length"; readonly bytes: number } | { readonly kind: "chunked" };
+
+export const malformed = (what: string): RelayError => new RelayError("answer_malformed", what);
+
+const STATUS_LINE = /^HTTP\/1\.1 ([1-9]\d\d) [\t\x20-\x7e\x80-\xff]*$/;
+/** token ":" OWS value OWS (RFC 9110, section 5.5; RFC 9112, section 5): no space before the colon, no folding, no control characters. */
+const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?)[\t ]*$/;
+
+/**
+ * @param text everything before the empty line, as Latin-1
+ * @throws RelayError answer_malformed
+ */
+export function parseHead(text: string): AnswerHead {
+  const [first = "", ...lines] = text.split("\r\n");
+  const status = STATUS_LINE.exec(first);
+  if (status === null) throw malformed("the answer does not begin with a status line of HTTP/1.1");
+  return { status: Number(status[1]), fields: lines.map(parseField) };
+}
+
+function parseField(line: string): readonly [string, string] {
+  const field = FIELD.exec(line);
+  if (field === null) throw malformed("a field of the answer's head is not well-formed");
+  return [field[1]!.toLowerCase(), field[2]!];
+}
+
+const valuesOf = (head: AnswerHead, name: string): string[] => head.fields.filter(([field]) => field === name).map(([, value]) => value);
+
+/**
+ * How the body ends. An answer that leaves it to the end of the connection is refused: that could not be told from a cut; and so is one that
+ * says it twice, for two readers may believe different halves.
+ *
+ * @throws RelayError answer_malformed
+ */
+export function framingOf(head: AnswerHead, method: string): Framing {
+  const lengths = valuesOf(head, "content-length");
+  const codings = valuesOf(head, "transfer-encoding");
+  if (lengths.length + codings.length > 1) throw malformed("the answer says more than once how long it is");
+  if (codings.length > 0 && codings[0]?.toLowerCase() !== "chunked")
+    throw malformed("the answer has a transfer coding that is not chunked");
+  if (lengths.length > 0 && !/^\d{1,15}$/.test(lengths[0]!)) throw malformed("the answer's length is no number");
+  if (method === "HEAD" || head.status < 200 || head.status === 204 || head.status === 304) return { kind: "none" };
+  if (codings.length > 0) return { kind: "chunked" };
+  if (lengths.length > 0) return { kind: "length", bytes: Number(lengths[0]) };
+  throw malformed("the answer does not say how long it is");
+}
+
+/** Whether the connection is over with this answer (RFC 9112, section 9.6). */
+export const closesAfter = (head: AnswerHead): boolean =>
+  valuesOf(head, "connection").some((value) =>
+    value
+      .toLowerCase()
+      .split(",")
+      .some((option) => option.trim() === "close"),
+  );

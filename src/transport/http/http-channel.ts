@@ -1,0 +1,285 @@
+import type { Duplex } from "node:stream";
+import { RelayError } from "../../domain/errors.ts";
+import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
+import { type AnswerHead, closesAfter } from "./head.ts";
+import { bodyLength, type ChannelRequest, requestHead } from "./request-head.ts";
+
+/** An answer. What is small and there at once comes as bytes, everything else as a stream. */
+export interface ChannelAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Null where the answer has none. The stream errors with a RelayError when the answer does not come to its end; cancelling it closes the channel. */
+  readonly body: Uint8Array | ReadableStream<Uint8Array> | null;
+  /** The connection itself, paused, after `101 Switching Protocols`. */
+  readonly upgraded: Duplex | null;
+}
+
+/** A request got no answer. */
+export class NoAnswer extends Error {
+  /** @param untouched whether not a byte of an answer had come */
+  constructor(
+    readonly untouched: boolean,
+    readonly failure: Error,
+  ) {
+    super(failure.message, { cause: failure });
+  }
+}
+
+/** How many chunks of a stream wait for their reader before the channel is paused; a chunk has 32 KiB at most. */
+const CHUNKS_AHEAD = 8;
+const CRLF = Buffer.from("\r\n");
+
+/** One connection, on which one request after the other is made. */
+export class HttpChannel {
+  #current: Exchange | null = null;
+  #over = false;
+
+  /** @param onOver told once when the connection can have no further request */
+  constructor(
+    private readonly duplex: Duplex,
+    private readonly onOver: (channel: HttpChannel) => void,
+  ) {
+    duplex.on("data", this.#data);
+    duplex.on("end", this.#ended);
+    duplex.on("error", this.#ended);
+    duplex.on("close", this.#ended);
+  }
+
+  readonly #data = (chunk: Buffer): void => {
+    // Nobody asked: whoever comes next would take it for an answer.
+    if (this.#current === null) this.destroy();
+    else this.#current.push(chunk);
+  };
+
+  readonly #ended = (error?: Error): void => {
+    this.destroy(error ?? new RelayError("link_down", "the channel was closed before the answer was complete"));
+  };
+
+  /**
+   * Make a request and get the answer's head. One at a time.
+   *
+   * @param onFree told when the connection is free for the next request
+   * @throws NoAnswer; RelayError answer_malformed, http_request_malformed; the signal's reason
+   */
+  exchange(request: ChannelRequest, signal: AbortSignal | undefined, onFree: () => void): Promise<ChannelAnswer> {
+    return new Promise((resolve, reject) => {
+      if (this.#over) throw new NoAnswer(true, new RelayError("link_down", "the channel was closed before the request was made"));
+      let head: Buffer;
+      try {
+        signal?.throwIfAborted();
+        head = requestHead(request);
+      } catch (error) {
+        onFree();
+        throw error;
+      }
+      const exchange = new Exchange(this.duplex, request, {
+        resolve,
+        reject,
+        finished: (reusable) => {
+          this.#current = null;
+          if (reusable && !this.#over) onFree();
+          else this.destroy();
+        },
+        upgraded: () => this.#release(),
+      });
+      this.#current = exchange;
+      exchange.start(head, signal);
+    });
+  }
+
+  /** Let go of the connection: it is somebody else's now. */
+  #release(): Duplex {
+    this.duplex.pause();
+    this.duplex.removeListener("data", this.#data);
+    for (const end of ["end", "error", "close"]) this.duplex.removeListener(end, this.#ended);
+    this.#current = null;
+    this.#over = true;
+    this.onOver(this);
+    return this.duplex;
+  }
+
+  /** @param error what becomes of a request that is under way */
+  destroy(error: Error = new RelayError("link_down", "the channel was closed")): void {
+    if (this.#over) return;
+    this.#over = true;
+    const current = this.#current;
+    this.#current = null;
+    this.duplex.destroy();
+    this.onOver(this);
+    current?.lost(error);
+  }
+}
+
+interface Outcome {
+  resolve(answer: ChannelAnswer): void;
+  reject(error: unknown): void;
+  /** @param reusable whether the connection may have another request */
+  finished(reusable: boolean): void;
+  upgraded(): Duplex;
+}
+
+/** One request and its answer. */
+class Exchange implements AnswerSink {
+  readonly #parser: AnswerParser;
+  #head: AnswerHead | null = null;
+  #touched = false;
+  #over = false;
+  /** The body's stream, once somebody has to wait for more of it. */
+  #stream: ReadableStreamDefaultController<Uint8Array> | null = null;
+  /** What came of the body in the same turn as the head. */
+  #early: Buffer[] = [];
+  #sent = false;
+  #signal: AbortSignal | undefined;
+  #uploading: { cancel(): Promise<void> } | null = null;
+  readonly #aborted = (): void => this.#fail(this.#signal?.reason);
+
+  constructor(
+    private readonly duplex: Duplex,
+    private readonly request: ChannelRequest,
+    private readonly outcome: Outcome,
+  ) {
+    this.#parser = new AnswerParser(request.method, request.upgrade !== undefined, this);
+  }
+
+  start(head: Buffer, signal: AbortSignal | undefined): void {
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#aborted, { once: true });
+    const { body } = this.request;
+    if (body === null || body instanceof Uint8Array) {
+      this.duplex.write(body === null || body.length === 0 ? head : Buffer.concat([head, body]));
+      this.#sent = true;
+    } else {
+      this.duplex.write(head);
+      this.#upload(body).catch((error: unknown) => this.#fail(error));
+    }
+  }
+
+  /** As the source gives it, and no faster than the channel takes it. */
+  async #upload(body: ReadableStream<Uint8Array>): Promise<void> {
+    const length = bodyLength(this.request);
+    const reader = body.getReader();
+    this.#uploading = reader;
+    let left = length ?? Number.POSITIVE_INFINITY;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (this.#over) return;
+      if (done) break;
+      left -= value.length;
+      if (left < 0) break;
+      if (value.length === 0) continue;
+      const framed = length === null ? Buffer.concat([Buffer.from(`${value.length.toString(16)}\r\n`), value, CRLF]) : value;
+      if (!this.duplex.write(framed)) await this.#drained();
+    }
+    if (length === null) this.duplex.write("0\r\n\r\n");
+    else if (left !== 0) throw new RelayError("http_request_malformed", "the request's body is not as long as its head says");
+    this.#sent = true;
+  }
+
+  #drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const ready = (): void => {
+        for (const event of ["drain", "close", "error"]) this.duplex.removeListener(event, ready);
+        resolve();
+      };
+      for (const event of ["drain", "close", "error"]) this.duplex.on(event, ready);
+    });
+  }
+
+  push(chunk: Buffer): void {
+    this.#touched = true;
+    try {
+      this.#parser.push(chunk);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (this.#head !== null && !this.#over) this.#answerWith(this.#head);
+  }
+
+  head(head: AnswerHead): void {
+    this.#head = head;
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#stream === null) this.#early.push(chunk);
+    else {
+      this.#stream.enqueue(chunk);
+      if ((this.#stream.desiredSize ?? 0) <= 0) this.duplex.pause();
+    }
+  }
+
+  end(rest: Buffer): void {
+    const head = this.#head!;
+    if (head.status === 101) {
+      const upgraded = this.outcome.upgraded();
+      if (rest.length > 0) upgraded.unshift(rest);
+      this.#settle();
+      this.outcome.resolve({ status: 101, headers: headersOf(head), body: null, upgraded });
+      return;
+    }
+    if (this.#stream === null)
+      this.#resolve(head, this.#early.length === 0 ? emptyBody(head, this.request.method) : Buffer.concat(this.#early));
+    else this.#stream.close();
+    // Bytes behind the answer are nobody's, and an answer that came before the whole request is the last one.
+    this.#finish(rest.length === 0 && this.#sent && !closesAfter(head));
+  }
+
+  /** The head is there and the body is not complete: it goes on as a stream. */
+  #answerWith(head: AnswerHead): void {
+    if (this.#stream !== null) return;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#stream = controller;
+          for (const chunk of this.#early) controller.enqueue(chunk);
+          this.#early = [];
+        },
+        pull: () => {
+          this.duplex.resume();
+        },
+        cancel: () => this.#finish(false),
+      },
+      { highWaterMark: CHUNKS_AHEAD },
+    );
+    this.#resolve(head, body);
+  }
+
+  #resolve(head: AnswerHead, body: ChannelAnswer["body"]): void {
+    this.outcome.resolve({ status: head.status, headers: headersOf(head), body, upgraded: null });
+  }
+
+  /** The connection is gone. */
+  lost(error: Error): void {
+    this.#fail(error, true);
+  }
+
+  #fail(error: unknown, lost = false): void {
+    if (this.#over) return;
+    const stream = this.#stream;
+    this.#finish(false);
+    if (stream !== null) stream.error(error);
+    else this.outcome.reject(lost ? new NoAnswer(!this.#touched, error as Error) : error);
+  }
+
+  #finish(reusable: boolean): void {
+    if (this.#over) return;
+    this.#settle();
+    this.duplex.resume();
+    this.outcome.finished(reusable);
+  }
+
+  #settle(): void {
+    this.#over = true;
+    this.#signal?.removeEventListener("abort", this.#aborted);
+    this.#uploading?.cancel().catch(() => undefined);
+  }
+}
+
+function headersOf(head: AnswerHead): Headers {
+  const headers = new Headers();
+  for (const [name, value] of head.fields) headers.append(name, value);
+  return headers;
+}
+
+const emptyBody = (head: AnswerHead, method: string): Uint8Array | null =>
+  method === "HEAD" || head.status === 204 || head.status === 304 ? null : new Uint8Array();

@@ -1,0 +1,49 @@
+import { RelayError } from "../../domain/errors.ts";
+
+/** A request for the other side of a channel. */
+export interface ChannelRequest {
+  readonly method: string;
+  /** Path and query, in origin form (RFC 9112, section 3.2.1). */
+  readonly target: string;
+  /** End-to-end fields; those of framing and of the connection are added here. */
+  readonly headers: Headers;
+  readonly body: ReadableStream<Uint8Array> | Uint8Array | null;
+  /** Asks for another protocol by this name (RFC 9110, section 7.8). */
+  readonly upgrade?: string;
+}
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const TARGET = /^\/[\x21-\x7e]*$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** RFC 9110, section 9.2.1. */
+const SAFE = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+export const isSafe = (method: string): boolean => SAFE.has(method);
+
+/**
+ * The bytes before the body.
+ *
+ * @throws RelayError http_request_malformed when a part would be read as more than itself
+ */
+export function requestHead({ method, target, headers, body, upgrade }: ChannelRequest): Buffer {
+  if (!TOKEN.test(method) || !TARGET.test(target)) throw new RelayError("http_request_malformed", "the request line is not well-formed");
+  const lines = [`${method} ${target} HTTP/1.1`, "host: worker"];
+  headers.forEach((value, name) => {
+    if (name === "host" || name === "connection" || name === "transfer-encoding" || name === "content-length" || name === "upgrade") return;
+    if (!TOKEN.test(name) || !VALUE.test(value))
+      throw new RelayError("http_request_malformed", "a field of the request is not well-formed");
+    lines.push(`${name}: ${value}`);
+  });
+  const length = bodyLength({ headers, body });
+  lines.push(upgrade === undefined ? "connection: keep-alive" : `connection: upgrade\r\nupgrade: ${upgrade}`);
+  if (length !== null) lines.push(`content-length: ${length}`);
+  else if (body !== null) lines.push("transfer-encoding: chunked");
+  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
+}
+
+/** How long the body is; null where there is none, or where that is not known before its end. */
+export function bodyLength({ headers, body }: Pick<ChannelRequest, "headers" | "body">): number | null {
+  if (body instanceof Uint8Array) return body.length;
+  const said = body === null ? null : headers.get("content-length");
+  return said !== null && /^\d{1,15}$/.test(said) ? Number(said) : null;
+}

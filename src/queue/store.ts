@@ -171,7 +171,7 @@ export interface QueueStore {
   /**
    * The attempt ends; the job follows by domain/retry.ts. Repeating it after the commit is refused (attempt_fenced). Kept bytes that had
    * no delta event get one; a truncation that had none gets one. Where fewer bytes are said to be kept than had been ingested, those
-   * ingested count, and the stream is not complete.
+   * ingested count, and the stream is not complete. A quarantine is over.
    */
   settle(fence: Fence, settlement: Settlement): Promise<Job>;
   /**

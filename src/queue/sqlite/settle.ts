@@ -34,6 +34,8 @@ export function settle(w: Writing, fence: Fence, settlement: Settlement): Job {
   const job = toJob(row);
   const { state, delay_seconds } = verdict(job, row.attempts - row.voided_attempts, outcome);
   edit.move(state);
+  // Whoever settles it could read it after all.
+  row.quarantine = null;
   if (state !== "queued") row.outcome = JSON.stringify(outcome);
   if (state === "queued" || state === "failed") row.last_error = outcome.message;
   if (delay_seconds !== null) row.not_before = w.time.in(delay_seconds * 1_000);

@@ -109,6 +109,19 @@ export function settleContract(open: OpenScene): void {
       expect(job).toMatchObject({ state: "succeeded", cancellation_request: { acknowledged_at: null } });
     });
 
+    test("a job that was put aside while it ran is so no longer", async () => {
+      const scene = await open();
+      const { fence } = await scene.running(withRetries(1));
+      await scene.store.quarantine(fence.job_id, "a later version");
+      expect((await scene.store.stats()).quarantined).toBe(1);
+      expect((await scene.store.openAttempts()).map(({ attempt }) => attempt.attempt)).toEqual([1]);
+      await scene.store.settle(fence, settlement(scene.clock, "exit_nonzero"));
+      expect((await scene.store.stats()).quarantined).toBe(0);
+      scene.clock.advance(60_000);
+      expect((await scene.store.claim(await scene.endpoint(), ROOMY))?.attempt.attempt).toBe(2);
+      await scene.expectSound();
+    });
+
     test("bytes that had been ingested are kept, whatever the settlement counts, and the stream is not complete", async () => {
       const scene = await open();
       const { fence } = await scene.running(withRetries(1));

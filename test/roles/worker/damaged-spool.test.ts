@@ -285,7 +285,8 @@ describe("records of a later version", () => {
     const { attempt } = await worker.running(job_id);
     await worker.kill();
     const file = path.join(worker.attemptDir(job_id), name);
-    const known = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, "utf8")) : {};
+    const before = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : null;
+    const known = JSON.parse(before ?? "{}");
     fs.writeFileSync(file, JSON.stringify({ ...known, record_version: 2 }));
     await worker.start();
     const status = await eventually(async () => {
@@ -298,6 +299,15 @@ describe("records of a later version", () => {
     expect(isAlive(attempt!.process!)).toBe(true);
     const { job_id: next } = await worker.shell("echo next");
     expect((await worker.ended(next)).job.state).toBe("succeeded");
+
+    // As a worker of that version would, one that understands the records takes over.
+    await worker.kill();
+    if (before === null) fs.rmSync(file);
+    else fs.writeFileSync(file, before);
+    await worker.start();
+    await worker.client.cancel(job_id);
+    expect((await worker.ended(job_id)).job).toMatchObject({ state: "canceled", quarantine: null });
+    expect(isAlive(attempt!.process!)).toBe(false);
   });
 });
 

@@ -54,20 +54,24 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
     options.onReady?.(server.where);
-    const look = (): void => {
+    let published = true;
+    const look = (after: "change" | "time"): void => {
       if (stop.signal.aborted) return;
       // Whoever comes next gets a lock on a new file, and is the daemon from then on.
       if (server.lost() || fileAt(paths.desktopLock) !== holding) {
         log("error", `${server.where} was taken away`);
         stop.abort();
-      } else publish(options, record);
+        return;
+      }
+      // A try that fails is a change in the directory, too; the next one comes with the time.
+      if (published || after === "time") published = publish(options, record);
     };
-    const watch = new DirectoryWatch(look);
+    const watch = new DirectoryWatch(() => look("change"));
     watch.move(paths.runDir);
     const stderr = stderrFile(paths.desktopStderr);
     const timer = setInterval(() => {
       stderr?.look();
-      look();
+      look("time");
     }, LOOK_MS);
     await aborted(AbortSignal.any([signal, stop.signal]));
     clearInterval(timer);
@@ -93,14 +97,20 @@ function fileAt(file: string): string | null {
   return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
 }
 
-/** Write the record again where it is gone or not what this daemon wrote: nobody else may, as long as this one holds the lock. */
-function publish({ paths, env, log }: DesktopOptions, record: DaemonRecord): void {
+/**
+ * Write the record again where it is gone or not what this daemon wrote: nobody else may, as long as this one holds the lock.
+ *
+ * @returns whether it is there
+ */
+function publish({ paths, env, log }: DesktopOptions, record: DaemonRecord): boolean {
   try {
-    if (isPublished(paths, env, record)) return;
+    if (isPublished(paths, env, record)) return true;
     writeDaemonRecord(paths, record);
     log("warn", `${paths.desktopAddress} was gone or changed, and is written again`);
+    return true;
   } catch (error) {
     log("error", `${paths.desktopAddress} cannot be written again: ${error instanceof Error ? error.message : String(error)}`);
+    return false;
   }
 }
 

@@ -56,10 +56,10 @@ export function storageOf(
     );
   };
   const checkSpool = (): void => {
-    const found = fs.statSync(spoolDir, { throwIfNoEntry: false });
-    if (found?.isDirectory()) return;
-    // Not below a mount point that lost its file system: what is written there is hidden when it comes back.
-    if (found === undefined && partOfParent && deviceAbove(spoolParent) === device) {
+    if (fs.statSync(spoolDir, { throwIfNoEntry: false })?.isDirectory()) return;
+    // Not in the place of a link or a file, nor below a mount point that lost its file system: what is written there is hidden when it comes back.
+    const nothing = fs.lstatSync(spoolDir, { throwIfNoEntry: false }) === undefined;
+    if (nothing && partOfParent && deviceAbove(spoolParent) === device) {
       makePrivateDirectory(spoolDir);
       onRenewed(spoolDir);
       return;
@@ -76,14 +76,28 @@ export function storageOf(
     admit() {
       const now = clock.monotonic();
       if (now < lookAgain) return;
-      checkCore();
-      checkSpool();
-      checkRoom("core", coreDir, minFreeBytes);
-      checkRoom("spool", spoolDir, minFreeBytes);
+      try {
+        checkCore();
+        checkSpool();
+        checkRoom("core", coreDir, minFreeBytes);
+        checkRoom("spool", spoolDir, minFreeBytes);
+      } catch (error) {
+        throw error instanceof RelayError ? error : unasked(error);
+      }
       lookAgain = now + GOOD_FOR_MS;
     },
   };
 }
+
+/** The file system did not answer, or not to this user. */
+const unasked = (error: unknown): RelayError =>
+  new RelayError(
+    "storage_admission_refused",
+    `the places of state and spool cannot be looked at: ${error instanceof Error ? error.message : String(error)}`,
+    { storage_decision: { allowed: false, reason: "filesystem_query_failed" } },
+    undefined,
+    { cause: error },
+  );
 
 /** Which file has a name; null when none has. */
 function identityOf(file: string): string | null {

@@ -156,6 +156,23 @@ describe.each(["tcp", "unix"] as const)("%s: a daemon whose record was taken awa
     expect(await daemon.client.status()).toMatchObject({ process: { pid: process.pid } });
   });
 
+  test("and something put there that it cannot replace says so, and goes on as it is", async () => {
+    const daemon = await startDaemon(directory(), { listen });
+    ending.push(() => daemon.stop());
+    const record = daemon.paths.desktopAddress;
+    fs.rmSync(record);
+    fs.mkdirSync(`${record}/full`, { recursive: true });
+    const said = () => daemon.log.filter((line) => line.includes(`${record} cannot be written again`)).length;
+    await eventually(() => said() > 0);
+    // Each try makes and removes a file beside it, which must not be the reason for the next.
+    const tries = said();
+    for (let i = 0; i < 20; i++) {
+      fs.writeFileSync(`${daemon.paths.runDir}/noise`, String(i));
+      expect(await daemon.client.status()).toMatchObject({ process: { pid: process.pid } });
+    }
+    expect(said()).toBe(tries);
+  });
+
   test("ends when its lock went, too: another may be the daemon by then", async () => {
     const base = directory();
     const first = await startDaemon(base, { listen });

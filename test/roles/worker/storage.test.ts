@@ -5,8 +5,11 @@ import { isRelayError, type RelayError } from "../../../src/domain/errors.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";
 import { smallFileSystems } from "../../execution/tmpfs.ts";
 import { describeWith } from "../../runner/components.ts";
+import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";
+
+const temporary = temporaryDirectories();
 
 const TIMEOUT = 60_000;
 let worker: WorkerHarness | null = null;
@@ -67,6 +70,27 @@ describe("while the worker runs", () => {
       expect(await worker!.submit({ argv: ["true"] }, { idempotency_key: "k" })).toMatchObject({ job_id: first.job_id, existing: true });
       fs.rmSync(spoolDir);
       fs.renameSync(`${spoolDir}.aside`, spoolDir);
+      const { job_id } = await shell("true");
+      expect((await worker!.ended(job_id)).job.state).toBe("succeeded");
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "its spool is a link that leads nowhere any more: it is not made where nobody looks for it",
+    async () => {
+      const aside = temporary();
+      const target = path.join(aside, "target");
+      const link = path.join(aside, "spool");
+      fs.mkdirSync(target);
+      fs.symlinkSync(target, link);
+      const { shell } = await bound(start({ spoolDir: link }));
+      fs.rmdirSync(target);
+      expect(await refusal(shell("true"))).toMatchObject({
+        code: "storage_admission_refused",
+        data: { storage_decision: { reason: "scan_root_invalid", directory: "spool" } },
+      });
+      fs.mkdirSync(target);
       const { job_id } = await shell("true");
       expect((await worker!.ended(job_id)).job.state).toBe("succeeded");
     },

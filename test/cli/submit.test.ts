@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
+import { initialized, MAIN, type SourceRelay, withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 60_000;
 let relay: SourceRelay;
@@ -216,6 +216,23 @@ test(
     );
     const [stderr, code] = [await child.stderr.text(), await child.exited];
     expect([stderr, code]).toEqual(["", 0]);
+  },
+  TIMEOUT,
+);
+
+test(
+  "where the id cannot be printed, it is said on standard error",
+  async () => {
+    const child = Bun.spawn(["sh", "-c", '"$0" "$1" job submit -- true > /dev/full', process.execPath, MAIN], {
+      env: relay.environment,
+      cwd: relay.directory,
+      stdin: "ignore",
+      stderr: "pipe",
+    });
+    const said = await child.stderr.text();
+    expect(await child.exited).toBe(1);
+    const [, id] = /^notice: (job_[0-9a-f]{32}) was submitted\nerror: standard output cannot be written to: .*\n$/.exec(said)!;
+    expect((await relay.run(["job", "wait", id!])).code).toBe(0);
   },
   TIMEOUT,
 );

@@ -2,6 +2,7 @@ import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { bodyBytes } from "./body-bytes.ts";
 import type { Reconnect } from "./reconnect.ts";
 
 /** How long nothing may come through before a fetch gives up. */
@@ -26,8 +27,8 @@ export async function* artifactBytes(
   while (offset < artifact.size_bytes) {
     let failure: unknown = null;
     try {
-      const { body } = await cluster.artifactContent(artifact.artifact_id, { offset, signal });
-      for await (const bytes of (body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+      const content = await cluster.artifactContent(artifact.artifact_id, { offset, signal });
+      for await (const bytes of bodyBytes(content)) {
         await reconnect.alive();
         lastByte = clock.monotonic();
         if (offset + bytes.length > artifact.size_bytes) throw changed(artifact, "it is longer than its record says");

@@ -1,5 +1,6 @@
 import type { ClusterClient } from "../../api/client.ts";
 import type { LogStream } from "../../domain/log.ts";
+import { bodyBytes } from "./body-bytes.ts";
 import type { Reconnect } from "./reconnect.ts";
 
 /**
@@ -18,13 +19,10 @@ export async function* followLog(
   for (;;) {
     let failure: unknown = null;
     try {
-      const { body } = await cluster.logContent(jobId, stream, { offset, follow: true, signal });
-      if (body !== null) {
-        for await (const bytes of body as unknown as AsyncIterable<Uint8Array>) {
-          await reconnect.alive();
-          offset += bytes.length;
-          yield bytes;
-        }
+      for await (const bytes of bodyBytes(await cluster.logContent(jobId, stream, { offset, follow: true, signal }))) {
+        await reconnect.alive();
+        offset += bytes.length;
+        yield bytes;
       }
       // A body that ends may mean the job's end, the worker's, or that the next bytes are lost.
       const { eof, missing_bytes, next_offset } = await cluster.log(jobId, stream, { offset, limit: 1 });

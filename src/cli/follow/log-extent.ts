@@ -1,6 +1,7 @@
 import type { ClusterClient } from "../../api/client.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { LogStream } from "../../domain/log.ts";
+import { bodyBytes } from "./body-bytes.ts";
 
 /** Which part of a log is asked for. */
 export interface LogPart {
@@ -49,10 +50,9 @@ async function attemptExtent(cluster: ClusterClient, jobId: string, stream: LogS
 
 /** Bytes [from, to) of a log; fewer where it ends before. */
 async function bytesOf(cluster: ClusterClient, jobId: string, stream: LogStream, from: number, to: number): Promise<Uint8Array> {
-  const { body } = await cluster.logContent(jobId, stream, { offset: from });
   const pieces: Uint8Array[] = [];
   let left = to - from;
-  for await (const bytes of (body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+  for await (const bytes of bodyBytes(await cluster.logContent(jobId, stream, { offset: from }))) {
     pieces.push(bytes.subarray(0, left));
     left -= bytes.length;
     if (left <= 0) break;

@@ -3,6 +3,7 @@ import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { LogChunk, LogStream } from "../../domain/log.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { bodyBytes } from "../follow/body-bytes.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { withLifeSigns } from "../follow/life-signs.ts";
 import { followLog } from "../follow/log-bytes.ts";
@@ -125,8 +126,8 @@ async function readOnce(source: Source, { start, end }: Extent, write: Writer): 
   const { cluster, jobId, stream, signal } = source;
   const at = { offset: start };
   try {
-    const { body } = await cluster.logContent(jobId, stream, { ...at, signal });
-    await copy(source, body, at, end ?? Number.POSITIVE_INFINITY, write);
+    const content = await cluster.logContent(jobId, stream, { ...at, signal });
+    await copy(source, content, at, end ?? Number.POSITIVE_INFINITY, write);
   } catch (error) {
     signal.throwIfAborted();
     if (!isRelayError(error, "link_down") && (error instanceof RelayError || !isOutage(error))) throw error;
@@ -141,8 +142,8 @@ async function readAround(source: Source, { start, end }: Extent, write: Writer,
   const size = (await cluster.status(jobId)).logs.find((log) => log.stream === stream)?.size_bytes ?? 0;
   const stop = Math.min(end ?? size, size);
   for (const at = { offset: start }; at.offset < stop; ) {
-    const { body } = await cluster.logContent(jobId, stream, { ...at, follow: true, signal });
-    await copy(source, body, at, stop, write);
+    const content = await cluster.logContent(jobId, stream, { ...at, follow: true, signal });
+    await copy(source, content, at, stop, write);
     if (at.offset >= stop) return;
     const { missing_bytes, next_offset } = await cluster.log(jobId, stream, { ...at, limit: 1 });
     if (missing_bytes === 0) throw new RelayError("link_down", "the log broke off", { job_id: jobId }, undefined, { cause });
@@ -152,8 +153,8 @@ async function readAround(source: Source, { start, end }: Extent, write: Writer,
 }
 
 /** Write a body's bytes up to an offset, and move `at` along with them. */
-async function copy({ reconnect }: Source, body: Response["body"], at: { offset: number }, stop: number, write: Writer): Promise<void> {
-  for await (const bytes of (body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+async function copy({ reconnect }: Source, content: Response, at: { offset: number }, stop: number, write: Writer): Promise<void> {
+  for await (const bytes of bodyBytes(content)) {
     await reconnect.alive();
     const piece = bytes.subarray(0, stop - at.offset);
     await write.bytes(piece);

@@ -1,3 +1,4 @@
+import type { ClusterClient } from "../../api/client.ts";
 import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
@@ -86,17 +87,15 @@ export const verb = defineVerb({
       used_artifact_refs: flags["used-artifact"].map(([artifact_id, sha256]) => ({ artifact_id, sha256 })),
     } as JobSubmissionInput;
     const cluster = relay.desktop.cluster(name);
-    let receipt: JobReceipt;
+    const receipt = await send(cluster, submission, key);
     try {
-      receipt = await cluster.submit(submission);
+      if (!json) await io.stdout.write(`${receipt.job_id}\n`);
+      else if (!flags.wait) await printJson(io.stdout, receipt);
     } catch (error) {
-      if (!isRelayError(error, "link_down")) throw error;
-      // It may have been taken on; under the same key it is not taken on twice.
-      throw new RelayError(error.code, error.message, { ...error.data, idempotency_key: key }, `repeat it with --idempotency-key ${key}`);
+      // Whoever does not get the id could not find the job.
+      await io.stderr.write(`notice: ${receipt.job_id} was submitted\n`).catch(() => undefined);
+      throw error;
     }
-    // With --wait the one document is the one of the end.
-    if (!json) await io.stdout.write(`${receipt.job_id}\n`);
-    else if (!flags.wait) await printJson(io.stdout, receipt);
     if (receipt.existing) {
       const again = work.kind === "jarvis" && flags["idempotency-key"] === undefined ? "; --new runs again" : "";
       await io.stderr.write(`notice: existing job ${receipt.job_id}, ${receipt.state}${again}\n`);
@@ -115,6 +114,16 @@ export const verb = defineVerb({
     );
   },
 });
+
+async function send(cluster: ClusterClient, submission: JobSubmissionInput, key: string): Promise<JobReceipt> {
+  try {
+    return await cluster.submit(submission);
+  } catch (error) {
+    if (!isRelayError(error, "link_down")) throw error;
+    // It may have been taken on; under the same key it is not taken on twice.
+    throw new RelayError(error.code, error.message, { ...error.data, idempotency_key: key }, `repeat it with --idempotency-key ${key}`);
+  }
+}
 
 /** A fresh key for a command, so that a submission can be sent twice and taken once; the content's digest for a pipeline. */
 function defaultKey(work: Pick<JobSubmissionInput, "kind" | "spec">, fresh: boolean): string {

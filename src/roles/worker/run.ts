@@ -13,6 +13,7 @@ import { newId } from "../../lib/ids.ts";
 import { self } from "../../lib/process-identity.ts";
 import { type OwnedQueue, openOwnedQueue } from "../../queue/owned-queue.ts";
 import { QUEUE_FILE } from "../../queue/sqlite/database-file.ts";
+import type { QueueStore } from "../../queue/store.ts";
 import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -47,6 +48,8 @@ export interface WorkerOptions {
   readonly launcher: (log: Log) => Promise<ShimLauncher> | ShimLauncher;
   readonly clock?: Clock;
   readonly log?: Log;
+  /** Stands between the worker and its queue: what it makes of the store is what the worker uses. */
+  readonly storeThrough?: (store: QueueStore) => QueueStore;
   /** Called when the socket answers. */
   readonly onReady?: (endpoint: Endpoint) => void;
 }
@@ -73,7 +76,10 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
     clock,
   );
   try {
-    await serve({ options, clock, log, endpointId, store: queue.store, launcher: await options.launcher(log) }, stop);
+    await serve(
+      { options, clock, log, endpointId, store: options.storeThrough?.(queue.store) ?? queue.store, launcher: await options.launcher(log) },
+      stop,
+    );
   } finally {
     await queue.close();
   }

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { isRelayError } from "../../../src/domain/errors.ts";
 import { isAlive } from "../../../src/lib/process-identity.ts";
+import { auditOffline } from "../../../src/roles/worker/offline.ts";
 import { fillUp, smallFileSystems } from "../../execution/tmpfs.ts";
 import { describeWith } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -49,7 +50,8 @@ describeWith("tmpfs", "a full disk", () => {
     expect(job.state).toBe("succeeded");
     expect(historyFaults(await worker.events(job_id))).toEqual([]);
     for (const id of accepted) expect((await worker.ended(id, 40_000)).job.state).toBe("succeeded");
-    expect(await worker.client.http.json<{ findings: unknown[] }>("/queue/audit", { method: "POST" })).toMatchObject({ findings: [] });
+    expect(await worker.drain()).toBe(0);
+    expect(await auditOffline(worker.coreDir)).toMatchObject({ ok: true, findings: [], checked: { leases: 0 } });
   }, 90_000);
 
   test("as spool: the job's output is cut and counted, its end is recorded, and the worker goes on", async () => {
@@ -71,6 +73,8 @@ describeWith("tmpfs", "a full disk", () => {
     const next = await worker.shell("echo again");
     await worker.ended(next.job_id, 40_000);
     expect(await worker.stdout(next.job_id)).toBe("again\n");
+    expect(await worker.drain()).toBe(0);
+    expect(await auditOffline(worker.coreDir)).toMatchObject({ ok: true, findings: [], checked: { leases: 0 } });
   }, 120_000);
 
   test("as spool: a running job can be cancelled, and a worker starts and answers", async () => {

@@ -2,9 +2,10 @@
 import path from "node:path";
 import { chooseLauncher } from "../../../src/roles/worker/launch.ts";
 import { runWorker } from "../../../src/roles/worker/run.ts";
+import { mortal } from "./mortal.ts";
 
 const directory = process.argv[2]!;
-const { limits = {}, capacity = {}, spares = 0, command, ...rest } = JSON.parse(process.env["WORKER_OPTIONS"] ?? "{}");
+const { limits = {}, capacity = {}, spares = 0, command, death = null, ...rest } = JSON.parse(process.env["WORKER_OPTIONS"] ?? "{}");
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 
@@ -31,14 +32,17 @@ await runWorker(
     envSetup: null,
     takeOver: false,
     confirmHostDead: false,
-    launcher: (log) =>
-      chooseLauncher({
+    storeThrough: (store) => mortal(store, death),
+    launcher: async (log) => {
+      const launcher = await chooseLauncher({
         command: command ?? [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
         environment: process.env,
         spares,
         spool: rest.spoolDir ?? path.join(directory, "spool"),
         log,
-      }),
+      });
+      return mortal(launcher, death);
+    },
     onReady: () => console.log("ready"),
     ...rest,
   },

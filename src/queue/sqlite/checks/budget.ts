@@ -1,5 +1,3 @@
-import type { Reading } from "../access.ts";
-
 /** Rows that one step of a check reads. */
 export const STEP_ROWS = 500;
 /** Text that one step of a check parses, in bytes. A single longer text is a step of its own. */
@@ -71,7 +69,3 @@ export function* walk(budget: Budget, page: (after: number, limit: number) => Nu
     after = high;
   }
 }
-
-/** Sequences of the jobs in a range. */
-export const jobsIn = (r: Reading, from: number, to: number): { readonly sequence: number; readonly job_id: string }[] =>
-  r.sql.all("SELECT sequence, job_id FROM jobs WHERE sequence BETWEEN ? AND ?", from, to);

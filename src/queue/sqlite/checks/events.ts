@@ -1,7 +1,7 @@
 import { LOG_STREAMS, type LogStream } from "../../../domain/log.ts";
 import type { Reading, Writing } from "../access.ts";
 import { rowsOfPage } from "../pages.ts";
-import { type Budget, jobsIn, type NumberedPage, walk } from "./budget.ts";
+import { type Budget, type NumberedPage, walk } from "./budget.ts";
 import type { Damage, Range, Steps, Tally } from "./damage.ts";
 import { logPositions } from "./logs.ts";
 import { counter, gaps } from "./sequences.ts";
@@ -14,7 +14,12 @@ export type Told = Record<LogStream, number>;
  * its segments say. Each event is read once.
  */
 export function* events(r: Reading, budget: Budget, { from, to }: Range, tally: Tally): Steps {
-  for (const { sequence, job_id } of jobsIn(r, from, to)) {
+  const jobs = r.sql.all<{ sequence: number; job_id: string }>(
+    "SELECT sequence, job_id FROM jobs WHERE sequence BETWEEN ? AND ?",
+    from,
+    to,
+  );
+  for (const { sequence, job_id } of jobs) {
     const told: Told = { stdout: 0, stderr: 0 };
     const notJson: number[] = [];
     const found = yield* walk(budget, (after, limit) => {

@@ -1,5 +1,5 @@
 import type { Reading, Writing } from "../access.ts";
-import { type Budget, jobsIn, type Numbered, type NumberedPage, walk } from "./budget.ts";
+import { type Budget, type Numbered, type NumberedPage, walk } from "./budget.ts";
 import type { Damage, Range, Steps, Tally } from "./damage.ts";
 
 const gap = (check: string, subject: string, detail: string): Damage => ({ check, subject, detail, mend: null });
@@ -36,7 +36,8 @@ interface TaskCounter {
 export function* taskTimelines(r: Reading, budget: Budget, { from, to }: Range, tally: Tally): Steps {
   const sql = numbers("task_events", "seq", "job = ? AND task = ?");
   const tasks = r.sql.all<TaskCounter>(
-    "SELECT job, sequence AS task, task_id AS subject FROM tasks WHERE job BETWEEN ? AND ? ORDER BY job, sequence",
+    `SELECT job, sequence AS task, task_id AS subject FROM tasks WHERE job BETWEEN ? AND ?
+       AND (next_seq <> 1 OR EXISTS (SELECT 1 FROM task_events AS e WHERE e.job = tasks.job AND e.task = tasks.sequence)) ORDER BY job, sequence`,
     from,
     to,
   );
@@ -65,7 +66,12 @@ function countTaskEvents(w: Writing, job: number, task: number): void {
 export function* recordSequences(r: Reading, budget: Budget, { from, to }: Range, tally: Tally): Steps {
   for (const table of ["progress", "artifacts"] as const) {
     const sql = numbers(table, "sequence", "job = ?");
-    for (const { sequence, job_id } of jobsIn(r, from, to)) {
+    const jobs = r.sql.all<{ sequence: number; job_id: string }>(
+      `SELECT sequence, job_id FROM jobs WHERE sequence BETWEEN ? AND ? AND EXISTS (SELECT 1 FROM ${table} AS t WHERE t.job = jobs.sequence)`,
+      from,
+      to,
+    );
+    for (const { sequence, job_id } of jobs) {
       const found = yield* walk(
         budget,
         pagesOf(r, sql, (rows) => tally(table, rows), sequence),

@@ -11,7 +11,12 @@ export interface TcpRequest {
   /** For everything, names looked up included. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** getaddrinfo(3): the addresses of a name, of one family or (0) of any. */
+  readonly lookUp?: (host: string, family: 0 | 4 | 6) => Promise<readonly dns.LookupAddress[]>;
 }
+
+const systemLookUp = (host: string, family: 0 | 4 | 6): Promise<readonly dns.LookupAddress[]> =>
+  dns.promises.lookup(host, { all: true, family });
 
 /** How long one address may take while there are others to try. */
 const ADDRESS_MS = 5_000;
@@ -26,7 +31,7 @@ const FAMILY = { any: 0, inet: 4, inet6: 6 } as const;
 export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
   const { host, port, signal, timeoutMs } = request;
   const deadline = performance.now() + timeoutMs;
-  const addresses = await within(lookUp(request), timeoutMs, request);
+  const addresses = await within(addressesOf(request), timeoutMs, request);
   const failures: string[] = [];
   for (const [index, { address }] of addresses.entries()) {
     const left = deadline - performance.now();
@@ -45,15 +50,15 @@ export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
 const unreachable = (host: string, port: number, why: string, cause?: unknown): RelayError =>
   new RelayError("host_unreachable", `${host}, port ${port}, cannot be reached (${why})`, { host, port }, undefined, { cause });
 
-async function lookUp({ host, port, family }: TcpRequest): Promise<readonly dns.LookupAddress[]> {
+async function addressesOf({ host, port, family, lookUp = systemLookUp }: TcpRequest): Promise<readonly dns.LookupAddress[]> {
   const literal = net.isIP(host);
   if (literal !== 0) {
     if (FAMILY[family] !== 0 && FAMILY[family] !== literal) throw unreachable(host, port, `it is no address of the family ${family}`);
     return [{ address: host, family: literal }];
   }
-  let found: dns.LookupAddress[];
+  let found: readonly dns.LookupAddress[];
   try {
-    found = await dns.promises.lookup(host, { all: true, family: FAMILY[family] });
+    found = await lookUp(host, FAMILY[family]);
   } catch (error) {
     throw unreachable(host, port, `its name is not known: ${(error as NodeJS.ErrnoException).code ?? "lookup failed"}`, error);
   }

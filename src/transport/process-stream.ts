@@ -16,6 +16,7 @@ export interface ProcessEnd {
 }
 
 const MAX_STDERR = 64 * 1024;
+const END_AFTER_MS = 1_000;
 const KILL_AFTER_MS = 2_000;
 
 /**
@@ -26,6 +27,7 @@ export class ProcessStream extends Duplex {
   readonly #child: ChildProcess;
   readonly #stderr: Buffer[] = [];
   #stderrLength = 0;
+  #outputEnded = false;
   #killing: ReturnType<typeof setTimeout> | undefined;
   /** Resolves when the process is over, also when it could not be started; never rejects. */
   readonly ended: Promise<ProcessEnd>;
@@ -38,7 +40,10 @@ export class ProcessStream extends Duplex {
     child.stdout!.on("data", (chunk: Buffer) => {
       if (!this.push(chunk)) child.stdout!.pause();
     });
-    child.stdout!.on("end", () => this.push(null));
+    child.stdout!.on("end", () => {
+      this.#outputEnded = true;
+      this.push(null);
+    });
     child.stderr!.on("data", (chunk: Buffer) => this.#keep(chunk));
     for (const stream of [child.stdin!, child.stdout!, child.stderr!]) stream.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
@@ -76,11 +81,17 @@ export class ProcessStream extends Duplex {
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.#child.stdin?.destroy();
-    if (this.#child.exitCode === null && this.#child.signalCode === null) {
-      this.#signal("SIGTERM");
-      this.#killing = setTimeout(() => this.#signal("SIGKILL"), KILL_AFTER_MS);
-    } else this.#signal("SIGTERM");
+    const over = this.#child.exitCode !== null || this.#child.signalCode !== null;
+    // One that has closed its output is about to end by itself, and to say with which code.
+    if (over) this.#signal("SIGTERM");
+    else if (this.#outputEnded) this.#killing = setTimeout(() => this.#end(), END_AFTER_MS);
+    else this.#end();
     callback(error);
+  }
+
+  #end(): void {
+    this.#signal("SIGTERM");
+    this.#killing = setTimeout(() => this.#signal("SIGKILL"), KILL_AFTER_MS);
   }
 
   #signal(signal: "SIGTERM" | "SIGKILL"): void {

@@ -132,6 +132,27 @@ describe("each rule can fail", () => {
     expect(found(RULES.ssh2, { "src/cli/a.ts": 'await import("ssh2/lib/agent.js");' })).toHaveLength(1);
   });
 
+  test.each([
+    'net.connect(22, "host");',
+    'net.createConnection({ host: "host", port: 22 });',
+    "tls.connect({ host });",
+    "await Bun.connect({ hostname, port });",
+    'import { connect } from "node:net";\nconnect(22);',
+    "new ProcessStream({ argv });",
+    'import { dialTcp } from "../transport/dial-tcp.ts";\nawait dialTcp();',
+  ])("dial: %s", (text) => {
+    expect(found(RULES.dial, { "src/roles/a.ts": text })).toHaveLength(1);
+  });
+
+  test("dial: where it is done, and sockets of this machine", () => {
+    const own = {
+      "src/transport/dial-tcp.ts": "net.connect({ host, port });",
+      "src/transport/dial.ts": 'import { dialTcp } from "./dial-tcp.ts";',
+    };
+    const local = { "src/roles/a.ts": "net.connect({ path });\nawait Bun.connect({ unix, socket });" };
+    expect(found(RULES.dial, { ...own, ...local })).toEqual([]);
+  });
+
   test("exit", () => {
     expect(found(RULES.exit, { "src/cli/a.ts": "process.exit(1);", "src/main.ts": "process.exit(0);" })).toEqual(["src/cli/a.ts"]);
     expect(found(RULES.exit, { "src/cli/a.ts": 'import { exit } from "node:process";\nexit(1);' })).toEqual(["src/cli/a.ts"]);

@@ -98,6 +98,25 @@ const ssh2: Rule = {
     ),
 };
 
+const OPENS =
+  /\b(?:net|tls)\s*\.\s*(?:connect|createConnection)\s*\((?!\s*\{\s*path\b)|\bBun\s*\.\s*connect\s*\((?!\s*\{\s*unix\b)|\{[^{}]*\b(?:connect|createConnection)\b[^{}]*\}\s*from\s*["'](?:node:)?(?:net|tls)["']/;
+
+const dial: Rule = {
+  name: "only dial opens connections",
+  why: "each one may ask a person for a code: what is not counted and not attended must not be able to happen. Sockets of this machine are none",
+  check: (sources) => [
+    ...places(sources, (file) => file === "src/transport/dial-tcp.ts", OPENS),
+    ...places(sources, (file) => file === "src/transport/dial.ts", /\bnew\s+ProcessStream\b/),
+    ...sources
+      .filter(({ file }) => file !== "src/transport/dial.ts")
+      .flatMap(({ file, imports }) =>
+        imports
+          .filter(({ target, typeOnly }) => target === "src/transport/dial-tcp.ts" && !typeOnly)
+          .map(({ target }) => `${file} imports ${target}`),
+      ),
+  ],
+};
+
 const exit: Rule = {
   name: "only main.ts ends the process",
   why: "an exit inside skips the close of databases, the flush of output and the answer of others' requests",
@@ -210,6 +229,7 @@ export const RULES = {
   environment,
   sqlite,
   ssh2,
+  dial,
   exit,
   shim,
   client,

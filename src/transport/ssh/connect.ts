@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { type Attending, type Destination, dial, settleFailure } from "../dial.ts";
 import type { Ledger, LedgerLine } from "../ledger.ts";
-import { withoutCredentials } from "../process-stream.ts";
+import { ProcessStream, withoutCredentials } from "../process-stream.ts";
 import type { AuthenticationState } from "../session/authentication.ts";
 import { openClientSession } from "../session/client-session.ts";
 import type { Session } from "../session/session.ts";
@@ -88,11 +88,30 @@ export async function connectSsh(request: SshRequest): Promise<SshConnection> {
     line.settle("open");
     endWith(session, line);
     return { session, banner, ledgerSeq: line.seq, hops: route.map(({ host, hostName, port, user }) => ({ host, hostName, port, user })) };
-  } catch (error) {
+  } catch (caught) {
+    const error = await whyCommandEnded(duplex, route[0]!, caught);
     duplex.destroy();
     settleFailure(line, signal, error);
     throw error;
   }
+}
+
+/** How long a command whose output has ended may take to end, in milliseconds. */
+const END_MS = 1_000;
+
+/** A session that did not come about because its ProxyCommand ended is a host that was not reached; the command says why. */
+async function whyCommandEnded(duplex: Duplex, { hostName, port, proxyCommand }: Target, error: unknown): Promise<unknown> {
+  if (!(duplex instanceof ProcessStream) || !isRelayError(error, "link_bringup_failed")) return error;
+  const end = await Promise.race([duplex.ended, Bun.sleep(END_MS)]);
+  if (!end || end.code === null) return error;
+  const said = serverText(end.stderr.trim().slice(-1_000));
+  return new RelayError(
+    "host_unreachable",
+    `the ProxyCommand to ${hostName}, port ${port}, ended with code ${end.code}${said === "" ? "" : `: ${said}`}`,
+    { host: hostName, port, command: proxyCommand, exit_code: end.code },
+    undefined,
+    { cause: error },
+  );
 }
 
 const address = ({ user, hostName, port }: Target): string => `${user}@${hostName}:${port}`;

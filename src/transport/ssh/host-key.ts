@@ -64,7 +64,7 @@ async function decide(key: Buffer, check: HostKeyCheck): Promise<void> {
       "ask the site whether its key has changed; then clio-relay cluster pin-target --ssh-host-key-sha256 …",
     );
   }
-  const judgement = judge(key, type, hostNames(target));
+  const judgement = judge(key, hostNames(target));
   switch (judgement.kind) {
     case "known":
       return;
@@ -80,7 +80,7 @@ async function decide(key: Buffer, check: HostKeyCheck): Promise<void> {
         'add the host\'s own key to known_hosts, or set ssh_client = "openssh" for the cluster',
       );
     case "new":
-      await acceptNew(key, type, judgement.others, check);
+      await acceptNew(key, type, check);
   }
 }
 
@@ -93,7 +93,7 @@ function changed(target: Target, type: string, print: string, by: KnownKey): Rel
   const command = `ssh-keygen -R ${quoted(target.hostKeyName)} -f ${quoted(by.file)}`;
   return new RelayError(
     "host_key_changed",
-    `the ${type} key of ${target.host} is ${print}, and ${place(by)}, has ${known}: the server was set up anew, or this is another machine`,
+    `the ${type} key of ${target.host} is ${print}, and ${place(by)}, has ${by.type} ${known}: the server was set up anew, or this is another machine`,
     {
       host: target.host,
       name: target.hostKeyName,
@@ -108,15 +108,14 @@ function changed(target: Target, type: string, print: string, by: KnownKey): Rel
   );
 }
 
-async function acceptNew(key: Buffer, type: string, others: readonly KnownKey[], check: HostKeyCheck): Promise<void> {
+async function acceptNew(key: Buffer, type: string, check: HostKeyCheck): Promise<void> {
   const { target, notice } = check;
   const print = fingerprintOf(key);
   const data = { host: target.host, name: target.hostKeyName, key_type: type, fingerprint: print };
   if (target.strictHostKeyChecking === "yes") {
     throw new RelayError("host_key_refused", `no key of ${target.host} is known, and StrictHostKeyChecking says that one must be`, data);
   }
-  // A host that had another key is not a new one, whatever accept-new says.
-  if (target.strictHostKeyChecking === "ask" || others.length > 0) await confirm(type, print, others, check);
+  if (target.strictHostKeyChecking === "ask") await confirm(type, print, check);
   const file = target.userKnownHostsFiles[0];
   if (file === undefined || file === "/dev/null") return;
   try {
@@ -126,10 +125,9 @@ async function acceptNew(key: Buffer, type: string, others: readonly KnownKey[],
   }
 }
 
-async function confirm(type: string, print: string, others: readonly KnownKey[], { target, prompter }: HostKeyCheck): Promise<void> {
+async function confirm(type: string, print: string, { target, prompter }: HostKeyCheck): Promise<void> {
   const where = target.hostName === target.host ? target.hostKeyName : `${target.host} (${target.hostKeyName})`;
-  const known = others.map((one) => `  ${one.type} ${fingerprintOf(one.key)} in ${place(one)}\n`).join("");
-  const message = `The key of ${where} is not known.\n${type} ${print}\n${known === "" ? "" : `Known are other keys of it:\n${known}`}`;
+  const message = `The key of ${where} is not known.\n${type} ${print}\n`;
   for (let left = TRIES; left > 0; left--) {
     const again = left === TRIES ? "" : "Please type yes, no, or the fingerprint.\n";
     const answer = await ask(prompter, {

@@ -3,7 +3,7 @@ import { parseWhole } from "../../../lib/quantity.ts";
 import { ALGORITHMS } from "../../session/algorithms.ts";
 import { fitsPattern } from "../patterns.ts";
 import { parseJump } from "./jump.ts";
-import { expandHost, type Settings } from "./read.ts";
+import { expandHost, type Setting, type Settings } from "./read.ts";
 import type { Account, Target } from "./target.ts";
 import { expandHome, expandTokens, expandVariables, type TokenValues } from "./tokens.ts";
 import { unsupported } from "./unsupported.ts";
@@ -16,6 +16,8 @@ export interface Interpreting {
   /** Wins over the configuration, as `-l` and `-p` of ssh do. */
   readonly user?: string;
   readonly port?: number;
+  /** Where a directive was set, when the settings themselves do not tell. */
+  readonly locate?: (directive: string) => Setting | null;
 }
 
 /** What ssh looks for where no IdentityFile is named. */
@@ -79,7 +81,12 @@ export function interpret(settings: Settings, request: Interpreting): Target {
   };
   const left = (name: string, ours: readonly string[]): readonly string[] => {
     const kept = restrict(text(name), ours);
-    if (kept.length === 0) throw unsupported(name, `of what is supported (${ours.join(", ")}) it leaves nothing`, settings.get(name)![0]!);
+    if (kept.length === 0)
+      throw unsupported(
+        name,
+        `of what is supported (${ours.join(", ")}) it leaves nothing`,
+        request.locate?.(name) ?? settings.get(name)![0]!,
+      );
     return kept;
   };
   const jump = text("proxyjump");

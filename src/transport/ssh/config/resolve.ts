@@ -54,7 +54,7 @@ export async function resolveTarget(named: Named, context: ConfigContext): Promi
   const settings =
     context.sshProgram === null ? readFiles(named, context) : await askSsh({ ...context, ...named, program: context.sshProgram });
   await refuseUnsupported(settings, named, context);
-  return interpret(settings, { ...context, ...named });
+  return interpret(settings, { ...context, ...named, locate: (directive) => locate(directive, named, context) });
 }
 
 function readFiles(named: Named, context: ConfigContext): Settings {

@@ -11,37 +11,32 @@ export interface HostNames {
 
 /**
  * What the files say of a server's key. `revoked` and `changed` name the line that says so. `certified`: only a certificate authority is known for the
- * host. `new`: no key of this type; `others` are known keys of other types.
+ * host. `new`: nothing is.
  */
-export type Judgement =
-  | { readonly kind: "known" }
-  | { readonly kind: "revoked" | "changed" | "certified"; readonly by: KnownKey }
-  | { readonly kind: "new"; readonly others: readonly KnownKey[] };
+export type Judgement = { readonly kind: "known" | "new" } | { readonly kind: "revoked" | "changed" | "certified"; readonly by: KnownKey };
 
 /**
  * Compare a server's key with what is known, in the order of OpenSSH: a revoked key is refused whoever has it besides; a key that
- * is there is known; another key of the same type is a changed one.
+ * is there is known; otherwise another one, of whatever type, makes it a changed one (the server was asked for the types that are known).
  *
  * @throws RelayError local_file_unusable
  */
-export function judge(key: Buffer, type: string, { name, bare, files }: HostNames): Judgement {
-  const judgement = compare(key, type, knownKeys(name, files));
+export function judge(key: Buffer, { name, bare, files }: HostNames): Judgement {
+  const judgement = compare(key, knownKeys(name, files));
   if (judgement.kind !== "new" || bare === null) return judgement;
   // As ssh does: a key that is known for the host without its port will do, and one that is not says nothing.
-  const without = compare(key, type, knownKeys(bare, files));
+  const without = compare(key, knownKeys(bare, files));
   return without.kind === "known" || without.kind === "revoked" ? without : judgement;
 }
 
-function compare(key: Buffer, type: string, known: readonly KnownKey[]): Judgement {
+function compare(key: Buffer, known: readonly KnownKey[]): Judgement {
   const revoked = known.find((one) => one.marker === "revoked" && one.key.equals(key));
   if (revoked !== undefined) return { kind: "revoked", by: revoked };
   const plain = known.filter(({ marker }) => marker === "none");
   if (plain.some((one) => one.key.equals(key))) return { kind: "known" };
-  const other = plain.find((one) => one.type === type);
-  if (other !== undefined) return { kind: "changed", by: other };
+  if (plain[0] !== undefined) return { kind: "changed", by: plain[0] };
   const authority = known.find(({ marker }) => marker === "cert-authority");
-  if (authority !== undefined && plain.length === 0) return { kind: "certified", by: authority };
-  return { kind: "new", others: plain };
+  return authority === undefined ? { kind: "new" } : { kind: "certified", by: authority };
 }
 
 /** Host key algorithms with those first of whose type a key is known: a server with several keys is to show one that can be compared. */

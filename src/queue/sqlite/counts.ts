@@ -53,14 +53,14 @@ export class Counts {
     this.restore(Counts.inTables(sql));
   }
 
-  /** Whether these numbers are those of the tables. */
-  agree(sql: Statements): boolean {
-    return Counts.inTables(sql).every((number, index) => number === this.#numbers[index]);
+  /** Whether the numbers of jobs that have not ended are those of the tables. */
+  activeAgree(sql: Statements): boolean {
+    return Counts.inTables(sql, this.total).every((number, index) => number === this.#numbers[index]);
   }
 
-  static inTables(sql: Statements): Float64Array {
+  static inTables(sql: Statements, total: number = totalOf(sql)): Float64Array {
     const numbers = new Float64Array(QUEUED + JOB_KINDS.length);
-    numbers[TOTAL] = sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs")?.n ?? 0;
+    numbers[TOTAL] = total;
     const rows = sql.all<{ kind: JobKind; state: JobState; n: number }>(
       "SELECT kind, state, count(*) AS n FROM jobs WHERE state IN ('queued', 'leased', 'running') GROUP BY kind, state",
     );
@@ -75,3 +75,5 @@ export class Counts {
     this.#numbers[index] = this.#numbers[index]! + delta;
   }
 }
+
+const totalOf = (sql: Statements): number => sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs")?.n ?? 0;

@@ -52,7 +52,10 @@ const rowsOf = (r: Reading, table: string, { from, to }: Range): number =>
 /** Each reads the whole file in one go: seconds for some hundred megabytes, in which nothing else of this process happens. */
 const DEEP_CHECKS: readonly QueueCheck[] = [atOnce("integrity", integrity), atOnce("foreign_key", foreignKeys)];
 
-const WHOLE_CHECKS: readonly QueueCheck[] = [{ name: "idempotency", steps: orphanedKeys }, atOnce("counters", counters)];
+const WHOLE_CHECKS: readonly QueueCheck[] = [
+  { name: "idempotency", steps: orphanedKeys },
+  { name: "counters", steps: counters },
+];
 
 /** In the order in which a repair has to go: indexes before what is found by them, attempts before leases, segments before the positions in them. */
 const JOB_CHECKS: readonly RangeCheck[] = [

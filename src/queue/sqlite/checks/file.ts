@@ -1,4 +1,7 @@
-import type { WholeCheck } from "./damage.ts";
+import type { Reading } from "../access.ts";
+import { type Budget, walk } from "./budget.ts";
+import type { Damage, Steps, WholeCheck } from "./damage.ts";
+import { numbers, pagesOf } from "./sequences.ts";
 
 /**
  * SQLite's own check of pages, indexes and constraints, as one finding. A repair builds all indexes anew, because an index can always be derived
@@ -26,15 +29,22 @@ export const foreignKeys: WholeCheck = (r) =>
       mend: null,
     }));
 
-/** The numbers that this process keeps in memory. */
-export const counters: WholeCheck = (r) =>
-  r.counts.agree(r.sql)
-    ? []
-    : [
-        {
-          check: "counters",
-          subject: "queue.db",
-          detail: "the numbers of jobs in memory are not those of the tables",
-          mend: (w) => w.counts.read(w.sql),
-        },
-      ];
+/** The numbers that this process keeps in memory. Those of jobs that have not ended are read at once: there are only so many of these. */
+export function* counters(r: Reading, budget: Budget): Steps {
+  if (!r.counts.activeAgree(r.sql)) yield wrongNumbers("of jobs that have not ended");
+  // Jobs are only added, with higher numbers: what was counted before the last step has not changed.
+  const { n } = yield* walk(
+    budget,
+    pagesOf(r, JOBS, () => undefined),
+  );
+  if (n !== r.counts.total) yield wrongNumbers("of all jobs");
+}
+
+const JOBS = numbers("jobs", "sequence", "TRUE");
+
+const wrongNumbers = (what: string): Damage => ({
+  check: "counters",
+  subject: "queue.db",
+  detail: `the numbers ${what} in memory are not those of the tables`,
+  mend: (w) => w.counts.read(w.sql),
+});

@@ -14,11 +14,12 @@ export function counter(check: string, subject: string, next: number, high: numb
 }
 
 /** Statement for the numbers of one owner's rows in a table: `owner` is its condition, then come the number to go on after and the limit. */
-const numbers = (table: string, number: string, owner: string): string =>
+export const numbers = (table: string, number: string, owner: string): string =>
   `SELECT count(*) AS n, coalesce(min(number), 1) AS low, coalesce(max(number), 0) AS high
    FROM (SELECT ${number} AS number FROM ${table} WHERE ${owner} AND ${number} > ? ORDER BY ${number} LIMIT ?)`;
 
-function pagesOf(r: Reading, sql: string, tally: (rows: number) => void, ...owner: number[]) {
+/** Pages of rows that such a statement finds. */
+export function pagesOf(r: Reading, sql: string, tally: (rows: number) => void, ...owner: number[]) {
   return (after: number, limit: number): NumberedPage => {
     const page = r.sql.get<Numbered>(sql, ...owner, after, limit) ?? { n: 0, low: 1, high: 0 };
     tally(page.n);

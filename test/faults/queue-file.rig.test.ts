@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { type Relay, startRelay } from "../runner/relay.ts";
+import { eventually } from "../runner/wait.ts";
 
 /** An installation whose worker has run a job and is gone, with the path of its queue's file. */
 async function used(): Promise<{ relay: Relay; file: string }> {
@@ -51,3 +52,23 @@ describe("a worker whose queue file", () => {
     60_000,
   );
 });
+
+test("a write-ahead log that is gone after a SIGKILL: refused by name, until a repair goes on without it", async () => {
+  await using relay = await startRelay();
+  expect((await relay.run(["job", "submit", "--wait", "--", "true"])).code).toBe(0);
+  const core = path.join(relay.home, "core", "local");
+  const { pid } = JSON.parse(fs.readFileSync(path.join(core, "owner.json"), "utf8")) as { pid: number };
+  process.kill(pid, "SIGKILL");
+  const answers = async () => (await relay.run(["worker", "status", "--cluster", "local"])).code === 0;
+  await eventually(async () => !(await answers()), { what: "the end of the worker" });
+  fs.rmSync(path.join(core, "queue.db-wal"));
+
+  const refused = await relay.run(["worker", "run", "--cluster", "local"]);
+  expect([refused.code, /\[(queue_\w+)\]/.exec(refused.stderr)?.[1]]).toEqual([1, "queue_incomplete"]);
+  expect(refused.stderr).toContain("may be missing");
+  expect(refused.stderr).toContain("clio-relay queue repair");
+  const repaired = await relay.run(["queue", "repair", "--cluster", "local", "--yes", "--json"]);
+  expect(JSON.parse(repaired.stdout).repaired[0]).toMatchObject({ check: "file", subject: "queue.db-wal" });
+  await relay.worker();
+  expect((await relay.run(["job", "submit", "--wait", "--", "true"])).code).toBe(0);
+}, 60_000);

@@ -4,7 +4,7 @@ import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
 import { type AnswerHead, closesAfter } from "./head.ts";
 import { bodyLength, type ChannelRequest, requestHead } from "./request-head.ts";
 
-/** An answer. What is small and there at once comes as bytes, everything else as a stream. */
+/** An answer. What is small, or there at once, comes as bytes; everything else as a stream. */
 export interface ChannelAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -27,6 +27,8 @@ export class NoAnswer extends Error {
 
 /** How many chunks of a stream wait for their reader before the channel is paused; a chunk has 32 KiB at most. */
 const CHUNKS_AHEAD = 8;
+/** Answers of up to this come as bytes unless the request says otherwise. */
+const WHOLE_UP_TO = 64 * 1024;
 const CRLF = Buffer.from("\r\n");
 
 /** One connection, on which one request after the other is made. */
@@ -128,6 +130,9 @@ class Exchange implements AnswerSink {
   #stream: ReadableStreamDefaultController<Uint8Array> | null = null;
   /** What came of the body in the same turn as the head. */
   #early: Buffer[] = [];
+  /** The answer comes as a whole, unless it turns out to be longer than this. */
+  #whole = false;
+  #wholeLeft = 0;
   #sent = false;
   #signal: AbortSignal | undefined;
   #uploading: { cancel(): Promise<void> } | null = null;
@@ -193,16 +198,25 @@ class Exchange implements AnswerSink {
       this.#fail(error);
       return;
     }
-    if (this.#head !== null && !this.#over) this.#answerWith(this.#head);
+    if (this.#head !== null && !this.#whole && !this.#over) this.#answerWith(this.#head);
   }
 
   head(head: AnswerHead): void {
     this.#head = head;
+    this.request.onHead?.();
+    const length = head.fields.find(([name]) => name === "content-length")?.[1];
+    const { wholeUpTo } = this.request;
+    this.#wholeLeft = wholeUpTo ?? WHOLE_UP_TO;
+    // Without a length it may be one that goes on for ever.
+    this.#whole = length === undefined ? wholeUpTo !== undefined : Number(length) <= this.#wholeLeft;
   }
 
   data(chunk: Buffer): void {
-    if (this.#stream === null) this.#early.push(chunk);
-    else {
+    if (this.#stream === null) {
+      this.#early.push(chunk);
+      this.#wholeLeft -= chunk.length;
+      if (this.#wholeLeft < 0) this.#whole = false;
+    } else {
       this.#stream.enqueue(chunk);
       if ((this.#stream.desiredSize ?? 0) <= 0) this.duplex.pause();
     }
@@ -217,8 +231,7 @@ class Exchange implements AnswerSink {
       this.outcome.resolve({ status: 101, headers: headersOf(head), body: null, upgraded });
       return;
     }
-    if (this.#stream === null)
-      this.#resolve(head, this.#early.length === 0 ? emptyBody(head, this.request.method) : Buffer.concat(this.#early));
+    if (this.#stream === null) this.#resolve(head, this.#early.length === 0 ? emptyBody(head, this.request.method) : joined(this.#early));
     else this.#stream.close();
     // Bytes behind the answer are nobody's, and an answer that came before the whole request is the last one.
     this.#finish(rest.length === 0 && this.#sent && !closesAfter(head));
@@ -280,6 +293,8 @@ function headersOf(head: AnswerHead): Headers {
   for (const [name, value] of head.fields) headers.append(name, value);
   return headers;
 }
+
+const joined = (chunks: readonly Buffer[]): Buffer => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
 
 const emptyBody = (head: AnswerHead, method: string): Uint8Array | null =>
   method === "HEAD" || head.status === 204 || head.status === 304 ? null : new Uint8Array();

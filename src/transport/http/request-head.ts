@@ -10,6 +10,10 @@ export interface ChannelRequest {
   readonly body: ReadableStream<Uint8Array> | Uint8Array | null;
   /** Asks for another protocol by this name (RFC 9110, section 7.8). */
   readonly upgrade?: string;
+  /** An answer of at most so many bytes comes as bytes, once it is complete. Left out: 64 KiB, where the head says the length. */
+  readonly wholeUpTo?: number;
+  /** Told when the answer's head is there. */
+  readonly onHead?: () => void;
 }
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

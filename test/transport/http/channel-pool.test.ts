@@ -277,12 +277,12 @@ describe("an answer that", () => {
   test("ends before its length is an error, not a short success", async () => {
     const cuts: Record<string, string> = {
       "a length": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello",
+      "a large length": "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhello",
       chunks: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
     };
     for (const [what, cut] of Object.entries(cuts)) {
       const { pool } = await peer((connection) => connection.on("data", () => connection.end(cut)));
-      const got = await pool.request(request("/"));
-      await expect(bytesOf(got), what).rejects.toMatchObject({ code: "link_down" });
+      await expect(pool.request(request("/")).then(bytesOf), what).rejects.toMatchObject({ code: "link_down" });
       expect(pool.size).toBe(0);
     }
   });
@@ -395,6 +395,32 @@ test("a slow reader of an answer holds up the other side", async () => {
   );
   expect(given).toBeLessThan(16 * 2 ** 20);
   await (got.body as ReadableStream).cancel();
+});
+
+test("an answer comes as bytes as far as the request wants it to, and goes on as a stream when it turns out to be longer", async () => {
+  for (const [chunked, size, wholeUpTo, kind] of [
+    [false, 60_000, undefined, "bytes"],
+    [false, 2_000_000, undefined, "stream"],
+    [false, 70_000, 100_000, "bytes"],
+    [true, 70_000, undefined, "stream"],
+    [true, 70_000, 100_000, "bytes"],
+    [true, 300_000, 100_000, "stream"],
+  ] as const) {
+    const body = "x".repeat(size);
+    const inTwo = (): ReadableStream<Uint8Array> =>
+      new ReadableStream({
+        async start(controller) {
+          controller.enqueue(Buffer.from(body.slice(0, 5)));
+          await Bun.sleep(5);
+          controller.enqueue(Buffer.from(body.slice(5)));
+          controller.close();
+        },
+      });
+    const { pool } = serve(() => new Response(chunked ? inTwo() : body));
+    const got = await pool.request(request("/", wholeUpTo === undefined ? {} : { wholeUpTo }));
+    expect(got.body instanceof Uint8Array ? "bytes" : "stream").toBe(kind);
+    expect(await text(got)).toBe(body);
+  }
 });
 
 test("another protocol gets the connection, with what came behind the head", async () => {

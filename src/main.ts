@@ -7,6 +7,10 @@ async function main(argv: readonly string[]): Promise<number> {
     const { runShim } = await import("./execution/shim/main.ts");
     return await runShim(argv.slice(1), { version: VERSION, clock: systemClock, stdin: 0 });
   }
+  if (argv[0] === "__askpass") {
+    const { runAskpass } = await import("./transport/ssh/openssh/askpass-program.ts");
+    return await runAskpass(argv.slice(1));
+  }
   if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
     // The first use of process.stdout would take longer than everything else here.
     await Bun.write(Bun.stdout, `${VERSION}\n`);

@@ -5,6 +5,8 @@ export interface ProcessRequest {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
   readonly directory: string;
+  /** Gets its standard error as it comes. */
+  readonly onStderr?: (text: string) => void;
 }
 
 /** How a process ended. */
@@ -32,7 +34,7 @@ export class ProcessStream extends Duplex {
   /** Resolves when the process is over, also when it could not be started; never rejects. */
   readonly ended: Promise<ProcessEnd>;
 
-  constructor({ argv, env, directory }: ProcessRequest) {
+  constructor({ argv, env, directory, onStderr }: ProcessRequest) {
     super({ allowHalfOpen: true });
     const [program, ...args] = argv;
     const child = spawn(program, args, { env: { ...env }, cwd: directory, stdio: ["pipe", "pipe", "pipe"], detached: true });
@@ -44,7 +46,10 @@ export class ProcessStream extends Duplex {
       this.#outputEnded = true;
       this.push(null);
     });
-    child.stderr!.on("data", (chunk: Buffer) => this.#keep(chunk));
+    child.stderr!.on("data", (chunk: Buffer) => {
+      this.#keep(chunk);
+      onStderr?.(chunk.toString("utf8"));
+    });
     for (const stream of [child.stdin!, child.stdout!, child.stderr!]) stream.on("error", () => undefined);
     this.ended = new Promise((resolve) => {
       const done = (code: number | null, signal: string | null): void => {

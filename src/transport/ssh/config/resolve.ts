@@ -57,6 +57,11 @@ export async function resolveTarget(named: Named, context: ConfigContext): Promi
   return interpret(settings, { ...context, ...named, locate: (directive) => locate(directive, named, context) });
 }
 
+/** @throws RelayError configuration_error for what is no host, but an option or a command */
+export function checkHostName(host: string): void {
+  if (!HOST_NAME.test(host)) throw new RelayError("configuration_error", `${JSON.stringify(host.slice(0, 300))} is no name of a host`);
+}
+
 function readFiles(named: Named, context: ConfigContext): Settings {
   return readSettings({ host: named.host, account: context.account, files: configFiles(context) });
 }

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Hono } from "hono";
-import { ClusterEntry, clusterEntry } from "../config/clusters.ts";
+import { ClusterEntry } from "../config/cluster-entry.ts";
+import { clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 import type { DesktopServices } from "./desktop-services.ts";
@@ -118,7 +119,7 @@ const registryOperations = (services: DesktopServices): Operation[] => [
     errors: ["cluster_not_found", "configuration_error"],
     handler: ({ param }) => {
       const name = param("name");
-      return entryAnswer(clusterEntry({ version: 1, clusters: [...services.clusters()] }, name));
+      return entryAnswer(clusterEntry({ clusters: services.clusters() }, name));
     },
   }),
   operation({

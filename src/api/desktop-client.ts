@@ -1,4 +1,4 @@
-import type { ClusterEntry, ClusterEntryInput } from "../config/clusters.ts";
+import type { ClusterEntry, ClusterEntryInput } from "../config/cluster-entry.ts";
 import { isRelayError } from "../domain/errors.ts";
 import { type Address, ClusterClient, type Door, HttpPeer } from "./client.ts";
 import type { DesktopStatus, LinkStatus } from "./desktop-views.ts";

@@ -1,4 +1,4 @@
-import type { ClusterEntry } from "../config/clusters.ts";
+import type { ClusterEntry } from "../config/cluster-entry.ts";
 import type { DesktopStatus, LinkStatus } from "./desktop-views.ts";
 import type { Secret } from "./identity.ts";
 

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { ClusterEntry } from "../config/clusters.ts";
+import { ClusterEntry, MODES } from "../config/cluster-entry.ts";
 import { ProcessIdentity } from "../domain/attempt.ts";
 import { Count, Id, looseText, Timestamp, text } from "../domain/primitives.ts";
 
@@ -23,7 +23,7 @@ export const LINK_STATES = ["down", "connecting", "authorization_required", "up"
 /** What is known of the way to a cluster's worker. */
 export const LinkStatus = v.strictObject({
   cluster: Id,
-  mode: ClusterEntry.entries.mode,
+  mode: v.picklist(MODES),
   /** up: the worker answered just now. degraded: it is there and does not answer. down: nobody is there. */
   state: v.picklist(LINK_STATES),
   /** Duration of the last round trip, in milliseconds; null when there was none. */

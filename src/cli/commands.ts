@@ -63,6 +63,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     add: command("Register a cluster, or change one", () => import("./cluster/add.ts")),
     list: command("List the registered clusters", () => import("./cluster/list.ts")),
     show: command("Show one cluster", () => import("./cluster/show.ts")),
+    "pin-target": command("Pin which host a cluster's login node has to be", () => import("./cluster/pin-target.ts")),
     remove: command("Forget a cluster; its queue and files stay", () => import("./cluster/remove.ts")),
   },
   emit: {

@@ -1,5 +1,6 @@
 import { parse } from "valibot";
-import { ClusterEntry, updateClusters } from "../config/clusters.ts";
+import { ClusterEntry } from "../config/cluster-entry.ts";
+import { updateClusters } from "../config/clusters.ts";
 import { prepareRunDirectory } from "../config/run-directory.ts";
 import { EXIT } from "../domain/errors.ts";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";

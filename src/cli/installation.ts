@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import type { ClusterClient } from "../api/client.ts";
 import { DesktopClient } from "../api/desktop-client.ts";
-import type { ClusterEntry } from "../config/clusters.ts";
+import type { ClusterEntry } from "../config/cluster-entry.ts";
 import { type Paths, resolvePaths } from "../config/paths.ts";
 import { loadSettings, type Settings } from "../config/settings.ts";
 import { readSettingsFile } from "../config/settings-file.ts";

@@ -1,10 +1,9 @@
 import path from "node:path";
 import * as v from "valibot";
-import { Capacity } from "../domain/endpoint.ts";
 import { RelayError } from "../domain/errors.ts";
-import { Id, looseText } from "../domain/primitives.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import { tryLock } from "../lib/file-lock.ts";
+import { ClusterEntry } from "./cluster-entry.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
 import { readPrivateFile } from "./private-file.ts";
@@ -13,30 +12,22 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_CLUSTERS = 512;
 const LOCK_WAIT_MS = 5_000;
 
-export const DEFAULT_CAPACITY: Capacity = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
-
-/** What is known of a cluster. The name is a label of this installation and means nothing elsewhere. */
-export const ClusterEntry = v.strictObject({
-  name: Id,
-  /** How its worker is reached. `local`: its socket on this machine. */
-  mode: v.literal("local"),
-  /** Shell text that runs before every job, for example `module load python`. */
-  env_setup: v.optional(v.nullable(looseText(64 * 1024)), null),
-  worker_capacity: v.optional(Capacity, DEFAULT_CAPACITY),
-});
-export type ClusterEntry = v.InferOutput<typeof ClusterEntry>;
-export type ClusterEntryInput = v.InferInput<typeof ClusterEntry>;
+/** Version 1 knew clusters of this machine only; they are written as they were. */
+const VERSION = 2;
 
 const Registry = v.strictObject({
-  version: v.literal(1),
+  version: v.picklist([1, VERSION]),
   clusters: v.pipe(
     v.array(ClusterEntry),
     v.maxLength(MAX_CLUSTERS),
     v.check((list) => new Set(list.map(({ name }) => name)).size === list.length, "names a cluster twice"),
   ),
 });
-/** Content of clusters.json. */
-export type Registry = v.InferOutput<typeof Registry>;
+/** Content of clusters.json, as this version writes it. */
+export interface Registry {
+  readonly version: typeof VERSION;
+  readonly clusters: readonly ClusterEntry[];
+}
 
 type Files = Pick<Paths, "clustersFile" | "runDir">;
 type Owner = Pick<Environment, "uid" | "platform">;
@@ -49,7 +40,7 @@ type Owner = Pick<Environment, "uid" | "platform">;
 export function readClusters(paths: Files, env: Owner): Registry {
   const file = paths.clustersFile;
   const text = readPrivateFile(file, MAX_BYTES, env);
-  if (text === null) return { version: 1, clusters: [] };
+  if (text === null) return { version: VERSION, clusters: [] };
   let data: unknown;
   try {
     data = JSON.parse(text);
@@ -57,10 +48,10 @@ export function readClusters(paths: Files, env: Owner): Registry {
     throw new RelayError("configuration_error", `${file} is not JSON: ${(error as Error).message}`, { path: file });
   }
   const version = data !== null && typeof data === "object" && "version" in data ? data.version : undefined;
-  if (typeof version === "number" && version > 1) {
+  if (typeof version === "number" && version > VERSION) {
     throw new RelayError(
       "configuration_error",
-      `${file} has version ${version}; this clio-relay knows version 1`,
+      `${file} has version ${version}; this clio-relay knows versions up to ${VERSION}`,
       { path: file },
       "use the newer clio-relay",
     );
@@ -70,11 +61,11 @@ export function readClusters(paths: Files, env: Owner): Registry {
     const issue = result.issues[0];
     throw new RelayError("configuration_error", `${file}: ${v.getDotPath(issue) ?? "the document"}: ${issue.message}`, { path: file });
   }
-  return result.output;
+  return { version: VERSION, clusters: result.output.clusters };
 }
 
 /** The entry of a cluster. @throws RelayError cluster_not_found */
-export function clusterEntry(registry: Registry, name: string): ClusterEntry {
+export function clusterEntry(registry: Pick<Registry, "clusters">, name: string): ClusterEntry {
   const entry = registry.clusters.find((one) => one.name === name);
   if (entry === undefined)
     throw clusterNotFound(
@@ -116,11 +107,12 @@ export async function updateClusters(
   try {
     const clusters = [...change(readClusters(paths, env).clusters)];
     if (clusters.length > MAX_CLUSTERS) throw new RelayError("configuration_error", `at most ${MAX_CLUSTERS} clusters can be registered`);
-    const text = `${JSON.stringify({ version: 1, clusters } satisfies Registry, null, 2)}\n`;
+    const registry: Registry = { version: VERSION, clusters };
+    const text = `${JSON.stringify(registry, null, 2)}\n`;
     if (Buffer.byteLength(text) > MAX_BYTES)
       throw new RelayError("configuration_error", `${paths.clustersFile} would exceed ${MAX_BYTES} bytes`);
     writeFileAtomic(paths.clustersFile, text);
-    return { version: 1, clusters };
+    return registry;
   } finally {
     lock.release();
   }

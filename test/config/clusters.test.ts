@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { clusterEntry, DEFAULT_CAPACITY, readClusters, updateClusters } from "../../src/config/clusters.ts";
+import * as v from "valibot";
+import { ClusterEntry, DEFAULT_CAPACITY, routeRevision } from "../../src/config/cluster-entry.ts";
+import { clusterEntry, readClusters, updateClusters } from "../../src/config/clusters.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { environment } from "./environments.ts";
@@ -24,8 +26,18 @@ function written(content: unknown, mode = 0o600) {
 
 const entry = (name: string) => ({ name, mode: "local" as const, env_setup: null, worker_capacity: DEFAULT_CAPACITY });
 
+const far: Extract<ClusterEntry, { mode: "ssh" }> = {
+  ...entry("far"),
+  mode: "ssh",
+  ssh_host: "login",
+  ssh_client: "builtin",
+  core_dir: null,
+  spool_dir: null,
+  target_identity: { hostnames: [], ssh_host_key_sha256: [] },
+};
+
 test("no file is no cluster", () => {
-  expect(readClusters(files(), env)).toEqual({ version: 1, clusters: [] });
+  expect(readClusters(files(), env)).toEqual({ version: 2, clusters: [] });
 });
 
 test("what is written is read, readable by the owner only", async () => {
@@ -38,6 +50,72 @@ test("what is written is read, readable by the owner only", async () => {
 test("what may be left out has a default", () => {
   const paths = written({ version: 1, clusters: [{ name: "a", mode: "local" }] });
   expect(readClusters(paths, env).clusters).toEqual([entry("a")]);
+});
+
+test("a file of version 1 keeps what is in it, byte for byte until it is changed", async () => {
+  const paths = written({ version: 1, clusters: [{ name: "a", mode: "local", env_setup: "module load x" }] });
+  const before = fs.readFileSync(paths.clustersFile);
+  expect(readClusters(paths, env).clusters).toEqual([{ ...entry("a"), env_setup: "module load x" }]);
+  expect(fs.readFileSync(paths.clustersFile)).toEqual(before);
+  await updateClusters(paths, env, (clusters) => [...clusters, { ...far, name: "b" }]);
+  expect(readClusters(paths, env).clusters).toEqual([
+    { ...entry("a"), env_setup: "module load x" },
+    { ...far, name: "b" },
+  ]);
+  expect(JSON.parse(fs.readFileSync(paths.clustersFile, "utf8"))).toMatchObject({ version: 2 });
+});
+
+describe("the entry of a cluster that is reached by ssh", () => {
+  const given = { name: "far", mode: "ssh", ssh_host: "login" };
+
+  test("has a default for everything but its host", () => {
+    expect(v.parse(ClusterEntry, given)).toEqual(far);
+  });
+
+  test.each<[string, Record<string, unknown>, boolean]>([
+    ["a user", { ssh_host: "me@login1.site.example" }, true],
+    ["an address", { ssh_host: "[::1]" }, true],
+    ["an option", { ssh_host: "-oProxyCommand=x" }, false],
+    ["white space", { ssh_host: "a b" }, false],
+    ["a line", { ssh_host: "a\nb" }, false],
+    ["a command", { ssh_host: "a;id" }, false],
+    ["nothing", { ssh_host: "" }, false],
+    ["a user that is an option", { ssh_host: "-l@host" }, false],
+    ["another client", { ssh_client: "openssh" }, true],
+    ["a client that is none", { ssh_client: "putty" }, false],
+    ["a place below home", { core_dir: "~/relay", spool_dir: "/scratch/é x/spool" }, true],
+    ["a relative place", { core_dir: "relay" }, false],
+    ["a place that goes up", { core_dir: "/a/../b" }, false],
+    ["a control character", { spool_dir: "/a\u0007" }, false],
+    ["a long place", { core_dir: `/${"x".repeat(1_100)}` }, false],
+    ["pins", { target_identity: { hostnames: ["login1"], ssh_host_key_sha256: [`SHA256:${"a".repeat(43)}`] } }, true],
+    ["a pin of hexadecimal digits", { target_identity: { ssh_host_key_sha256: ["a".repeat(64)] } }, false],
+    ["a pin that is no name", { target_identity: { hostnames: ["a b"] } }, false],
+    ["too many pins", { target_identity: { hostnames: Array.from({ length: 65 }, (_, i) => `n${i}`) } }, false],
+    ["a pin of another kind", { target_identity: { colour: "red" } }, false],
+  ])("%s", (_what, more, fits) => {
+    expect(v.safeParse(ClusterEntry, { ...given, ...more }).success).toBe(fits);
+  });
+
+  test("has a route revision that only what decides about the way changes", () => {
+    const revision = routeRevision(far);
+    // Written down, for it must be the same in every later version.
+    expect(revision).toBe("3252a53479ebac1f4038680410e409d875ab3eae5af24c145551ba3f6a881340");
+    expect(routeRevision({ ...far, env_setup: "module load x", worker_capacity: { ...DEFAULT_CAPACITY, concurrency: 9 } })).toBe(revision);
+    const others: ClusterEntry[] = [
+      entry("far"),
+      { ...far, name: "other" },
+      { ...far, ssh_host: "login2" },
+      { ...far, ssh_client: "openssh" },
+      { ...far, core_dir: "~/x" },
+      { ...far, spool_dir: "~/x" },
+      { ...far, target_identity: { ...far.target_identity, hostnames: ["a"] } },
+      { ...far, target_identity: { ...far.target_identity, ssh_host_key_sha256: [`SHA256:${"a".repeat(43)}`] } },
+    ];
+    expect(new Set([revision, ...others.map(routeRevision)]).size).toBe(others.length + 1);
+    const pinned = (...hostnames: string[]) => routeRevision({ ...far, target_identity: { ...far.target_identity, hostnames } });
+    expect(pinned("a", "b")).toBe(pinned("b", "a"));
+  });
 });
 
 test("a change that fails leaves the file as it was", async () => {
@@ -55,8 +133,8 @@ test("a change that fails leaves the file as it was", async () => {
 });
 
 test("a cluster that is not there is refused, naming those that are", () => {
-  expect(() => clusterEntry({ version: 1, clusters: [] }, "x")).toThrow(expect.objectContaining({ hint: "clio-relay init" }));
-  expect(() => clusterEntry({ version: 1, clusters: [entry("a"), entry("b")] }, "x")).toThrow(
+  expect(() => clusterEntry({ clusters: [] }, "x")).toThrow(expect.objectContaining({ hint: "clio-relay init" }));
+  expect(() => clusterEntry({ clusters: [entry("a"), entry("b")] }, "x")).toThrow(
     expect.objectContaining({ code: "cluster_not_found", hint: "clusters: a, b" }),
   );
 });
@@ -77,7 +155,9 @@ describe("a file that is not what it must be is refused, with its path and the p
       },
       "control_query_concurrency must be below concurrency",
     ],
-    ["a newer version", { version: 2, clusters: {} }, "has version 2"],
+    ["a newer version", { version: 3, clusters: {} }, "has version 3"],
+    ["a way without a host", { version: 2, clusters: [{ name: "a", mode: "ssh" }] }, "clusters.0.ssh_host"],
+    ["a member of another mode", { version: 2, clusters: [{ ...entry("a"), ssh_host: "x" }] }, "clusters.0.ssh_host"],
     ["a list", [], "version"],
     ["null", null, "document"],
   ])("%s", (_what, content, message) => {

@@ -1,19 +1,20 @@
 import type { ClusterClient } from "../../api/client.ts";
-import { type ClusterEntry, DEFAULT_CAPACITY } from "../../config/clusters.ts";
+import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
-import { oneOf, text, whole } from "../values.ts";
-import { defineVerb, ignored, list, option, optionOr, refused, toggle } from "../verb.ts";
-import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
+import { oneOf, text } from "../values.ts";
+import { defineVerb, ignored, option, refused, toggle } from "../verb.ts";
 import { localWorker, restartCommand, runningWorker } from "../worker/local-worker.ts";
+import { ENTRY, entryWith } from "./entry-options.ts";
 import { NAMED, nameOf } from "./named.ts";
+import { warnOfRoute } from "./route-change.ts";
 
 const SETUP_MAX_BYTES = 64 * 1024;
-const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
-const LATER = "this version reaches workers on the same machine only";
+const LATER = "this version reaches workers over SSH only";
+const NOT_ASKED = "nothing of this version would check it";
 
 export const verb = defineVerb({
   summary: "Register a cluster, or change one",
@@ -22,15 +23,10 @@ export const verb = defineVerb({
   positionals: NAMED.positionals,
   flags: {
     ...NAMED.flags,
-    mode: optionOr(oneOf("local"), "local" as const, "How its worker is reached"),
+    ...ENTRY,
     "env-setup": option(text("SHELL"), "Shell text that runs before every job, or @FILE with it"),
     "env-setup-file": option(text("FILE"), "The same, from a file"),
     "clear-env-setup": toggle("No such text any more"),
-    "worker-concurrency": option(whole(2, 10_000), "Jobs at a time, control queries included"),
-    "worker-control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
-    "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
-    "clear-kind-concurrency": toggle("No limits by kind any more"),
-    "ssh-host": option(text("HOST"), "Only localhost, as another way to say --mode local"),
     "scheduler-provider": option(oneOf("external"), `Scheduler of the cluster (${NO_SCHEDULER})`),
     "agent-adapter": refused("this version has no engine for agents"),
     "agent-bin": refused("this version has no engine for agents"),
@@ -41,9 +37,7 @@ export const verb = defineVerb({
     "allow-jarvis-resource-graph-build": refused("this version has no engine for JARVIS-CD", false),
     "no-allow-jarvis-resource-graph-build": ignored("this version has no engine for JARVIS-CD", false),
     "spack-executable": refused("this version has no engine for JARVIS-CD"),
-    "bootstrap-profile": refused(LATER),
-    "core-dir": refused("set CLIO_RELAY_CORE_DIR for the worker"),
-    "spool-dir": refused("set CLIO_RELAY_SPOOL_DIR for the worker"),
+    "bootstrap-profile": option(oneOf("linux-user"), "How it is installed there: below the user's home, without root"),
     "frpc-bin": refused(LATER),
     "frp-server-addr": refused(LATER),
     "frp-server-port": refused(LATER),
@@ -54,39 +48,25 @@ export const verb = defineVerb({
     "no-direct-transport": ignored(LATER, false),
     "direct-transport-mode": refused(LATER),
     "direct-transport-fallback": refused(LATER),
-    "target-hostname": refused(LATER),
-    "ssh-host-key-sha256": refused(LATER),
-    "scheduler-cluster-name": refused(LATER),
-    "site-marker-sha256": refused(LATER),
+    "scheduler-cluster-name": refused(NOT_ASKED),
+    "site-marker-sha256": refused(NOT_ASKED),
     "dev-mode": refused("there is no such mode", false),
     "no-dev-mode": ignored("there is no such mode", false),
   },
   examples: [
+    ["cluster add --name my-cluster --ssh-host my-cluster-login", "a cluster behind a login node of ssh_config(5)"],
     ["cluster add local --worker-concurrency 8", "let the worker run eight jobs at a time"],
     ["cluster add local --env-setup 'module load python'", "prepare the environment of every job"],
   ],
   async run({ flags, args, io, json, relay }) {
     const name = nameOf(args, flags);
-    if (flags["ssh-host"] !== undefined && !HERE.has(flags["ssh-host"])) {
-      throw new RelayError("configuration_error", `--ssh-host cannot be honoured: ${LATER}`, { option: "ssh-host" });
-    }
     const setup = setupOf(io, flags);
-    const { before: known, after: entry } = await relay.desktop.changeCluster(name, (before) => {
-      const capacity = before?.worker_capacity ?? DEFAULT_CAPACITY;
-      return {
-        name,
-        mode: flags.mode,
-        env_setup: setup ?? (flags["clear-env-setup"] ? null : (before?.env_setup ?? null)),
-        worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
-          concurrency: flags["worker-concurrency"],
-          control: flags["worker-control-query-concurrency"],
-          kinds: flags["worker-kind-concurrency"],
-        }),
-      };
-    });
+    const { before: known, after: entry } = await relay.desktop.changeCluster(name, (before) => entryWith(name, before, flags, setup));
     if (json) await printJson(io.stdout, entry);
     else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);
-    if (await runsOtherwise(localWorker(io, relay, entry.name), known, entry)) {
+    await warnOfRoute(io, known, entry);
+    const here = entry.mode === "local" ? localWorker(io, relay, entry.name) : relay.desktop.cluster(entry.name);
+    if (await runsOtherwise(here, known, entry)) {
       await io.stderr.write(
         `notice: a worker of ${entry.name} runs; this takes effect when it is restarted: ${restartCommand(entry.name)}\n`,
       );
@@ -104,11 +84,12 @@ async function runsOtherwise(worker: ClusterClient, before: ClusterEntry | null,
 function setupOf(
   io: CliIo,
   flags: { readonly "env-setup": string | undefined; readonly "env-setup-file": string | undefined; readonly "clear-env-setup": boolean },
-): string | undefined {
+): string | null | undefined {
   const given = flags["env-setup"];
   const file = flags["env-setup-file"] ?? (given?.startsWith("@") ? given.slice(1) : undefined);
   const sources = [given, flags["env-setup-file"], flags["clear-env-setup"] ? "" : undefined].filter((source) => source !== undefined);
   if (sources.length > 1) throw new RelayError("usage", "--env-setup, --env-setup-file and --clear-env-setup exclude each other");
+  if (flags["clear-env-setup"]) return null;
   if (file === undefined) return given;
   return readLocalText(io, given === undefined ? `--env-setup-file ${file}` : `--env-setup ${given}`, file, SETUP_MAX_BYTES);
 }

@@ -1,7 +1,18 @@
+import { routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { NAMED, nameOf } from "./named.ts";
+
+const wayOf = ({ ssh_host, ssh_client, core_dir, spool_dir, target_identity: pins }: SshEntry) =>
+  [
+    ["login node", ssh_host],
+    ["ssh client", ssh_client],
+    ["installation in", core_dir],
+    ["output in", spool_dir],
+    ["pinned names", pins.hostnames.join(", ") || null],
+    ["pinned keys", pins.ssh_host_key_sha256.join(", ") || null],
+  ] as const;
 
 export const verb = defineVerb({
   summary: "Show one cluster",
@@ -9,12 +20,13 @@ export const verb = defineVerb({
   examples: [["cluster show local", "how it is configured"]],
   async run({ flags, args, io, json, relay }) {
     const entry = await relay.clusterEntry(nameOf(args, flags));
-    if (json) await printJson(io.stdout, entry);
+    if (json) await printJson(io.stdout, { ...entry, route_revision: routeRevision(entry) });
     else {
       const { concurrency, control_query_concurrency, kind_concurrency } = entry.worker_capacity;
       await printFields(io.stdout, [
         ["name", entry.name],
         ["mode", entry.mode],
+        ...(entry.mode === "ssh" ? wayOf(entry) : []),
         ["slots", `${concurrency}, ${control_query_concurrency} of them for control queries`],
         ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
         ["before every job", entry.env_setup],

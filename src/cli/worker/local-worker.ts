@@ -1,7 +1,7 @@
 import { ClusterClient, HttpPeer } from "../../api/client.ts";
 import { type Registry, readClusters } from "../../config/clusters.ts";
 import { checkRunDirectory } from "../../config/run-directory.ts";
-import { isRelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
 import { chooseCluster } from "../choose-cluster.ts";
 import type { Installation } from "../installation.ts";
@@ -17,7 +17,12 @@ export async function localCluster(
   named: string | undefined,
 ): Promise<{ readonly name: string; readonly registry: Registry }> {
   const registry = readClusters(relay.paths, io.env);
-  return { name: await chooseCluster(named, relay.settings.default_cluster, () => Promise.resolve(registry.clusters)), registry };
+  const name = await chooseCluster(named, relay.settings.default_cluster, () => Promise.resolve(registry.clusters));
+  const entry = registry.clusters.find((one) => one.name === name);
+  if (entry !== undefined && entry.mode !== "local") {
+    throw new RelayError("configuration_error", `the worker of ${name} does not run on this machine`, { cluster: name, mode: entry.mode });
+  }
+  return { name, registry };
 }
 
 /** The worker of a cluster of this machine, on its own socket. @throws RelayError resource_ownership_refused */

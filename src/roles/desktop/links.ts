@@ -1,5 +1,5 @@
 import type { LinkStatus } from "../../api/desktop-views.ts";
-import type { ClusterEntry } from "../../config/clusters.ts";
+import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { nobodyListens, probe } from "../probe.ts";
 
 const WITHIN_MS = 2_000;

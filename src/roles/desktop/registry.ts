@@ -1,5 +1,6 @@
 import fs from "node:fs";
-import { type ClusterEntry, clusterEntry, clusterNotFound, readClusters, updateClusters } from "../../config/clusters.ts";
+import type { ClusterEntry } from "../../config/cluster-entry.ts";
+import { clusterEntry, clusterNotFound, readClusters, updateClusters } from "../../config/clusters.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 
@@ -26,7 +27,7 @@ export class ClusterRegistry {
 
   /** @throws RelayError cluster_not_found, configuration_error */
   entry(name: string): ClusterEntry {
-    return clusterEntry({ version: 1, clusters: [...this.all()] }, name);
+    return clusterEntry({ clusters: this.all() }, name);
   }
 
   /** @param allow throws where the entry that there is, null for none, may not be replaced */

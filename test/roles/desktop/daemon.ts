@@ -1,7 +1,8 @@
 import path from "node:path";
 import type { Address } from "../../../src/api/client.ts";
 import { DesktopClient } from "../../../src/api/desktop-client.ts";
-import { DEFAULT_CAPACITY, updateClusters } from "../../../src/config/clusters.ts";
+import { DEFAULT_CAPACITY } from "../../../src/config/cluster-entry.ts";
+import { updateClusters } from "../../../src/config/clusters.ts";
 import { type Environment, readEnvironment } from "../../../src/config/environment.ts";
 import { type Paths, resolvePaths } from "../../../src/config/paths.ts";
 import { prepareRunDirectory } from "../../../src/config/run-directory.ts";

@@ -1,0 +1,35 @@
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { printJson } from "../print/table.ts";
+import { defineVerb, toggle } from "../verb.ts";
+import { PINS, pinsWith } from "./entry-options.ts";
+import { NAMED, nameOf } from "./named.ts";
+import { warnOfRoute } from "./route-change.ts";
+
+export const verb = defineVerb({
+  summary: "Pin which host a cluster's login node has to be",
+  details:
+    "Each bring-up is held to it. Pins of a kind that is named replace those that there are; a pinned host key comes before known_hosts.",
+  positionals: NAMED.positionals,
+  flags: { ...NAMED.flags, ...PINS, clear: toggle("Take all pins away first") },
+  examples: [
+    ["cluster pin-target my-cluster --target-hostname login1", "the node that has the worker"],
+    ["cluster pin-target my-cluster --clear", "take whatever ssh takes"],
+  ],
+  async run({ flags, args, io, json, relay }) {
+    const name = nameOf(args, flags);
+    if (!flags.clear && flags["target-hostname"].length === 0 && flags["ssh-host-key-sha256"].length === 0) {
+      throw new RelayError("usage", "nothing is named that could be pinned", {}, "--target-hostname, --ssh-host-key-sha256, or --clear");
+    }
+    await relay.clusterEntry(name);
+    const { before, after } = await relay.desktop.changeCluster(name, (known) => {
+      if (known?.mode !== "ssh") {
+        throw new RelayError("configuration_error", `${name} is not reached by ssh: there is nothing to pin`, { cluster: name });
+      }
+      return { ...known, target_identity: pinsWith(flags.clear ? null : known, flags) };
+    });
+    if (json) await printJson(io.stdout, after);
+    else await io.stdout.write(`changed ${after.name}\n`);
+    await warnOfRoute(io, before, after);
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,80 @@
+import * as v from "valibot";
+import { Capacity } from "../domain/endpoint.ts";
+import { Id, looseText } from "../domain/primitives.ts";
+import { canonicalJson, sha256Hex } from "../lib/digest.ts";
+
+export const DEFAULT_CAPACITY: Capacity = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
+export const MODES = ["local", "ssh"] as const;
+export const SSH_CLIENTS = ["builtin", "openssh"] as const;
+
+/** What a host may be called, with a user's name before it or not: nothing that ssh, a shell or a log would take for something else. */
+const HOST = /^(?:[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}@)?[A-Za-z0-9_.:%[\]][A-Za-z0-9_.:%[\]-]{0,254}$/;
+/** A path on the cluster: absolute, or below the home directory there. */
+const REMOTE_PATH = /^(?:~?\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\p{Cc}]{1,1022}$/u;
+/** RFC 1123, section 2.1. */
+const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/;
+/** As ssh-keygen -l prints it. */
+const FINGERPRINT = /^SHA256:[A-Za-z0-9+/]{43}$/;
+
+const RemotePath = v.nullable(v.pipe(v.string(), v.regex(REMOTE_PATH, "must be a path on the cluster, absolute or below ~/")));
+const names = (pattern: RegExp, form: string) => v.pipe(v.array(v.pipe(v.string(), v.regex(pattern, form))), v.maxLength(64));
+
+/** What must be true of the host that is reached, besides what ssh itself asks for. Empty: nothing. */
+const TargetPins = v.strictObject({
+  /** What it calls itself: one of these. */
+  hostnames: v.optional(names(HOST_NAME, "must be the name of a host"), []),
+  /** Its host key: one of these, whatever known_hosts says. */
+  ssh_host_key_sha256: v.optional(names(FINGERPRINT, "must be SHA256: and 43 characters, as ssh-keygen -l prints it"), []),
+});
+
+const SHARED = {
+  name: Id,
+  /** Shell text that runs before every job, for example `module load python`. */
+  env_setup: v.optional(v.nullable(looseText(64 * 1024)), null),
+  worker_capacity: v.optional(Capacity, DEFAULT_CAPACITY),
+};
+
+/** Its worker is reached by a socket on this machine. */
+const LocalEntry = v.strictObject({ ...SHARED, mode: v.literal("local") });
+
+/** Its worker is reached over one SSH connection to a login node. */
+const SshEntry = v.strictObject({
+  ...SHARED,
+  mode: v.literal("ssh"),
+  /** `[user@]host`, as ssh takes it: everything else about the way is in ssh_config(5). */
+  ssh_host: v.pipe(v.string(), v.regex(HOST, "must be [user@]host, as ssh takes it")),
+  /** Who speaks SSH: this program, or an ssh process. */
+  ssh_client: v.optional(v.picklist(SSH_CLIENTS), "builtin"),
+  /** Where the installation and its state lie on the cluster; null: `~/.local/share/clio-relay`. */
+  core_dir: v.optional(RemotePath, null),
+  /** Where the output of jobs lies on the cluster; null: below core_dir. */
+  spool_dir: v.optional(RemotePath, null),
+  target_identity: v.optional(TargetPins, {}),
+});
+export type SshEntry = v.InferOutput<typeof SshEntry>;
+
+/** What is known of a cluster. The name is a label of this installation and means nothing elsewhere. The mode says how its worker is reached. */
+export const ClusterEntry = v.variant("mode", [LocalEntry, SshEntry]);
+export type ClusterEntry = v.InferOutput<typeof ClusterEntry>;
+export type ClusterEntryInput = v.InferInput<typeof ClusterEntry>;
+
+/** Of the form of the digest below; another form gets another number, so that a new release never looks like a new route. */
+const ROUTE_FORM = "clio-relay.route.v1";
+
+/**
+ * SHA-256 over what decides where requests to a cluster go, as canonical JSON. What is at its default is left out, so that members that later
+ * versions add change nothing for entries without them. Capacity and job environment are no part of it.
+ */
+export function routeRevision(entry: ClusterEntry): string {
+  const route: Record<string, unknown> = { form: ROUTE_FORM, name: entry.name, mode: entry.mode };
+  if (entry.mode === "ssh") {
+    const { hostnames, ssh_host_key_sha256: keys } = entry.target_identity;
+    route["ssh_host"] = entry.ssh_host;
+    if (entry.ssh_client !== "builtin") route["ssh_client"] = entry.ssh_client;
+    if (entry.core_dir !== null) route["core_dir"] = entry.core_dir;
+    if (entry.spool_dir !== null) route["spool_dir"] = entry.spool_dir;
+    if (hostnames.length > 0) route["hostnames"] = hostnames.toSorted();
+    if (keys.length > 0) route["ssh_host_key_sha256"] = keys.toSorted();
+  }
+  return sha256Hex(canonicalJson(route));
+}

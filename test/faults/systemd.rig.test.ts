@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import type { JobStatus } from "../../src/domain/views.ts";
 import { describeWith } from "../runner/components.ts";
@@ -14,7 +15,7 @@ Environment=CLIO_RELAY_MIN_FREE_BYTES=0
 `;
 
 describeWith("nspawn", "a worker that is a service of systemd", () => {
-  const directory = fs.mkdtempSync("/var/tmp/clio-relay-systemd-");
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "systemd-"));
 
   function rig(...args: string[]): string {
     const { status, stdout, stderr } = spawnSync(RIG, args, {

@@ -38,6 +38,12 @@ describe("the documents", () => {
     expect(read("CHANGELOG.md")).toMatch(new RegExp(`^## (\\[)?${version.replaceAll(".", "\\.")}\\b`, "m"));
   });
 
+  test("name no test that there is not", () => {
+    const named = documents.flatMap((file) => [...read(file).matchAll(/`(test\/\S+\.ts)`/g)].map(([, name]) => name!));
+    expect(named.length).toBeGreaterThan(20);
+    for (const name of named) expect(fs.existsSync(path.join(ROOT, name)), name).toBe(true);
+  });
+
   test("name no script that there is not", () => {
     const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
     const named = documents.flatMap((file) => [...read(file).matchAll(/\b(?:npm|bun) run ([\w-]+)/g)].map(([, name]) => name!));

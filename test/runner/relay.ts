@@ -43,7 +43,7 @@ export class Relay implements AsyncDisposable {
 
   constructor(private readonly options: RelayOptions = {}) {
     this.#owned = options.directory === undefined;
-    this.directory = options.directory ?? fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-rig-"));
+    this.directory = options.directory ?? fs.mkdtempSync(path.join(os.tmpdir(), "rig-"));
     this.home = path.join(this.directory, "home");
   }
 

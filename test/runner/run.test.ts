@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { identify } from "../../src/lib/process-identity.ts";
+import { describeWith } from "./components.ts";
 import { filesOf, SUITES } from "./suites.ts";
 import { temporaryDirectories } from "./temporary.ts";
 import { eventually } from "./wait.ts";
@@ -61,13 +62,13 @@ describe("the runner", () => {
   test("a missing component is a skip that says why", () => {
     const result = run({ "test/project/a.test.ts": PASSES, "test/project/b.test.ts": needsSystemd }, ["project"]);
     expect(result).toMatchObject({ code: 0, last: "1 passed, 0 failed, 1 skipped" });
-    expect(result.stderr).toContain("skipped: systemd: nobody started it");
+    expect(result.stdout).toContain("skipped: systemd: nobody started it");
   });
 
   test("a missing component that is required is a failure", () => {
     const result = run({ "test/project/b.test.ts": needsSystemd }, ["project"], { CLIO_RELAY_TEST_REQUIRE: "systemd" });
     expect(result).toMatchObject({ code: 1, last: "0 passed, 1 failed, 0 skipped" });
-    expect(result.stderr).toContain("systemd is required and missing: nobody started it");
+    expect(result.stdout).toContain("systemd is required and missing: nobody started it");
   });
 
   test("an unknown required component is refused before anything runs", () => {
@@ -93,8 +94,41 @@ describe("the runner", () => {
     const pid = Number(/child (\d+)/.exec(result.stdout)?.[1]);
     expect(pid).toBeGreaterThan(0);
     expect(result).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
-    expect(result.stdout).toContain(`left running: ${pid} sleep 1000`);
+    expect(result.stdout).toContain(`test/project/a.test.ts left behind: process ${pid} sleep 1000`);
     expect(await eventually(() => identify(pid) === null)).toBe(true);
+  });
+
+  test("a process without anything of the environment is known by the directory of temporary files, and named by its file", async () => {
+    const leaving = `${HEAD}import fs from "node:fs";
+      import os from "node:os";
+      import path from "node:path";
+      test("a", () => {
+        const directory = fs.mkdtempSync(path.join(os.tmpdir(), "x-"));
+        const child = Bun.spawn(["sleep", "1000"], { cwd: directory, env: {}, stdio: ["ignore", "ignore", "ignore"] });
+        child.unref();
+        console.log("child", child.pid);
+        expect(child.pid).toBeGreaterThan(0);
+      });\n`;
+    const result = run({ "test/project/a.test.ts": PASSES, "test/project/b.test.ts": leaving }, ["project"]);
+    const pid = Number(/child (\d+)/.exec(result.stdout)?.[1]);
+    expect(result).toMatchObject({ code: 1, last: "2 passed, 1 failed, 0 skipped" });
+    expect(result.stdout).toContain(`test/project/b.test.ts left behind: process ${pid} sleep 1000`);
+    expect(await eventually(() => identify(pid) === null)).toBe(true);
+  });
+
+  test("temporary files that a test leaves are gone after it", () => {
+    const leaving = `${HEAD}import fs from "node:fs";
+      import os from "node:os";
+      test("a", () => {
+        fs.writeFileSync(os.tmpdir() + "/left", "");
+        console.log("in", os.tmpdir());
+        expect(fs.readdirSync(os.tmpdir())).toEqual(["left"]);
+      });\n`;
+    const result = run({ "test/project/a.test.ts": leaving, "test/project/b.test.ts": leaving }, ["project"]);
+    expect(result).toMatchObject({ code: 0, last: "2 passed, 0 failed, 0 skipped" });
+    const places = [...result.stdout.matchAll(/^in (.*)$/gm)].map(([, place]) => place!);
+    expect(places.length).toBe(2);
+    expect(places.filter((place) => fs.existsSync(place))).toEqual([]);
   });
 
   test("what it does not understand is a usage error", () => {
@@ -113,4 +147,23 @@ test("every test file belongs to exactly one of fast, rig and soak", () => {
   expect(of("rig")).toEqual(["test/a.rig.test.ts", "test/project/b.rig.test.ts"]);
   expect(of("soak")).toEqual(["test/c.soak.test.ts"]);
   expect(of("project")).toEqual(["test/project/b.test.ts"]);
+});
+
+describeWith("tmpfs", "a mount left behind", () => {
+  test("is undone and fails the run, named by its file", () => {
+    const leaving = `${HEAD}import { spawnSync } from "node:child_process";
+      import fs from "node:fs";
+      import os from "node:os";
+      import path from "node:path";
+      test("a", () => {
+        const directory = fs.mkdtempSync(path.join(os.tmpdir(), "m "));
+        console.log("mounted", directory);
+        expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", directory]).status).toBe(0);
+      });\n`;
+    const result = run({ "test/project/a.test.ts": leaving }, ["project"]);
+    const directory = /mounted (.*)/.exec(result.stdout)![1]!;
+    expect(result).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+    expect(result.stdout).toContain(`test/project/a.test.ts left behind: mount ${directory}`);
+    expect(fs.readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(directory.split("/")[2]!);
+  });
 });

@@ -8,7 +8,7 @@ import path from "node:path";
 import { requiredComponents } from "./components.ts";
 import { installComponents } from "./install.ts";
 import { parseJunit } from "./junit.ts";
-import { endLeftovers, RUN_MARK } from "./leftovers.ts";
+import { endLeftovers, RUN_MARK, unmountLeftovers } from "./leftovers.ts";
 import { filesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
 import { judge, type SkipRecord, summary, type Verdict } from "./verdict.ts";
 
@@ -50,19 +50,34 @@ function inherited(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !own(name)));
 }
 
-async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdict> {
+/** Each file in a process of its own, so that whatever it leaves has a name. */
+async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdict[]> {
   console.log(`\n== ${suite.name}: ${suite.about} (${files.length} files)`);
-  if (files.length === 0) return judge({ suite: suite.name, files, cases: [], skips: [], exitCode: 0, leftRunning: [] });
+  if (files.length === 0) return [judge({ suite: suite.name, file: null, cases: [], skips: [], exitCode: 0, leftBehind: [] })];
+  const env = { ...inherited(), ...(suite.name === "soak" ? soakSettings(reduced) : {}) };
+  const deadline = performance.now() + (reduced ? Math.min(suite.suiteTimeoutMs, REDUCED_TIMEOUT_MS) : suite.suiteTimeoutMs);
+  const verdicts: Verdict[] = [];
+  for (const file of files) verdicts.push(await runFile(suite, file, env, deadline));
+  return verdicts;
+}
+
+async function runFile(suite: Suite, file: string, env: Record<string, string | undefined>, deadline: number): Promise<Verdict> {
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-tests-"));
+  // What the tests have for /tmp: its name is short, because sockets lie in it, and other users may pass through.
+  const temporary = fs.mkdtempSync(path.join(os.tmpdir(), "r"));
+  fs.chmodSync(temporary, 0o755);
+  const report = path.join(scratch, "junit.xml");
+  const skips = path.join(scratch, "skips");
+  const output = path.join(scratch, "output");
+  const run = crypto.randomUUID();
+  const start = performance.now();
   try {
-    const report = path.join(scratch, "junit.xml");
-    const skips = path.join(scratch, "skips");
-    const run = crypto.randomUUID();
+    const log = fs.openSync(output, "w");
     const child = Bun.spawn(
       [
         process.execPath,
         "test",
-        ...files.map((file) => `./${file}`),
+        `./${file}`,
         `--timeout=${suite.testTimeoutMs}`,
         "--reporter=junit",
         `--reporter-outfile=${report}`,
@@ -71,26 +86,40 @@ async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdi
       {
         cwd: root,
         stdin: "ignore",
-        stdout: "inherit",
-        stderr: "inherit",
-        env: { ...inherited(), ...(suite.name === "soak" ? soakSettings(reduced) : {}), CLIO_RELAY_TEST_SKIPS: skips, [RUN_MARK]: run },
-        timeout: reduced ? Math.min(suite.suiteTimeoutMs, REDUCED_TIMEOUT_MS) : suite.suiteTimeoutMs,
+        stdout: log,
+        stderr: log,
+        env: { ...env, TMPDIR: temporary, CLIO_RELAY_TEST_SKIPS: skips, [RUN_MARK]: run },
+        timeout: Math.max(1, Math.round(deadline - start)),
         killSignal: "SIGKILL",
       },
     );
+    fs.closeSync(log);
     await child.exited;
+    const cases = fs.existsSync(report) ? parseJunit(fs.readFileSync(report, "utf8")) : [];
+    console.log(`${file}: ${cases.length} tests, ${((performance.now() - start) / 1_000).toFixed(1)} s`);
+    const said = spokenLines(fs.readFileSync(output, "utf8"));
+    if (said !== "") console.log(said);
     return judge({
       suite: suite.name,
-      files,
-      cases: fs.existsSync(report) ? parseJunit(fs.readFileSync(report, "utf8")) : [],
+      file,
+      cases,
       skips: fs.existsSync(skips) ? skipRecords(fs.readFileSync(skips, "utf8")) : [],
       exitCode: child.signalCode === "SIGKILL" ? null : (child.exitCode ?? 1),
-      leftRunning: await endLeftovers(run),
+      leftBehind: [...(await endLeftovers(run, temporary)), ...unmountLeftovers(temporary)],
     });
   } finally {
-    fs.rmSync(scratch, { recursive: true, force: true });
+    for (const directory of [scratch, temporary]) fs.rmSync(directory, { recursive: true, force: true });
   }
 }
+
+/** What bun test says of every file, and the runner says once for all. */
+const USUAL = /^(?:bun test v.*|\s*\d+ (?:pass|fail|skip|todo)|\s*\d+ expect\(\) calls|Ran \d+ tests? across .*|test\/\S+\.test\.ts:|)$/;
+
+const spokenLines = (output: string): string =>
+  output
+    .split("\n")
+    .filter((line) => !USUAL.test(line))
+    .join("\n");
 
 const skipRecords = (text: string): SkipRecord[] =>
   text
@@ -114,9 +143,9 @@ async function main(args: readonly string[]): Promise<number> {
   if (plans.some(({ suite }) => suite.name !== "project")) await installComponents();
   const verdicts: Verdict[] = [];
   for (const one of plans) {
-    const verdict = await runSuite(one, reduced);
-    for (const complaint of verdict.complaints) console.log(`failed: ${complaint}`);
-    verdicts.push(verdict);
+    const of = await runSuite(one, reduced);
+    for (const { complaints } of of) for (const complaint of complaints) console.log(`failed: ${complaint}`);
+    verdicts.push(...of);
   }
   const total = (key: "passed" | "failed" | "skipped"): number => verdicts.reduce((sum, verdict) => sum + verdict[key], 0);
   const counts = { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };

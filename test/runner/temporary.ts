@@ -5,7 +5,7 @@ import path from "node:path";
 
 /** A fresh directory that is removed with all it holds: `using directory = temporaryDirectory();`. */
 export function temporaryDirectory(): Disposable & { readonly path: string } {
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-test-"));
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "test-"));
   return { path: directory, [Symbol.dispose]: () => fs.rmSync(directory, { recursive: true, force: true }) };
 }
 

@@ -5,11 +5,11 @@ import { judge, type RunFacts, summary } from "./verdict.ts";
 const good: TestCase = { file: "test/a.test.ts", name: "a", outcome: "passed", assertions: 1 };
 const run = (over: Partial<RunFacts>): RunFacts => ({
   suite: "fast",
-  files: ["test/a.test.ts"],
+  file: "test/a.test.ts",
   cases: [good],
   skips: [],
   exitCode: 0,
-  leftRunning: [],
+  leftBehind: [],
   ...over,
 });
 
@@ -24,14 +24,13 @@ describe("judge", () => {
   });
 
   test.each([
-    ["a suite without tests", { cases: [] }, "ran no tests"],
-    ["a suite without files", { cases: [], files: [] }, "ran no tests"],
-    ["a file without tests", { files: ["test/a.test.ts", "test/b.test.ts"] }, "test/b.test.ts: no test in it ran"],
+    ["a suite without files", { cases: [], file: null }, "suite fast has no tests"],
+    ["a file without tests", { cases: [] }, "test/a.test.ts: no test in it ran"],
     ["a test without assertions", { cases: [good, { ...good, name: "hollow", assertions: 0 }] }, '"hollow" asserted nothing'],
     ["a test that is only announced", { cases: [good, { ...good, name: "later", outcome: "todo" }] }, "not written"],
     ["a skip without a reason", { cases: [good, { ...good, outcome: "skipped" }] }, "skips tests without a reason"],
-    ["a process left behind", { leftRunning: ["12 sleep 1000"] }, "left running: 12 sleep 1000"],
-    ["a suite that took too long", { exitCode: null }, "took too long"],
+    ["a process left behind", { leftBehind: ["process 12 sleep 1000"] }, "test/a.test.ts left behind: process 12 sleep 1000"],
+    ["a file that took too long", { cases: [], exitCode: null }, "test/a.test.ts: suite fast took too long"],
     ["a test process that died", { exitCode: 132 }, "ended with 132"],
   ] satisfies [string, Partial<RunFacts>, string][])("%s fails the run", (_what, over, complaint) => {
     const verdict = judge(run(over));

@@ -9,14 +9,14 @@ export interface SkipRecord {
 
 export interface RunFacts {
   readonly suite: string;
-  /** The files that were to run. */
-  readonly files: readonly string[];
+  /** The file that was to run; null for a suite that has none. */
+  readonly file: string | null;
   readonly cases: readonly TestCase[];
   readonly skips: readonly SkipRecord[];
   /** Exit code of the test process; null when it was ended for taking too long. */
   readonly exitCode: number | null;
-  /** Processes that the tests had started and not ended, as lines for people. */
-  readonly leftRunning: readonly string[];
+  /** Processes that the tests had started and not ended, and what they had mounted, as lines for people. */
+  readonly leftBehind: readonly string[];
 }
 
 export interface Verdict {
@@ -28,8 +28,8 @@ export interface Verdict {
 }
 
 /**
- * Judge a run. More counts as a failure than a failed test: a suite or a file without a test, a test without an
- * assertion, a skip that gave no reason, a test process that died, a process that a test left behind.
+ * Judge the run of a file. More counts as a failure than a failed test: a suite or a file without a test, a test without an
+ * assertion, a skip that gave no reason, a test process that died, a process or a mount that a test left behind.
  */
 export function judge(run: RunFacts): Verdict {
   const complaints: string[] = [];
@@ -37,9 +37,8 @@ export function judge(run: RunFacts): Verdict {
   const failed = of("failed");
   const hollow = of("passed").filter((test) => test.assertions === 0);
 
-  if (run.cases.length === 0) complaints.push(`suite ${run.suite} ran no tests`);
-  const seen = new Set(run.cases.map((test) => test.file));
-  for (const file of run.files) if (run.cases.length > 0 && !seen.has(file)) complaints.push(`${file}: no test in it ran`);
+  if (run.file === null) complaints.push(`suite ${run.suite} has no tests`);
+  else if (run.cases.length === 0 && run.exitCode !== null) complaints.push(`${run.file}: no test in it ran`);
   for (const test of hollow) complaints.push(`${test.file}: "${test.name}" asserted nothing`);
   for (const test of of("todo")) complaints.push(`${test.file}: "${test.name}" is not written`);
   const explained = new Set(run.skips.map((skip) => skip.file));
@@ -47,10 +46,10 @@ export function judge(run: RunFacts): Verdict {
     if (!explained.has(file))
       complaints.push(`${file}: skips tests without a reason (describeWith of test/runner/components.ts gives one)`);
   }
-  for (const line of run.leftRunning) complaints.push(`left running: ${line}`);
-  if (run.exitCode === null) complaints.push(`suite ${run.suite} took too long and was ended`);
+  for (const line of run.leftBehind) complaints.push(`${run.file} left behind: ${line}`);
+  if (run.exitCode === null) complaints.push(`${run.file}: suite ${run.suite} took too long, and this file was ended`);
   else if (run.exitCode !== 0 && failed.length === 0 && complaints.length === 0) {
-    complaints.push(`the test process ended with ${run.exitCode}, though no test failed`);
+    complaints.push(`${run.file}: the test process ended with ${run.exitCode}, though no test failed`);
   }
   return {
     passed: of("passed").length - hollow.length,

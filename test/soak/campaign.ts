@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import type { Attempt } from "../../src/domain/attempt.ts";
 import { type Identity, isAlive } from "../../src/lib/process-identity.ts";
@@ -58,14 +59,19 @@ export class Campaign implements AsyncDisposable {
     this.#kinds = kinds;
     const limits = { CLIO_RELAY_CANCEL_GRACE_SECONDS: "1", CLIO_RELAY_SPARE_SHIMS: "2", CLIO_RELAY_MIN_FREE_BYTES: "0" };
     this.relay = new Relay({ env: { ...limits, ...env }, ...(directory === undefined ? {} : { directory }) });
-    this.#scratch = fs.mkdtempSync(path.join(fs.realpathSync("/tmp"), "clio-relay-soak-"));
+    this.#scratch = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), "soak-"));
   }
 
   async init(): Promise<this> {
-    const { code, stderr } = await this.relay.run(["init"]);
-    if (code !== 0) throw new Error(`init ended with ${code}: ${stderr}`);
-    await this.startWorker();
-    return this;
+    try {
+      const { code, stderr } = await this.relay.run(["init"]);
+      if (code !== 0) throw new Error(`init ended with ${code}: ${stderr}`);
+      await this.startWorker();
+      return this;
+    } catch (error) {
+      await this[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   async startWorker(): Promise<void> {
@@ -237,6 +243,7 @@ export class Campaign implements AsyncDisposable {
 
   #daemons(): Identity[] {
     const directory = path.join(this.#scratch, "effects");
+    if (!fs.existsSync(directory)) return [];
     return [...new Bun.Glob("*/daemon-*").scanSync(directory)].map(
       (file) => JSON.parse(fs.readFileSync(path.join(directory, file), "utf8")) as Identity,
     );

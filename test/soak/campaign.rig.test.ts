@@ -32,7 +32,7 @@ test("a campaign finds a second start, a log that lacks bytes, a lost report, a 
   try {
     const faults = (await campaign.verify()).join("\n");
     expect(faults).toContain(`${first.jobId} (plain job0): attempt 1 was started 2 times`);
-    expect(faults).toContain(`${second.jobId} (plain job1): clio-relay job read-log`);
+    expect(faults).toContain(`${second.jobId} (plain job1): stdout.log cannot be read`);
     expect(faults).toContain(`${third.jobId} (plain job2): 0 reports on record, 1 were made`);
     expect(faults).toContain(`left in the spool: ${third.jobId}/attempt-1/left.tmp`);
     expect(faults).toContain(`left running: ${child.pid} sleep 1000`);

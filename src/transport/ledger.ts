@@ -13,7 +13,7 @@ export const LedgerEntry = v.strictObject({
   seq: Sequence,
   at: Timestamp,
   cluster: Text,
-  purpose: v.picklist(["connect", "bootstrap", "jump"]),
+  purpose: v.picklist(["connect", "bootstrap"]),
   /** `user@host:port` of where it leads in the end. */
   target: Text,
   /** Hops on the way, from here to there: they ride the connection to the first. */

@@ -75,7 +75,8 @@ export const authorize = (user: RigUser, publicKeyFile: string): string =>
 /** A key pair of ssh-keygen's own making; the path of the private half, beside which lies `.pub`. */
 export function makeKey(directory: string, { type = "ed25519", passphrase = "", format = "RFC4716" } = {}): string {
   const file = path.join(directory, `id_${type}_${suffix()}`);
-  must("ssh-keygen", "-q", "-t", type, "-m", format, "-N", passphrase, "-C", "rig", "-f", file);
+  const bits = type === "rsa" ? ["-b", "2048"] : [];
+  must("ssh-keygen", "-q", "-t", type, ...bits, "-m", format, "-N", passphrase, "-C", "rig", "-f", file);
   return file;
 }
 
@@ -135,7 +136,7 @@ export class Sshd implements AsyncDisposable {
 
   /** A known_hosts line of it. */
   knownLine(type = "ed25519"): string {
-    return `[${this.host}]:${this.port} ${this.hostKey(type)}\n`;
+    return `${this.port === 22 ? this.host : `[${this.host}]:${this.port}`} ${this.hostKey(type)}\n`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

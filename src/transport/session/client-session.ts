@@ -2,9 +2,10 @@ import type { Duplex, Readable } from "node:stream";
 import { type AuthenticationType, Client, type ConnectConfig, type NextAuthHandler } from "ssh2";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { ALGORITHMS, type Algorithms, nothingInCommon } from "./algorithms.ts";
-import type { Authenticate, VerifyHostKey } from "./authentication.ts";
+import type { Authenticate, AuthenticationState, VerifyHostKey } from "./authentication.ts";
 import { methodOf } from "./client-authentication.ts";
 import { ClientSession } from "./client-channels.ts";
+import { watchFailures } from "./failure-watch.ts";
 import { FirstOffer } from "./first-offer.ts";
 import { Patience } from "./patience.ts";
 import { IDENTIFICATION, Wire } from "./wire.ts";
@@ -53,6 +54,8 @@ class BringUp {
   readonly #patience: Patience;
   /** The key that was accepted; a later key exchange must bring the same one. */
   #hostKey: Buffer | null = null;
+  /** What the server has said since the last step. */
+  #said: AuthenticationState | null = null;
   #settled = false;
   /** What the server would take, once it has refused something. */
   #refused: readonly string[] | null = null;
@@ -102,6 +105,9 @@ class BringUp {
     this.#wire.on("close", () => this.#sentAway("the other side ended the connection"));
     try {
       client.connect(this.#configuration());
+      watchFailures(client, (methods, partialSuccess) => {
+        this.#said = { methods, partialSuccess: partialSuccess || (this.#said?.partialSuccess ?? false) };
+      });
     } catch (error) {
       this.#fail(error);
     }
@@ -177,12 +183,14 @@ class BringUp {
   #authenticate(methods: readonly string[] | null, partialSuccess: boolean, next: NextAuthHandler): void {
     if (!partialSuccess) this.#refused = methods;
     this.#patience.pause();
-    Promise.resolve({ methods, partialSuccess })
+    const said = this.#said ?? { methods, partialSuccess };
+    this.#said = null;
+    Promise.resolve(said)
       .then(this.options.authenticate)
       .then((step) => {
         if (this.#settled) return;
         if (step !== null) next(methodOf(this.options.user, step, { patience: this.#patience, fail: (error) => this.#fail(error) }));
-        else this.#fail(new RelayError("authentication_failed", "nothing that was tried let the user in", { methods: methods ?? [] }));
+        else this.#fail(new RelayError("authentication_failed", "nothing that was tried let the user in", { methods: said.methods ?? [] }));
       })
       .catch((error: unknown) => this.#fail(error))
       .finally(() => this.#patience.resume());

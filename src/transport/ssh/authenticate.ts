@@ -11,6 +11,8 @@ export class Login {
   readonly #tried: string[] = [];
   readonly #skipped: string[] = [];
   #keys: KeyAttempt[] | null = null;
+  /** Whether a proof was accepted already, as one of several. */
+  #accepted = false;
   #passwords = 0;
   #conversations = 0;
   /** Whether the last conversation asked for anything; one that did not will not do so the next time. */
@@ -24,6 +26,7 @@ export class Login {
   }
 
   readonly authenticate: Authenticate = async (state) => {
+    this.#accepted ||= state.partialSuccess;
     if (state.methods === null) return { method: "none" };
     for (const method of this.sources.target.methods) {
       if (!state.methods.includes(method)) continue;
@@ -34,11 +37,11 @@ export class Login {
   };
 
   /** What the person is told when nothing let them in. */
-  failure({ methods, partialSuccess }: AuthenticationState, cause?: unknown): RelayError {
+  failure({ methods }: Pick<AuthenticationState, "methods">, cause?: unknown): RelayError {
     const { user, host } = this.sources.target;
     const taken = (methods ?? []).map(serverText);
     const tried = this.#tried.length === 0 ? "there was nothing to try" : `tried: ${this.#tried.join(", ")}`;
-    const further = partialSuccess ? ", and a further proof is wanted" : "";
+    const further = this.#accepted ? ", and a further proof is wanted" : "";
     const elsewhere = taken.some((method) => /^(?:gssapi|hostbased)/.test(method));
     return new RelayError(
       "authentication_failed",

@@ -1,39 +1,14 @@
 import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { type Attending, type Destination, dial, settleFailure } from "../dial.ts";
-import type { Ledger, LedgerLine } from "../ledger.ts";
+import type { LedgerLine } from "../ledger.ts";
 import { ProcessStream, withoutCredentials } from "../process-stream.ts";
-import type { AuthenticationState } from "../session/authentication.ts";
-import { openClientSession } from "../session/client-session.ts";
 import type { Session } from "../session/session.ts";
-import { Login } from "./authenticate.ts";
-import { type ConfigContext, resolveRoute } from "./config/resolve.ts";
-import type { Named, Target } from "./config/target.ts";
-import { hostKeyVerifier, hostNames } from "./host-key.ts";
-import { preferKnown } from "./known-hosts/judge.ts";
-import { NOBODY, type Prompter, serverText } from "./prompt.ts";
-
-/** What a cluster's entry says of the way to it. */
-export interface SshEntry extends Named {
-  readonly cluster: string;
-  /** `SHA256:…` of the host keys of the last hop that are right, whatever known_hosts says; empty: known_hosts decides. */
-  readonly hostKeyPins: readonly string[];
-}
-
-export interface SshRequest {
-  readonly entry: SshEntry;
-  readonly purpose: "connect" | "bootstrap";
-  /** The person's request that this belongs to; null: nobody is there, and nothing is dialed. */
-  readonly attending: Attending | null;
-  readonly prompter: Prompter;
-  readonly ledger: Ledger;
-  /** Where the ssh configuration comes from, with variables and directory of the request. */
-  readonly config: Omit<ConfigContext, "signal">;
-  /** SSH_AUTH_SOCK of the request; null where it has none. */
-  readonly agentSocket: string | null;
-  /** Told what the person should see and what stops nothing: banners of servers, keys that could not be remembered. Safe for a terminal. */
-  readonly notice: (text: string) => void;
-}
+import { resolveRoute } from "./config/resolve.ts";
+import type { Target } from "./config/target.ts";
+import { address, forward, type OpenedHop, openHop } from "./hop.ts";
+import { serverText } from "./prompt.ts";
+import type { SshRequest } from "./request.ts";
 
 /** One hop of a connection, as it was reached. */
 export interface Hop {
@@ -52,12 +27,11 @@ export interface SshConnection {
   readonly banner: string;
   /** Its entry in the ledger. */
   readonly ledgerSeq: number;
+  /** What the configuration says of the last hop. */
+  readonly target: Target;
 }
 
 const DIAL_MS = 30_000;
-/** RFC 4253, section 11.1. OpenSSH ends with the first after too many failures, others with the second. */
-const PROTOCOL_ERROR = 2;
-const NO_MORE_METHODS = 14;
 
 /**
  * From a cluster's entry to an authenticated session with its login node, over one connection: resolve the hops, dial the first, check each hop's key,
@@ -87,7 +61,7 @@ export async function connectSsh(request: SshRequest): Promise<SshConnection> {
     const { session, banner } = await openHops(route, duplex, signal, request);
     line.settle("open");
     endWith(session, line);
-    return { session, banner, ledgerSeq: line.seq, hops: route.map(({ host, hostName, port, user }) => ({ host, hostName, port, user })) };
+    return { session, banner, ledgerSeq: line.seq, hops: route.map(hopOf), target: route.at(-1)! };
   } catch (caught) {
     const error = await whyCommandEnded(duplex, route[0]!, caught);
     duplex.destroy();
@@ -100,7 +74,7 @@ export async function connectSsh(request: SshRequest): Promise<SshConnection> {
 const END_MS = 1_000;
 
 /** A session that did not come about because its ProxyCommand ended is a host that was not reached; the command says why. */
-async function whyCommandEnded(duplex: Duplex, { hostName, port, proxyCommand }: Target, error: unknown): Promise<unknown> {
+async function whyCommandEnded(duplex: Duplex, { hostName, port }: Target, error: unknown): Promise<unknown> {
   if (!(duplex instanceof ProcessStream) || !isRelayError(error, "link_bringup_failed")) return error;
   const end = await Promise.race([duplex.ended, Bun.sleep(END_MS)]);
   if (!end || end.code === null) return error;
@@ -108,13 +82,13 @@ async function whyCommandEnded(duplex: Duplex, { hostName, port, proxyCommand }:
   return new RelayError(
     "host_unreachable",
     `the ProxyCommand to ${hostName}, port ${port}, ended with code ${end.code}${said === "" ? "" : `: ${said}`}`,
-    { host: hostName, port, command: proxyCommand, exit_code: end.code },
+    { host: hostName, port, exit_code: end.code },
     undefined,
     { cause: error },
   );
 }
 
-const address = ({ user, hostName, port }: Target): string => `${user}@${hostName}:${port}`;
+const hopOf = ({ host, hostName, port, user }: Target): Hop => ({ host, hostName, port, user });
 
 function endWith(session: Session, line: LedgerLine): void {
   session.closed.then((error) => line.ended(error?.code ?? null)).catch(() => undefined);
@@ -142,88 +116,59 @@ function destination(first: Target, { variables, directory }: SshRequest["config
 }
 
 /** The hops on the way end with the last one. */
-function closeAfter(session: Session, outer: readonly Session[]): void {
+function closeAfter(session: Session, outer: readonly OpenedHop[]): void {
   const close = (): void => {
-    for (const one of outer) one.close();
+    for (const one of outer) one.session.close();
   };
   session.closed.then(close).catch(() => undefined);
 }
 
-async function openHops(
-  route: readonly Target[],
-  first: Duplex,
-  signal: AbortSignal,
-  request: SshRequest,
-): Promise<{ session: Session; banner: string }> {
-  const opened: Session[] = [];
+async function openHops(route: readonly Target[], first: Duplex, signal: AbortSignal, request: SshRequest): Promise<OpenedHop> {
+  const outer: OpenedHop[] = [];
   try {
     let duplex = first;
     for (const [index, target] of route.entries()) {
-      const { session, banner } = await openHop(target, duplex, signal, request, index === route.length - 1);
-      opened.push(session);
       const next = route[index + 1];
+      const hop = await openHop(target, duplex, { signal, pins: next === undefined ? request.entry.hostKeyPins : [] }, request);
       if (next === undefined) {
-        closeAfter(session, opened.slice(0, -1).reverse());
-        return { session, banner };
+        closeAfter(hop.session, outer.reverse());
+        return hop;
       }
-      duplex = await session.openTcp(next.hostName, next.port, signal).catch((error: unknown) => {
-        throw named(error, target, `it does not forward to ${next.hostName}, port ${next.port}`);
-      });
+      outer.push(hop);
+      duplex = await forward(hop, target, next, signal);
     }
     throw new RangeError("a route has at least one hop");
   } catch (error) {
-    for (const session of opened.reverse()) session.close();
+    for (const { session } of outer.reverse()) session.close();
     throw error;
   }
 }
 
-async function openHop(
-  target: Target,
-  duplex: Duplex,
-  signal: AbortSignal,
+/**
+ * Go on to another login node of the cluster, over the connection that is there: no further connection of this machine. The same user, keys and
+ * prompts; what the configuration says of the cluster's host applies. The new session closes the one that it rides on.
+ *
+ * @param node its name or address as the host at the other side knows it, and its port there
+ * @throws as connectSsh; the connection that it was to ride on is still there then
+ */
+export async function hopSsh(
+  from: SshConnection,
+  node: { readonly host: string; readonly port?: number },
   request: SshRequest,
-  last: boolean,
-): Promise<{ session: Session; banner: string }> {
-  const { entry, notice, agentSocket, config } = request;
-  const prompter = target.batchMode ? NOBODY : request.prompter;
-  const login = new Login({ target, agentSocket, uid: config.account.uid, prompter });
-  let banner = "";
-  let state: AuthenticationState = { methods: null, partialSuccess: false };
-  try {
-    const session = await openClientSession(duplex, {
-      user: target.user,
-      algorithms: "site",
-      left: target.algorithms,
-      hostKeyAlgorithms: preferKnown(target.algorithms.serverHostKey, hostNames(target)),
-      verifyHostKey: hostKeyVerifier({ target, prompter, notice, pins: last ? entry.hostKeyPins : [] }),
-      authenticate: (now) => {
-        state = now;
-        return login.authenticate(now);
-      },
-      onBanner: (text) => {
-        banner += serverText(text);
-        notice(serverText(text));
-      },
-      signal,
-    });
-    return { session, banner };
-  } catch (error) {
-    if (login.begun && wasRefused(error)) throw login.failure(state, error);
-    throw named(error, target, "the session could not be opened");
-  }
+): Promise<SshConnection> {
+  const { signal } = attendingOf(request);
+  const { host, port = 22 } = node;
+  const name = from.target.hostKeyAlias ?? (port === 22 ? host : `[${host}]:${port}`);
+  const target: Target = { ...from.target, host, hostName: host, port, hostKeyName: name, proxyJump: [], proxyCommand: null };
+  const duplex = await forward(from, from.target, target, signal);
+  const { session, banner } = await openHop(target, duplex, { signal, pins: request.entry.hostKeyPins }, request);
+  closeAfter(session, [from]);
+  return { session, banner, ledgerSeq: from.ledgerSeq, hops: [...from.hops, hopOf(target)], target };
 }
 
-/** Whether the server ended the session because it had seen enough failures. */
-function wasRefused(error: unknown): boolean {
-  const cause: unknown = isRelayError(error, "link_bringup_failed") ? error.cause : undefined;
-  return cause instanceof Error && "code" in cause && (cause.code === PROTOCOL_ERROR || cause.code === NO_MORE_METHODS);
-}
-
-/** Failures of the session below do not know which hop they are about. */
-function named(error: unknown, target: Target, what: string): unknown {
-  if (!isRelayError(error) || !["link_bringup_failed", "algorithms_refused", "channel_refused", "link_down"].includes(error.code))
-    return error;
-  return new RelayError(error.code, `${address(target)}: ${what}: ${error.message}`, { ...error.data, host: target.host }, error.hint, {
-    cause: error,
+function attendingOf({ attending, entry }: SshRequest): Attending {
+  if (attending !== null && !attending.signal.aborted) return attending;
+  throw new RelayError("authorization_required", `going on to another login node may ask for something, and nobody is there`, {
+    cluster: entry.cluster,
   });
 }

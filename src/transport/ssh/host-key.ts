@@ -1,4 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
+import { shellWord } from "../script/shell-word.ts";
 import type { VerifyHostKey } from "../session/authentication.ts";
 import { fingerprintOf, typeOf } from "../session/keys.ts";
 import type { Target } from "./config/target.ts";
@@ -86,7 +87,7 @@ async function decide(key: Buffer, check: HostKeyCheck): Promise<void> {
 
 const place = ({ file, line }: KnownKey): string => `${file}, line ${line}`;
 /** An argument for a shell, as it is meant. */
-const quoted = (text: string): string => (/^[A-Za-z0-9_./:@%+=~-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const quoted = (text: string): string => (/^[A-Za-z0-9_./:@%+=~-]+$/.test(text) ? text : shellWord(text));
 
 function changed(target: Target, type: string, print: string, by: KnownKey): RelayError {
   const known = fingerprintOf(by.key);

@@ -1,6 +1,6 @@
 import { agentKeys } from "../session/agent-keys.ts";
 import type { AuthenticationStep, Signer } from "../session/authentication.ts";
-import { typeOf } from "../session/keys.ts";
+import { fingerprintOf, typeOf } from "../session/keys.ts";
 import type { Target } from "./config/target.ts";
 import { type KeyFile, lookAtKey } from "./key-file.ts";
 import { openKey } from "./open-key.ts";
@@ -48,9 +48,10 @@ export async function keyAttempts({ target, agentSocket, uid, prompter }: KeySou
   const others = target.identitiesOnly ? [] : inAgent.filter((key) => !named.includes(key));
   const ofAgent = [...named, ...others].filter(accepted);
   const attempts: KeyAttempt[] = [];
-  if (socket !== null && ofAgent.length > 0) {
-    const step: AuthenticationStep = { method: "publickey", agent: socket, only: ofAgent };
-    attempts.push({ what: `${ofAgent.length} of the agent's keys`, step: () => Promise.resolve(step) });
+  // One by one: after a key that is one proof of several, the next is not to be a key.
+  for (const key of socket === null ? [] : ofAgent) {
+    const step: AuthenticationStep = { method: "publickey", agent: socket!, only: [key] };
+    attempts.push({ what: `the agent's key ${fingerprintOf(key)}`, step: () => Promise.resolve(step) });
   }
   for (const file of files) {
     const { publicKey, text, path } = file;

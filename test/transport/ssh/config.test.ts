@@ -1,10 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import * as v from "valibot";
+import { ClusterEntry, type SshEntry } from "../../../src/config/cluster-entry.ts";
 import { RelayError } from "../../../src/domain/errors.ts";
 import { DIRECTIVES } from "../../../src/transport/ssh/config/directives.ts";
 import { parseJump } from "../../../src/transport/ssh/config/jump.ts";
 import { type ConfigContext, resolveRoute, resolveTarget } from "../../../src/transport/ssh/config/resolve.ts";
+import { entryOf } from "../../../src/transport/ssh/request.ts";
 import { requireComponent } from "../../runner/components.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { thisAccount } from "./this-account.ts";
@@ -144,6 +147,16 @@ test.each<[string, ReturnType<typeof parseJump>]>([
   ["ssh://me@host:33/", { user: "me", host: "host", port: 33 }],
 ])("a jump host %s", (text, named) => {
   expect(parseJump(text)).toEqual(named);
+});
+
+test.each<[string, { host: string; user?: string }]>([
+  ["login.example.org", { host: "login.example.org" }],
+  ["me@login", { host: "login", user: "me" }],
+  ["me@realm.example@login", { host: "login", user: "me@realm.example" }],
+  ["me@[fd00::1]", { host: "fd00::1", user: "me" }],
+])("an entry for %s", (sshHost, named) => {
+  const entry = v.parse(ClusterEntry, { name: "c", mode: "ssh", ssh_host: sshHost });
+  expect(entryOf(entry as SshEntry)).toEqual({ cluster: "c", hostKeyPins: [], ...named });
 });
 
 test("every directive has one treatment, and ignored and refused ones have their reason", () => {

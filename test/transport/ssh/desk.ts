@@ -3,8 +3,9 @@ import path from "node:path";
 import { RelayError } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { Ledger } from "../../../src/transport/ledger.ts";
-import { connectSsh, type SshConnection, type SshRequest } from "../../../src/transport/ssh/connect.ts";
+import { connectSsh, type SshConnection } from "../../../src/transport/ssh/connect.ts";
 import type { Prompt, Prompter } from "../../../src/transport/ssh/prompt.ts";
+import type { SshRequest } from "../../../src/transport/ssh/request.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 import { thisAccount } from "./this-account.ts";
 

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { authorize, makeKey, SshAgent } from "../../rigs/sshd.ts";
 import { SecondFactorSshd } from "../../rigs/sshd-2fa.ts";
 import { describeWith } from "../../runner/components.ts";
+import { temporaryDirectory } from "../../runner/temporary.ts";
 import { type Answers, Desk, noQuestions, output, Person } from "./desk.ts";
 
 describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a one-time code", () => {
@@ -72,6 +74,41 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a o
     expect((await one.refusal(new Person(answers))).code).toBe("prompt_cancelled");
     expect(one.ledger.entries()).toMatchObject([{ outcome: "cancelled", reason: "prompt_cancelled" }]);
     agrees(one);
+  });
+
+  test("a key first, and then password and code, where the site wants all of them", async () => {
+    await using strict = await SecondFactorSshd.start({
+      config: ["PubkeyAuthentication yes", "AuthenticationMethods publickey,keyboard-interactive"],
+    });
+    using keys = temporaryDirectory();
+    const [stranger, key] = [makeKey(keys.path), makeKey(keys.path, { passphrase: "opensesame" })];
+    const [made, rsa] = [makeKey(keys.path), makeKey(keys.path, { type: "rsa" })];
+    authorize(strict.user, `${key}.pub`);
+    using one = new Desk();
+    one.know(strict.sshd.knownLine());
+    const lines = ["Host login", `  HostName ${strict.sshd.host}`, `  Port ${strict.sshd.port}`, `  User ${strict.user.name}`];
+    one.configure(...lines, `  IdentityFile ${stranger}`, `  IdentityFile ${key}`);
+    const person = new Person(({ kind, message }) =>
+      kind === "passphrase" ? "opensesame" : /code/i.test(message) ? strict.code() : strict.password,
+    );
+    await using link = await one.connect(person);
+    expect(await output(link, "echo there")).toBe("there\n");
+    expect(person.kinds).toEqual(["passphrase", "keyboard_interactive", "keyboard_interactive"]);
+    await using agent = await SshAgent.start(stranger, made, rsa);
+    for (const identity of [made, rsa]) {
+      authorize(strict.user, `${identity}.pub`);
+      one.configure(...lines, "  IdentityAgent SSH_AUTH_SOCK");
+      const other = new Person(({ message }) => (/code/i.test(message) ? strict.code() : strict.password));
+      await using through = await one.connect(other, { agentSocket: agent.socket });
+      expect(await output(through, "echo there")).toBe("there\n");
+      expect(other.kinds).toEqual(["keyboard_interactive", "keyboard_interactive"]);
+    }
+    authorize(strict.user, `${key}.pub`);
+    one.configure(...lines, `  IdentityFile ${key}`);
+    const error = await one.refusal(new Person(({ kind }) => (kind === "passphrase" ? "opensesame" : "wrong")));
+    expect(error.code).toBe("authentication_failed");
+    expect(error.message).toContain("a further proof is wanted");
+    expect(one.ledger.entries()).toHaveLength(strict.sshd.connections());
   });
 
   test("with nobody to ask it is authorization_required, and one connection", async () => {

@@ -1,4 +1,5 @@
 import { RelayError } from "../../../domain/errors.ts";
+import { withoutCredentials } from "../../process-stream.ts";
 import { DIRECTIVES, directiveName } from "./directives.ts";
 import type { Setting, Settings } from "./read.ts";
 
@@ -45,7 +46,7 @@ export async function askSsh(request: SshG): Promise<Settings> {
 async function run(argv: string[], request: SshG): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = Bun.spawn(argv, {
     cwd: request.directory,
-    env: { ...request.variables },
+    env: withoutCredentials(request.variables),
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import * as v from "valibot";
+import { shellWord } from "../../script/shell-word.ts";
 import { ask, type Prompter, serverText } from "../prompt.ts";
 
 const Question = v.strictObject({ prompt: v.string(), hint: v.string() });
@@ -52,7 +53,7 @@ export class AskpassServer {
     });
     fs.chmodSync(socket, 0o600);
     // ssh starts the program with one argument, the question.
-    const words = [...options.command, socket].map(quoted).join(" ");
+    const words = [...options.command, socket].map(shellWord).join(" ");
     fs.writeFileSync(askpass.program, `#!/bin/sh\nexec ${words} "\${SSH_ASKPASS_PROMPT-}" "$1"\n`, { mode: 0o700 });
     return askpass;
   }
@@ -102,6 +103,3 @@ export class AskpassServer {
     for (const socket of this.#sockets) socket.destroy();
   }
 }
-
-/** A word for sh(1), as it is meant. */
-const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;

@@ -7,8 +7,9 @@ import { parseJump } from "../config/jump.ts";
 import type { Setting, Settings } from "../config/read.ts";
 import { type ConfigContext, checkHostName } from "../config/resolve.ts";
 import { askSsh } from "../config/ssh-g.ts";
-import type { SshRequest } from "../connect.ts";
+
 import { serverText } from "../prompt.ts";
+import type { SshRequest } from "../request.ts";
 import { AskpassServer } from "./askpass-server.ts";
 import { configText, isCareless } from "./config-file.ts";
 

@@ -157,7 +157,21 @@ export const ERRORS = {
   host_key_changed: rule(403, "The server's key is not the one that is known"),
   passphrase_wrong: rule(403, "The passphrase does not open the key"),
   prompt_cancelled: rule(403, "A question was not answered"),
+  wrong_login_node: rule(409, "The host that answered is not the one that it has to be", { exit: EXIT.failed }),
   host_unreachable: rule(503, "The host cannot be reached", { exit: EXIT.linkDown, retryable: true }),
+
+  // the cluster's host
+  script_failed: rule(502, "A program on the cluster's host did not come to its end", { exit: EXIT.failed, retryable: true }),
+  host_unfit: rule(422, "The cluster's host cannot hold or run clio-relay", { exit: EXIT.failed }),
+  artifact_unfit: rule(422, "The executable does not fit the cluster's host", { exit: EXIT.failed }),
+  relay_not_installed: rule(503, "clio-relay is not installed on the cluster's host, or does not start there", {
+    exit: EXIT.failed,
+    hint: "clio-relay cluster bootstrap --cluster NAME",
+  }),
+  linger_required: rule(403, "The service would end with the user's last session on that host", {
+    hint: "loginctl enable-linger, once on the cluster; --allow-login-scoped goes without",
+  }),
+  service_failed: rule(502, "The service manager of the cluster's host did not do what was asked", { exit: EXIT.failed }),
 
   // ours
   local_file_unusable: rule(500, "A file on this machine cannot be used"),

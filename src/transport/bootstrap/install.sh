@@ -1,0 +1,131 @@
+# Put a version that was sent in its place, try it, and switch to it. Every step looks at what is there, so that a run that was cut anywhere is taken up by
+# the next. What stands before this: a_digest, a_home, a_keep (how many other versions stay), a_at (the time, for the journal).
+main() { locked "$state/lock" install; }
+
+install() {
+  exe=$versions/$a_digest/clio-relay
+  placed
+  trial_run
+  switch
+  launch_link
+  prune
+  printf '{"at":"%s","host":"%s","run":"%s","step":"install","digest":"%s"}\n' "$a_at" "$(uname -n)" "$CLIO_NONCE" "$a_digest" >>"$state/journal.jsonl"
+  if [ "$(wc -l <"$state/journal.jsonl")" -gt 1000 ]; then
+    tail -n 500 "$state/journal.jsonl" >"$state/.journal" && mv -f "$state/.journal" "$state/journal.jsonl"
+  fi
+  say root "$root"
+  say root_real "$(cd -P "$root" && pwd -P)"
+  say executable "$root/current/clio-relay"
+}
+
+# flush FILE…: to the disk, as far as a shell can. Directories need a sync(1) that takes them.
+flush() { sync "$@" 2>/dev/null || :; }
+
+placed() {
+  if [ -f "$exe" ] && [ ! -L "$exe" ] && [ "$(digest_of "$exe")" = "$a_digest" ]; then
+    say placed kept
+    return
+  fi
+  incoming=$versions/.incoming-$a_digest
+  staged=$versions/.place-$a_digest
+  [ -f "$incoming" ] || refuse incomplete "$incoming is not there"
+  actual=$(digest_of "$incoming")
+  if [ "$actual" != "$a_digest" ]; then
+    rm -f "$incoming"
+    refuse digest_differs "$actual"
+  fi
+  rm -rf "$staged"
+  mkdir "$staged" || refuse unwritable "$staged"
+  chmod 500 "$incoming" && mv "$incoming" "$staged/clio-relay" || refuse unwritable "$incoming"
+  flush "$staged/clio-relay" "$staged"
+  if [ -e "$versions/$a_digest" ] || [ -L "$versions/$a_digest" ]; then
+    mv "$versions/$a_digest" "$versions/.damaged-$a_digest.$$" || refuse unwritable "$versions/$a_digest"
+  fi
+  mv "$staged" "$versions/$a_digest" || refuse unwritable "$versions/$a_digest"
+  flush "$versions"
+  rm -rf "$versions/.damaged-$a_digest.$$"
+  say placed new
+}
+
+trial_run() {
+  said=$(trial 60 "$exe" --version 2>&1 </dev/null)
+  code=$?
+  if [ "$code" -eq 126 ]; then
+    # Somebody may have it open for writing: an upload that was cut and does not know yet. A copy is nobody else's.
+    cp "$exe" "$exe.$$" && chmod 500 "$exe.$$" && mv -f "$exe.$$" "$exe"
+    said=$(trial 60 "$exe" --version 2>&1 </dev/null)
+    code=$?
+  fi
+  said=$(printf '%s' "$said" | dd bs=1024 count=1 2>/dev/null)
+  say trial_exit "$code"
+  say trial_said "$said"
+  [ "$code" -eq 0 ] || refuse does_not_start "$said"
+  if [ "$(cat "$versions/$a_digest/version" 2>/dev/null)" != "$said" ]; then
+    printf '%s\n' "$said" >"$versions/$a_digest/.version" && mv -f "$versions/$a_digest/.version" "$versions/$a_digest/version"
+  fi
+}
+
+# point LINK DIGEST: in one step where mv has -T; else there is none of that name for a moment.
+point() {
+  new=$root/.$1.new
+  rm -f "$new"
+  ln -s "versions/$2" "$new" || refuse unwritable "$root/$1"
+  if ! mv -fT "$new" "$root/$1" 2>/dev/null; then
+    rm -f "$root/$1" && mv -f "$new" "$root/$1" || refuse unwritable "$root/$1"
+  fi
+}
+
+switch() {
+  before=$(readlink "$root/current" 2>/dev/null)
+  before=${before##*/}
+  say before "$before"
+  if [ "$before" = "$a_digest" ]; then return; fi
+  if [ -n "$before" ] && [ -f "$versions/$before/clio-relay" ]; then point previous "$before"; fi
+  point current "$a_digest"
+  flush "$root"
+}
+
+launch_link() {
+  wanted=$root/current/clio-relay
+  found=$(readlink "$launcher" 2>/dev/null)
+  if [ "$found" = "$wanted" ]; then
+    say launcher kept
+  elif [ -n "$found" ] || [ ! -e "$launcher" ]; then
+    case $found in
+      '' | "$root"/*)
+        if mkdir -p "${launcher%/*}" 2>/dev/null && rm -f "$launcher" && ln -s "$wanted" "$launcher" 2>/dev/null; then say launcher made; else say launcher failed; fi
+        ;;
+      *) say launcher other ;;
+    esac
+  else
+    say launcher other
+  fi
+}
+
+# Versions that run somewhere stay: the worker's, and those of shims, which outlive it. On a home that several hosts share, those of the others cannot be seen.
+prune() {
+  used=$(running)
+  previous=$(readlink "$root/previous" 2>/dev/null)
+  left=$a_keep
+  for directory in $(cd "$versions" && ls -1t); do
+    case $directory in *[!0-9a-f]*) continue ;; esac
+    case " $a_digest ${previous##*/} " in *" $directory "*) continue ;; esac
+    case $used in *" $directory "*) say kept "$directory"; continue ;; esac
+    left=$((left - 1))
+    if [ "$left" -ge 0 ] || elsewhere; then
+      say kept "$directory"
+    else
+      rm -rf "${versions:?}/$directory"
+      say removed "$directory"
+    fi
+  done
+}
+
+# Whether a worker of this installation has its record on another host.
+elsewhere() {
+  for record in "$root"/core/*/owner.json; do
+    [ -f "$record" ] || continue
+    grep -q "\"hostname\":\"$(uname -n)\"" "$record" || return 0
+  done
+  return 1
+}

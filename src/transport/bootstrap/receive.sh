@@ -1,0 +1,18 @@
+# Take the bytes of a version from standard input, from an offset on. Two that write the same version at once write the same bytes at the same places, so
+# this needs no lock. What stands before this: a_digest, a_home, a_block (bytes), a_skip (blocks), a_size (bytes).
+main() {
+  incoming=$versions/.incoming-$a_digest
+  said=$(dd of="$incoming" ibs=65536 obs="$a_block" seek="$a_skip" conv=notrunc 2>&1)
+  status=$?
+  received=$(size_of "$incoming")
+  say received "${received:-0}"
+  if [ "$status" -eq 0 ] && [ "${received:-0}" -ge "$a_size" ]; then
+    # To the disk, before a name says that it is there.
+    dd if=/dev/null of="$incoming" conv=notrunc,fsync 2>/dev/null </dev/null
+    return 0
+  fi
+  free=$(free_kib "$versions")
+  if [ "$status" -ne 0 ] && [ "${free:-1024}" -lt 128 ]; then refuse no_room "$said"; fi
+  if [ "$status" -ne 0 ]; then refuse unwritable "$said"; fi
+  refuse incomplete "$received of $a_size bytes"
+}

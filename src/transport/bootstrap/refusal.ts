@@ -1,0 +1,47 @@
+import { type ErrorCode, RelayError } from "../../domain/errors.ts";
+import type { Answer } from "../script/frame.ts";
+import type { Script } from "../script/remote.ts";
+
+/** What a script may refuse with, and what that is here. `detail` is the script's own. */
+const REFUSALS: Readonly<Record<string, readonly [code: ErrorCode, message: (detail: string) => string, hint?: string]>> = {
+  unwritable: ["host_unfit", (detail) => `the installation's directory on that host cannot be written: ${detail}`],
+  foreign: ["host_unfit", (detail) => `${detail}`, "move it away and run this again"],
+  damaged: ["host_unfit", (detail) => `${detail} is damaged`, "clio-relay cluster bootstrap --cluster NAME sends it again"],
+  no_digest_program: ["host_unfit", (detail) => `SHA-256 cannot be computed on that host: ${detail}`],
+  no_room: ["storage_admission_refused", (detail) => `there is no room for the executable on that host: ${detail}`],
+  incomplete: ["script_failed", (detail) => `not everything arrived on that host: ${detail}`],
+  digest_differs: ["script_failed", (detail) => `what arrived on that host is something else, SHA-256 ${detail}`],
+  does_not_start: ["artifact_unfit", (detail) => `the executable does not start on that host: ${detail}`],
+  not_installed: ["relay_not_installed", (detail) => `${detail} is not there, or not executable`],
+  nothing_before: ["state_conflict", (detail) => `there is no version to go back to: ${detail}`],
+  in_use: ["state_conflict", (detail) => `a worker of another cluster belongs to this installation: ${detail}`],
+};
+
+/** The answer of a script that has done its work. @throws RelayError for what it refused, with the script's `reason` in the data, else script_failed */
+export function accepted(answer: Answer, script: Script): Answer {
+  const reason = answer.last("refused");
+  if (answer.status === 0 && reason === null) return answer;
+  const detail = (answer.last("detail") ?? "").slice(0, 1_000);
+  if (reason === "busy") throw busy(detail);
+  const known = reason === null || !Object.hasOwn(REFUSALS, reason) ? undefined : REFUSALS[reason];
+  if (known === undefined) {
+    throw new RelayError("script_failed", `the program "${script.name}" on the cluster's host ended with ${answer.status}`, {
+      script: script.name,
+      exit_code: answer.status,
+      reason,
+    });
+  }
+  const [code, message, hint] = known;
+  throw new RelayError(code, message(detail), { reason, detail }, hint);
+}
+
+/** The lock's owner, as lock.sh writes it. */
+function busy(owner: string): RelayError {
+  const [hostname = "", , pid = ""] = owner.split(":");
+  return new RelayError(
+    "state_conflict",
+    `process ${pid} on ${hostname} is changing this installation`,
+    { reason: "busy", hostname, pid: Number(pid) },
+    "run this again in a moment",
+  );
+}

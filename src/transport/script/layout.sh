@@ -1,0 +1,58 @@
+# Where an installation lies (docs/connection-model.md, "Bootstrap"). What stands before this: a_home, empty for the usual place.
+# shellcheck disable=SC2088 # the desktop cannot know what it stands for
+case $a_home in
+  '') root=$HOME/.local/share/clio-relay ;;
+  '~/'*) root=$HOME/${a_home#??} ;;
+  *) root=$a_home ;;
+esac
+versions=$root/versions
+state=$root/bootstrap
+launcher=$HOME/.local/bin/clio-relay
+
+# near DIRECTORY: it, or the nearest directory above it that is there.
+near() {
+  near=$1
+  while [ ! -d "$near" ]; do
+    near=${near%/*}
+    [ -n "$near" ] || near=/
+  done
+  printf '%s' "$near"
+}
+
+# free_kib DIRECTORY, free_inodes DIRECTORY
+free_kib() { df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'; }
+free_inodes() { df -Pi "$1" 2>/dev/null | awk 'NR == 2 && $4 ~ /^[0-9]+$/ { print $4 }'; }
+
+# size_of FILE
+size_of() { ls -ln "$1" 2>/dev/null | awk 'NR == 1 { print $5 }'; }
+
+# bounded SECONDS COMMAND…: end a command that hangs, where there is a way to.
+bounded() {
+  if has timeout; then timeout "$@"; else
+    shift
+    "$@"
+  fi
+}
+
+# trial SECONDS COMMAND…: the same with the account's own surroundings.
+trial() {
+  if has timeout; then restored timeout "$@"; else
+    shift
+    restored "$@"
+  fi
+}
+
+# digest_of FILE: its SHA-256; nothing where no program can tell.
+digest_of() {
+  if has sha256sum; then sha256sum <"$1"
+  elif has shasum; then shasum -a 256 <"$1"
+  elif has openssl; then openssl dgst -sha256 -r <"$1"
+  elif has perl; then perl -MDigest::SHA -e 'print Digest::SHA->new(256)->addfile(*STDIN)->hexdigest' <"$1"
+  fi | cut -c1-64
+}
+
+# running: the digests of versions that are run by a process of this host, each between blanks.
+running() {
+  printf ' '
+  ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's|.* -> .*/versions/\([0-9a-f]\{64\}\)/clio-relay.*|\1|p' | sort -u | tr '\n' ' '
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { isThere } from "../../../src/lib/file-system.ts";
+import { deliver, type Place, rollback, uninstall } from "../../../src/transport/bootstrap/install.ts";
+import { temporaryDirectories } from "../../runner/temporary.ts";
+import { program, remoteAt, root, tree } from "./host.ts";
+
+const directories = temporaryDirectories();
+const PLACE: Place = { home: null, signal: new AbortController().signal };
+const [ONE, TWO] = [program("1.0.0"), program("1.1.0", { filler: 1_500_000 })];
+const CHANGING = ["mv", "ln", "mkdir", "rm", "chmod", "dd", "cp", "rmdir"];
+
+/** A search path whose programs that change something count their calls, and in place of the n-th one end the whole script by SIGKILL. */
+function deadly(nth: number): { readonly path: string; readonly fell: () => boolean } {
+  const bin = directories();
+  for (const name of CHANGING) {
+    const text = `#!/bin/sh\nprintf x >>${bin}/.calls\nif [ "$(wc -c <${bin}/.calls)" -eq ${nth} ]; then : >${bin}/.fell; kill -KILL 0; fi\nexec /bin/${name} "$@"\n`;
+    fs.writeFileSync(path.join(bin, name), text, { mode: 0o755 });
+  }
+  return { path: `${bin}:/usr/bin:/bin`, fell: () => fs.existsSync(path.join(bin, ".fell")) };
+}
+
+const version = (home: string): string =>
+  Bun.spawnSync([path.join(root(home), "current/clio-relay"), "--version"])
+    .stdout.toString()
+    .trim();
+
+/** Do something again and again, each time killed one step later, until it is not killed any more; after each it is done once more, undisturbed. */
+async function atEveryStep(
+  begin: (home: string) => Promise<unknown>,
+  change: (home: string, search: string) => Promise<unknown>,
+  check: (home: string, nth: number) => void,
+): Promise<number> {
+  const wanted = directories();
+  await begin(wanted);
+  await change(wanted, "/usr/bin:/bin");
+  for (let nth = 1; ; nth++) {
+    const home = directories();
+    await begin(home);
+    const trap = deadly(nth);
+    const outcome = await change(home, trap.path).then(
+      () => "done",
+      () => "failed",
+    );
+    if (!trap.fell()) {
+      expect(outcome).toBe("done");
+      return nth - 1;
+    }
+    check(home, nth);
+    await change(home, "/usr/bin:/bin");
+    // The lock of a process that is dead counts for nothing.
+    const shown = (files: Record<string, string>): unknown =>
+      Object.entries(files)
+        .filter(([file]) => !file.endsWith("/bootstrap/lock"))
+        .map(([file, what]) => [file, what.replaceAll(wanted, "").replaceAll(home, "")])
+        .sort();
+    expect([nth, shown(tree(home))]).toEqual([nth, shown(tree(wanted))]);
+  }
+}
+
+const put = (home: string, artifact: typeof ONE, search = "/usr/bin:/bin") =>
+  deliver(remoteAt(home, { path: search }), artifact, PLACE, systemClock);
+
+describe("a script that is killed before any of its steps", () => {
+  test("an installation over another: the old or the new one runs at each moment, and the next run finishes it", async () => {
+    const steps = await atEveryStep(
+      (home) => put(home, ONE),
+      (home, search) => put(home, TWO, search),
+      (home, nth) => expect([nth, ["1.0.0", "1.1.0"].includes(version(home))]).toEqual([nth, true]),
+    );
+    expect(steps).toBeGreaterThan(15);
+  }, 300_000);
+
+  test("the first installation: nothing, or all of it, is in its place", async () => {
+    const steps = await atEveryStep(
+      async () => undefined,
+      (home, search) => put(home, TWO, search),
+      (home, nth) => {
+        const there = fs.existsSync(path.join(root(home), "current"));
+        expect([nth, there ? version(home) : "1.1.0"]).toEqual([nth, "1.1.0"]);
+      },
+    );
+    expect(steps).toBeGreaterThan(15);
+  }, 300_000);
+
+  test("a way back is gone to its end, and not turned around", async () => {
+    const steps = await atEveryStep(
+      async (home) => {
+        await put(home, ONE);
+        await put(home, TWO);
+      },
+      // Where it is done, another would be another request.
+      async (home, search) => {
+        if (version(home) === "1.0.0" && !isThere(path.join(root(home), ".rollback"))) return;
+        await rollback(remoteAt(home, { path: search }), PLACE, systemClock);
+      },
+      (home, nth) => expect([nth, ["1.0.0", "1.1.0"].includes(version(home))]).toEqual([nth, true]),
+    );
+    expect(steps).toBeGreaterThan(5);
+  }, 300_000);
+
+  test("a removal", async () => {
+    const steps = await atEveryStep(
+      async (home) => {
+        await put(home, ONE);
+        await put(home, TWO);
+      },
+      (home, search) => uninstall(remoteAt(home, { path: search }), PLACE, { cluster: "c", purge: true }),
+      () => undefined,
+    );
+    expect(steps).toBeGreaterThan(8);
+  }, 300_000);
+});

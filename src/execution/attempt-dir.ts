@@ -105,6 +105,7 @@ export function voidAttempt(attemptDir: string, reason: string): boolean {
     const found = won ? record : readStart(attemptDir);
     if (found === null || found === "torn" || found.claimed_by !== "worker") return false;
     removeAbandoned(attemptDir);
+    releaseCancelReserve(attemptDir);
     return true;
   });
 }
@@ -130,6 +131,15 @@ export function writeCancel(attemptDir: string, requestedAt: string): void {
       fs.writeFileSync(reserved, text.padEnd(CANCEL_RESERVE_BYTES), { flag: "r+" });
       fs.renameSync(reserved, target);
     });
+  }
+}
+
+/** Give back the room for cancel.json of an attempt that has ended. Never fails: what stays is 256 bytes. */
+export function releaseCancelReserve(attemptDir: string): void {
+  try {
+    fs.rmSync(path.join(attemptDir, CANCEL_RESERVE), { force: true });
+  } catch {
+    // The directory is not to be written to any more.
   }
 }
 

@@ -120,7 +120,7 @@ describe("a file that is gone since its owner was killed", () => {
     child.kill("SIGKILL");
     await child.exited;
     fs.rmSync(path.join(directory, "queue.db-wal"));
-    await refusal(directory, "queue_incomplete");
+    expect((await refusal(directory, "queue_incomplete")).rule.hint).toContain("queue repair");
   });
 });
 

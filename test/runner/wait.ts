@@ -13,7 +13,7 @@ export interface EventuallyOptions {
  */
 export async function eventually<T>(
   look: () => T | Promise<T>,
-  { timeoutMs = 10_000, everyMs = 20, what = "the condition" }: EventuallyOptions = {},
+  { timeoutMs = 30_000, everyMs = 20, what = "the condition" }: EventuallyOptions = {},
 ): Promise<Exclude<T, false | null | undefined>> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

@@ -17,7 +17,7 @@ const FAILED = "";
 
 /** What may lie in an attempt's directory when the attempt is over. */
 const ATTEMPT_FILES =
-  /^(?:spec\.json|script|env-setup|start\.json|process\.json|exit\.json|cancel\.json|(?:stdout|stderr)\.log|truncated-(?:stdout|stderr)\.json|shim\.log|events|\.cancel\.json\.reserved)$/;
+  /^(?:spec\.json|script|env-setup|start\.json|process\.json|exit\.json|cancel\.json|(?:stdout|stderr)\.log|truncated-(?:stdout|stderr)\.json|shim\.log|events)$/;
 
 export interface CampaignOptions {
   /** Further environment of everything. */

@@ -8,7 +8,7 @@ import type { Job, Outcome, OutcomeReason } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, type StreamCapture } from "../../domain/log.ts";
 import { type Collected, collectOutputs } from "../../execution/artifacts.ts";
-import { artifactsDirectory, jobDirectory, readProcess, readSpec } from "../../execution/attempt-dir.ts";
+import { artifactsDirectory, jobDirectory, readProcess, readSpec, releaseCancelReserve } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
 import { type AttemptSpec, type ExitRecord, FILES } from "../../execution/spool-records.ts";
@@ -40,6 +40,7 @@ export interface Ending {
 export async function settle(ending: Ending): Promise<void> {
   const { context, fence, directory, exit, patience } = ending;
   const jobDir = jobDirectory(context.spoolDir, fence.job_id);
+  releaseCancelReserve(directory);
   await patience.run(
     "remove what an earlier settlement left",
     () => removeUnrecorded(context, fence.job_id, jobDir),

@@ -59,6 +59,7 @@ class BringUp {
   #settled = false;
   /** What the server would take, once it has refused something. */
   #refused: readonly string[] | null = null;
+  #tried = false;
   #banner = 0;
   #aborted = (): void => {
     this.#fail(this.options.signal?.reason);
@@ -102,7 +103,7 @@ class BringUp {
     });
     // Also those that come after the session is open.
     this.#wire.on("error", (error: Error) => this.#failBringUp(`the connection broke: ${error.message}`, error));
-    this.#wire.on("close", () => this.#sentAway("the other side ended the connection"));
+    this.#wire.on("close", () => this.#closed());
     try {
       client.connect(this.#configuration());
       watchFailures(client, (methods, partialSuccess) => {
@@ -181,14 +182,16 @@ class BringUp {
   }
 
   #authenticate(methods: readonly string[] | null, partialSuccess: boolean, next: NextAuthHandler): void {
-    if (!partialSuccess) this.#refused = methods;
     this.#patience.pause();
     const said = this.#said ?? { methods, partialSuccess };
     this.#said = null;
+    if (this.#tried && !said.partialSuccess) this.#refused = said.methods;
     Promise.resolve(said)
       .then(this.options.authenticate)
       .then((step) => {
         if (this.#settled) return;
+        // The first question, `none`, is refused by nearly everybody.
+        this.#tried = step !== null && step.method !== "none";
         if (step !== null) next(methodOf(this.options.user, step, { patience: this.#patience, fail: (error) => this.#fail(error) }));
         else this.#fail(new RelayError("authentication_failed", "nothing that was tried let the user in", { methods: said.methods ?? [] }));
       })
@@ -214,7 +217,14 @@ class BringUp {
     }
   }
 
-  /** A server that has had enough of wrong answers may say so, or just go. */
+  /** A server of ours just goes when it has had enough; a site's says so, and a connection that is cut is no refusal. */
+  #closed(): void {
+    const what = "the other side ended the connection";
+    if (this.options.algorithms === "own") this.#sentAway(what);
+    else this.#failBringUp(what);
+  }
+
+  /** The other side has ended the session. When it had refused something, that is why. */
   #sentAway(what: string, cause?: unknown): void {
     const methods = this.#refused;
     if (methods === null) this.#failBringUp(what, cause);

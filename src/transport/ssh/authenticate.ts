@@ -20,11 +20,6 @@ export class Login {
 
   constructor(private readonly sources: KeySources) {}
 
-  /** Whether the server has been told anything that it could refuse. */
-  get begun(): boolean {
-    return this.#tried.length > 0;
-  }
-
   readonly authenticate: Authenticate = async (state) => {
     this.#accepted ||= state.partialSuccess;
     if (state.methods === null) return { method: "none" };

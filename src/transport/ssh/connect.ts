@@ -4,11 +4,11 @@ import { type Attending, type Destination, dial, settleFailure } from "../dial.t
 import type { LedgerLine } from "../ledger.ts";
 import { ProcessStream, withoutCredentials } from "../process-stream.ts";
 import type { Session } from "../session/session.ts";
-import { resolveRoute } from "./config/resolve.ts";
+import { checkHostName, resolveRoute } from "./config/resolve.ts";
 import type { Target } from "./config/target.ts";
 import { address, forward, type OpenedHop, openHop } from "./hop.ts";
 import { serverText } from "./prompt.ts";
-import type { SshRequest } from "./request.ts";
+import { contextOf, type SshRequest } from "./request.ts";
 
 /** One hop of a connection, as it was reached. */
 export interface Hop {
@@ -43,7 +43,7 @@ const DIAL_MS = 30_000;
  */
 export async function connectSsh(request: SshRequest): Promise<SshConnection> {
   const { entry, attending, ledger, config } = request;
-  const route = await resolveRoute(entry, { ...config, ...(attending === null ? {} : { signal: attending.signal }) });
+  const route = await resolveRoute(entry, contextOf(request));
   const { duplex, line } = await dial({
     destination: destination(route[0]!, config),
     attending,
@@ -64,7 +64,6 @@ export async function connectSsh(request: SshRequest): Promise<SshConnection> {
     return { session, banner, ledgerSeq: line.seq, hops: route.map(hopOf), target: route.at(-1)! };
   } catch (caught) {
     const error = await whyCommandEnded(duplex, route[0]!, caught);
-    duplex.destroy();
     settleFailure(line, signal, error);
     throw error;
   }
@@ -158,6 +157,7 @@ export async function hopSsh(
 ): Promise<SshConnection> {
   const { signal } = attendingOf(request);
   const { host, port = 22 } = node;
+  checkHostName(host);
   const name = from.target.hostKeyAlias ?? (port === 22 ? host : `[${host}]:${port}`);
   const target: Target = { ...from.target, host, hostName: host, port, hostKeyName: name, proxyJump: [], proxyCommand: null };
   const duplex = await forward(from, from.target, target, signal);

@@ -10,10 +10,6 @@ import { preferKnown } from "./known-hosts/judge.ts";
 import { NOBODY, serverText } from "./prompt.ts";
 import type { SshRequest } from "./request.ts";
 
-/** RFC 4253, section 11.1. OpenSSH ends with the first after too many failures, others with the second. */
-const PROTOCOL_ERROR = 2;
-const NO_MORE_METHODS = 14;
-
 /** `user@host:port`. */
 export const address = ({ user, hostName, port }: Target): string => `${user}@${hostName}:${port}`;
 
@@ -52,13 +48,14 @@ export async function openHop(
   const prompter = target.batchMode ? NOBODY : request.prompter;
   const login = new Login({ target, agentSocket, uid: config.account.uid, prompter });
   let banner = "";
+  const hostKeyAlgorithms = wantedHostKeys(target, duplex);
   let state: AuthenticationState = { methods: null, partialSuccess: false };
   try {
     const session = await openClientSession(duplex, {
       user: target.user,
       algorithms: "site",
       left: target.algorithms,
-      hostKeyAlgorithms: preferKnown(target.algorithms.serverHostKey, hostNames(target)),
+      hostKeyAlgorithms,
       verifyHostKey: hostKeyVerifier({ target, prompter, notice, pins }),
       authenticate: (now) => {
         state = now;
@@ -72,16 +69,23 @@ export async function openHop(
     });
     return { session, banner };
   } catch (error) {
-    if (login.begun && wasRefused(error)) throw login.failure(state, error);
+    if (wasRefused(error)) throw login.failure(state, error);
     throw named(error, target, "the session could not be opened");
   }
 }
 
-/** Whether the server ended the session because it had seen enough failures. */
-function wasRefused(error: unknown): boolean {
-  const cause: unknown = isRelayError(error, "link_bringup_failed") ? error.cause : undefined;
-  return cause instanceof Error && "code" in cause && (cause.code === PROTOCOL_ERROR || cause.code === NO_MORE_METHODS);
+function wantedHostKeys(target: Target, duplex: Duplex): string[] {
+  try {
+    return preferKnown(target.algorithms.serverHostKey, hostNames(target));
+  } catch (error) {
+    // It belongs to the session from its opening on, and there is none.
+    duplex.destroy();
+    throw error;
+  }
 }
+
+/** Whether the session below says that the server ended it because of what it had refused; it does not know what was tried. */
+const wasRefused = (error: unknown): boolean => isRelayError(error, "authentication_failed") && error.data["tried"] === undefined;
 
 /** Failures of the session below do not know which hop they are about. */
 function named(error: unknown, target: Target, what: string): unknown {

@@ -1,3 +1,4 @@
+import path from "node:path";
 import type { SshEntry as RegisteredEntry } from "../../config/cluster-entry.ts";
 import type { Attending } from "../dial.ts";
 import type { Ledger } from "../ledger.ts";
@@ -33,4 +34,14 @@ export interface SshRequest {
   readonly agentSocket: string | null;
   /** Told what the person should see and what stops nothing: banners of servers, keys that could not be remembered. Safe for a terminal. */
   readonly notice: (text: string) => void;
+}
+
+/** Where the configuration comes from, for as long as the request lasts; CLIO_RELAY_SSH_CONFIG is taken from the request's own directory. */
+export function contextOf({ config, attending }: SshRequest): ConfigContext {
+  const { configFile, directory } = config;
+  return {
+    ...config,
+    configFile: configFile === null || configFile === "none" ? configFile : path.resolve(directory, configFile),
+    ...(attending === null ? {} : { signal: attending.signal }),
+  };
 }

@@ -4,6 +4,7 @@ import { RelayError } from "../../../src/domain/errors.ts";
 import { authorize, makeKey, makeUser, type RigUser, removeUser, SshAgent, type Sshd, startSshd } from "../../rigs/sshd.ts";
 import { describeWith } from "../../runner/components.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
+import { eventually } from "../../runner/wait.ts";
 import { type Answers, Desk, noQuestions, output, Person } from "./desk.ts";
 
 describeWith(["sshd", "ssh"], "a login node that takes keys", () => {
@@ -233,6 +234,48 @@ describeWith(["sshd", "ssh"], "a login node that takes keys", () => {
     const attending = { requestedBy: "clio-relay connect rig", signal: controller.signal };
     expect((await desk.refusal(goingAway, { attending })).code).toBe("authorization_required");
     expect(desk.ledger.entries()).toMatchObject([{ outcome: "cancelled" }]);
+    agrees(desk, sshd);
+  });
+
+  test("a server that does not wait for the person, and one that stops in the middle, are a bring-up that failed", async () => {
+    await using impatient = await startSshd({ config: ["LoginGraceTime 1"] });
+    await using sshd = await startSshd();
+    using desk = new Desk();
+    desk.know(impatient.knownLine() + sshd.knownLine());
+    desk.configure(...host(impatient, `IdentityFile ${lockedKey}`));
+    const slow = { ask: () => eventually(() => impatient.log.includes("Timeout before authentication") && "opensesame") };
+    expect((await desk.refusal(slow)).code).toBe("link_bringup_failed");
+    desk.configure(...host(sshd, `IdentityFile ${lockedKey}`));
+    const ending = {
+      ask: () => {
+        sshd.cut();
+        return Promise.resolve("opensesame");
+      },
+    };
+    expect((await desk.refusal(ending)).code).toBe("link_bringup_failed");
+    expect(desk.ledger.entries().map(({ outcome }) => outcome)).toEqual(["failed", "failed"]);
+  });
+
+  test("a known_hosts that cannot be read ends it before anybody is let in, and leaves nothing open", async () => {
+    await using sshd = await startSshd();
+    using desk = new Desk();
+    desk.configure(...host(sshd, `IdentityFile ${plainKey}`));
+    fs.mkdirSync(desk.file("known_hosts"));
+    expect((await desk.refusal(new Person(noQuestions))).code).toBe("local_file_unusable");
+    await eventually(() => /Connection (?:closed|reset) by/.test(sshd.log), { what: "the end of the connection" });
+    agrees(desk, sshd);
+  });
+
+  test("a relative CLIO_RELAY_SSH_CONFIG is taken from the directory of the request", async () => {
+    await using sshd = await startSshd();
+    using desk = new Desk();
+    desk.know(sshd.knownLine());
+    desk.configure(...host(sshd, `IdentityFile ${plainKey}`));
+    for (const sshProgram of ["ssh", null]) {
+      const { config } = desk.request(new Person(noQuestions));
+      await using link = await desk.connect(new Person(noQuestions), { config: { ...config, sshProgram, configFile: "config" } });
+      expect(await output(link, "echo there")).toBe("there\n");
+    }
     agrees(desk, sshd);
   });
 

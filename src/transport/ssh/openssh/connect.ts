@@ -9,7 +9,7 @@ import { type ConfigContext, checkHostName } from "../config/resolve.ts";
 import { askSsh } from "../config/ssh-g.ts";
 
 import { serverText } from "../prompt.ts";
-import type { SshRequest } from "../request.ts";
+import { contextOf, type SshRequest } from "../request.ts";
 import { AskpassServer } from "./askpass-server.ts";
 import { configText, isCareless } from "./config-file.ts";
 
@@ -43,7 +43,7 @@ const OWN_FAILURE = 255;
  * @throws RelayError configuration_error (no ssh, or a configuration that it does not take), authorization_required, local_file_unusable
  */
 export async function runOpenSsh(request: OpenSshRequest): Promise<OpenSshConnection> {
-  const { entry, attending, config } = request;
+  const { entry, config } = request;
   const program = config.sshProgram;
   if (program === null) {
     throw new RelayError("configuration_error", `${entry.cluster} has ssh_client = "openssh", and there is no ssh on this machine`, {
@@ -59,7 +59,7 @@ export async function runOpenSsh(request: OpenSshRequest): Promise<OpenSshConnec
     );
   }
   checkHostName(entry.host);
-  const context: ConfigContext = { ...config, ...(attending === null ? {} : { signal: attending.signal }) };
+  const context = contextOf(request);
   const settings = await askSsh({ ...context, ...entry, program });
   const prepared = await prepare(settings, request, context);
   try {

@@ -1,12 +1,9 @@
 import fs from "node:fs";
 import path from "node:path";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type Level, logLine } from "../log-line.ts";
 import { putAside, ROTATE_BYTES } from "../stderr-file.ts";
-
-const LINE_MAX = 8 * 1024;
-
-export type Level = "info" | "warn" | "error";
 
 /** A log of lines with a bound. A line that cannot be written is dropped: the log is never a reason to fail. */
 export class LogFile {
@@ -19,7 +16,7 @@ export class LogFile {
   }
 
   write(level: Level, message: string): void {
-    const line = `${timestamp(this.clock)} ${level} ${message.replaceAll("\n", "\n  ").slice(0, LINE_MAX)}\n`;
+    const line = logLine(this.clock, level, message);
     try {
       putAside(this.file, Math.max(1, this.rotateBytes - Buffer.byteLength(line) + 1));
       fs.appendFileSync(this.file, line, { mode: 0o600 });

@@ -15,7 +15,7 @@ import { type DaemonRecord, isPublished, readDaemonRecord, removeDaemonRecord, w
 import { forwardToSocket, PATIENCE, type Patience } from "./forward.ts";
 import { linkStates } from "./links.ts";
 import { type AppFor, listen } from "./listener.ts";
-import type { Level } from "./log-file.ts";
+import type { Level } from "../log-line.ts";
 import { ClusterRegistry } from "./registry.ts";
 
 /** How often the daemon looks whether it can be found, besides each time that the system tells of a change. */

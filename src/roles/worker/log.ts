@@ -1,5 +1,6 @@
 import { createConsola } from "consola/basic";
-import { systemClock, timestamp } from "../../lib/clock.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { type Level, logLine } from "../log-line.ts";
 import { stderrFile } from "../stderr-file.ts";
 import type { Log } from "./context.ts";
 
@@ -10,12 +11,13 @@ import type { Log } from "./context.ts";
  */
 export function stderrLog(file: string | null = null): Log {
   const own = file === null ? null : stderrFile(file);
-  const stream = own === null ? process.stderr : ({ write: own.write } as unknown as NodeJS.WriteStream);
-  const consola = createConsola({ stdout: stream, stderr: stream });
-  const write = (level: "info" | "warn" | "error") => (message: string, data?: unknown) => {
-    const line = `${timestamp(systemClock)} ${message}`;
-    if (data === undefined) consola[level](line);
-    else consola[level](line, data);
-  };
-  return { info: write("info"), warn: write("warn"), error: write("error") };
+  const write = own?.write ?? ((line: string) => void process.stderr.write(line));
+  const consola = createConsola({
+    reporters: [{ log: ({ type, args: [message, data] }) => write(logLine(systemClock, type as Level, String(message), data)) }],
+  });
+  const entry =
+    (level: Level) =>
+    (message: string, data?: unknown): void =>
+      consola[level](message, data);
+  return { info: entry("info"), warn: entry("warn"), error: entry("error") };
 }

@@ -1,0 +1,131 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Timers } from "../lib/timers.ts";
+
+/** When the other side is asked for a sign of life, and what its silence means; milliseconds. */
+export interface PulseTimes {
+  /** A ping goes out this long after the last answer. */
+  readonly everyMs: number;
+  readonly degradedMs: number;
+  readonly droppedMs: number;
+  /** How late a timer may fire, or the clocks may go apart, before the machine is taken to have slept. */
+  readonly sleptMs: number;
+}
+
+export const PULSE: PulseTimes = { everyMs: 15_000, degradedMs: 10_000, droppedMs: 30_000, sleptMs: 5_000 };
+
+/** How often the clocks are compared, so that a wake-up is noticed soon. */
+const LOOK_MS = 1_000;
+
+export interface PulseEvents {
+  /** Resolves when the worker has answered. When it rejects, it is asked again. */
+  ping(): Promise<void>;
+  /** Resolves when at least the other end of the session has. */
+  probe(): Promise<unknown>;
+  degraded(): void;
+  /** Nobody is there any more. Nothing follows. */
+  dropped(): void;
+}
+
+/**
+ * Decides by round trips whether the other side is there. A worker that is silent is one thing, and a path that is dead another: while the other end of
+ * the session answers, nothing is dropped. Both clocks are looked at: the monotonic one says how long an answer is overdue, and the wall clock, which goes on
+ * while the machine sleeps, says that it did; then a ping goes out at once, and its time begins anew.
+ */
+export class Pulse {
+  #lastAnswer: number;
+  /** Since when an answer of the worker is waited for; null while none is. */
+  #waitingSince: number | null = null;
+  /** When the other end of the session has answered, since then. */
+  #pathSeen = Number.NEGATIVE_INFINITY;
+  #pinging = false;
+  #probing = false;
+  #degraded = false;
+  #over = false;
+  #cancel: () => void = () => undefined;
+  #seen: { readonly wall: number; readonly monotonic: number };
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly timers: Timers,
+    private readonly events: PulseEvents,
+    private readonly times: PulseTimes = PULSE,
+  ) {
+    this.#seen = this.#now();
+    this.#lastAnswer = this.#seen.monotonic;
+    this.#schedule();
+  }
+
+  #now(): { wall: number; monotonic: number } {
+    return { wall: this.clock.now(), monotonic: this.clock.monotonic() };
+  }
+
+  #schedule(): void {
+    this.#cancel = this.timers.after(LOOK_MS, () => this.#look());
+  }
+
+  #look(): void {
+    const { monotonic: now } = this.#now();
+    if (this.#hasSlept()) this.#ask(now, true);
+    else if (this.#waitingSince !== null) this.#wait(now, this.#waitingSince);
+    else if (now - this.#lastAnswer >= this.times.everyMs) this.#ask(now, false);
+    if (!this.#over) this.#schedule();
+  }
+
+  #hasSlept(): boolean {
+    const now = this.#now();
+    const wall = now.wall - this.#seen.wall;
+    const monotonic = now.monotonic - this.#seen.monotonic;
+    this.#seen = now;
+    return monotonic - LOOK_MS > this.times.sleptMs || Math.abs(wall - monotonic) > this.times.sleptMs;
+  }
+
+  #wait(now: number, since: number): void {
+    if (!this.#pinging) this.#ask(now, false);
+    if (now - since < this.times.degradedMs) return;
+    this.#probe();
+    if (!this.#degraded) {
+      this.#degraded = true;
+      this.events.degraded();
+    } else if (now - Math.max(since, this.#pathSeen) >= this.times.droppedMs) {
+      this.stop();
+      this.events.dropped();
+    }
+  }
+
+  #ask(now: number, anew: boolean): void {
+    if (anew) this.#pathSeen = Number.NEGATIVE_INFINITY;
+    this.#waitingSince = anew ? now : (this.#waitingSince ?? now);
+    this.#pinging = true;
+    const asked = (): void => {
+      this.#pinging = false;
+    };
+    this.events.ping().then(() => this.answered(), asked);
+  }
+
+  #probe(): void {
+    if (this.#probing) return;
+    this.#probing = true;
+    const seen = (): void => {
+      this.#probing = false;
+      this.#pathSeen = this.clock.monotonic();
+    };
+    const failed = (): void => {
+      this.#probing = false;
+    };
+    this.events.probe().then(seen, failed);
+  }
+
+  /** The worker has answered something. */
+  answered(): void {
+    this.#lastAnswer = this.clock.monotonic();
+    this.#waitingSince = null;
+    this.#pinging = false;
+    this.#degraded = false;
+  }
+
+  /** Nothing is asked any more. */
+  stop(): void {
+    this.#over = true;
+    this.#cancel();
+  }
+}

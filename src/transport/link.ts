@@ -1,0 +1,296 @@
+import type { Duplex } from "node:stream";
+import { isRelayError, RelayError } from "../domain/errors.ts";
+import type { LinkInfo, LinkState } from "../domain/link.ts";
+import { PROTOCOL } from "../domain/link.ts";
+import { type Clock, systemClock, timestamp } from "../lib/clock.ts";
+import { systemTimers, type Timers } from "../lib/timers.ts";
+import { BulkGate } from "./bulk/bulk-gate.ts";
+import { fetchInRanges } from "./bulk/ranged-transfer.ts";
+import { ChannelPool } from "./http/channel-pool.ts";
+import { endToEnd } from "./http/end-to-end.ts";
+import type { ChannelAnswer } from "./http/http-channel.ts";
+import { type ChannelRequest, isSafe } from "./http/request-head.ts";
+import { PULSE, Pulse, type PulseTimes } from "./link-pulse.ts";
+import { checkWorker, type ExpectedWorker, readLinkInfo, versionRefusal } from "./link-version.ts";
+import type { Session } from "./session/session.ts";
+
+/** What a bring-up leads to. */
+export interface LinkTransport {
+  readonly session: Session;
+  /** A new channel to the worker's HTTP socket. */
+  open(signal?: AbortSignal): Promise<Duplex>;
+}
+
+/** Dials, proves identities, finds the worker's socket. What it has opened is its own to close when it rejects. */
+export type BringUp = (signal: AbortSignal) => Promise<LinkTransport>;
+
+export interface LinkOptions {
+  readonly cluster: string;
+  /** This program's version. */
+  readonly version: string;
+  /** Where a link that was there and is lost goes: `authorization_required` where nobody may dial unattended. */
+  readonly afterDrop: "authorization_required" | "down";
+  /** Where it begins; `down` when left out. */
+  readonly initial?: "authorization_required" | "down";
+  readonly clock?: Clock;
+  readonly timers?: Timers;
+  readonly times?: PulseTimes;
+  /** Told after each change of state. */
+  readonly onChange?: (snapshot: LinkSnapshot) => void;
+}
+
+/** A link as it is now. */
+export interface LinkSnapshot {
+  readonly state: LinkState;
+  readonly since: string;
+  /** Of the last ping, in milliseconds. */
+  readonly round_trip_ms: number | null;
+  readonly last_answer_at: string | null;
+  readonly worker: LinkInfo | null;
+  /** Why it is not up. */
+  readonly reason: RelayError | null;
+  readonly bytes_in: number;
+  readonly bytes_out: number;
+}
+
+/** An open session with what is made of it. */
+interface Live {
+  readonly transport: LinkTransport;
+  readonly pool: ChannelPool;
+  readonly gate: BulkGate;
+  pulse: Pulse | null;
+}
+
+const PING: ChannelRequest = { method: "GET", target: "/link", headers: new Headers(), body: null };
+
+/** The one link of a desktop to a cluster's worker: its states, and the requests that ride it. See docs/connection-model.md. */
+export class Link {
+  #state: LinkState = "down";
+  #since: string;
+  #live: Live | null = null;
+  #worker: LinkInfo | null = null;
+  #refusal: RelayError | null = null;
+  #reason: RelayError | null = null;
+  #roundTripMs: number | null = null;
+  #lastAnswerAt: string | null = null;
+  #connecting: { readonly done: Promise<void>; readonly stop: AbortController } | null = null;
+  readonly #clock: Clock;
+
+  constructor(private readonly options: LinkOptions) {
+    this.#clock = options.clock ?? systemClock;
+    this.#state = options.initial ?? "down";
+    this.#since = timestamp(this.#clock);
+  }
+
+  snapshot(): LinkSnapshot {
+    const { bytesIn, bytesOut } = this.#live?.transport.session.stats() ?? { bytesIn: 0, bytesOut: 0 };
+    return {
+      state: this.#state,
+      since: this.#since,
+      round_trip_ms: this.#roundTripMs,
+      last_answer_at: this.#lastAnswerAt,
+      worker: this.#worker,
+      reason: this.#reason,
+      bytes_in: bytesIn,
+      bytes_out: bytesOut,
+    };
+  }
+
+  #become(state: LinkState, reason: RelayError | null = null): void {
+    this.#state = state;
+    this.#since = timestamp(this.#clock);
+    this.#reason = reason;
+    this.options.onChange?.(this.snapshot());
+  }
+
+  /**
+   * Bring the link up, or wait for a bring-up that is under way, or find it up. A failure puts the state back to where it was, or to
+   * `authorization_required` where it says so.
+   *
+   * @param expected what the cluster's entry has pinned
+   * @throws what `bringUp` throws; RelayError link_bringup_failed where another worker answers; link_down when it is disconnected meanwhile
+   */
+  async connect(bringUp: BringUp, expected: ExpectedWorker): Promise<void> {
+    if (this.#live !== null) return;
+    if (this.#connecting === null) {
+      const stop = new AbortController();
+      this.#connecting = { stop, done: this.#bringUp(bringUp, expected, stop.signal, this.#state) };
+    }
+    await this.#connecting.done;
+  }
+
+  async #bringUp(bringUp: BringUp, expected: ExpectedWorker, signal: AbortSignal, before: LinkState): Promise<void> {
+    this.#become("connecting");
+    let live: Live | null = null;
+    try {
+      const transport = await bringUp(signal);
+      live = { transport, pool: new ChannelPool({ open: transport.open }), gate: new BulkGate(), pulse: null };
+      signal.throwIfAborted();
+      await this.#exchangeVersions(live, expected, signal);
+      signal.throwIfAborted();
+      this.#connecting = null;
+      this.#up(live);
+    } catch (error) {
+      this.#connecting = null;
+      if (live !== null) closeLive(live, this.#down("the link was not brought up"));
+      const needsPerson = isRelayError(error, "authorization_required");
+      const reason = isRelayError(error) ? error : null;
+      this.#become(signal.aborted ? "down" : needsPerson ? "authorization_required" : before, signal.aborted ? null : reason);
+      throw error;
+    }
+  }
+
+  async #exchangeVersions({ pool }: Live, expected: ExpectedWorker, signal: AbortSignal): Promise<void> {
+    this.#worker = await this.#ping(pool, signal);
+    this.#refusal = versionRefusal(this.#worker);
+    if (this.#worker !== null) checkWorker(this.#worker, expected);
+  }
+
+  async #ping(pool: ChannelPool, signal?: AbortSignal): Promise<LinkInfo | null> {
+    const began = this.#clock.monotonic();
+    const info = readLinkInfo(await pool.request({ ...PING, headers: this.#headers(PING.headers) }, signal));
+    this.#roundTripMs = this.#clock.monotonic() - began;
+    this.#lastAnswerAt = timestamp(this.#clock);
+    return info;
+  }
+
+  #up(live: Live): void {
+    this.#live = live;
+    const { clock, timers, times } = {
+      clock: this.#clock,
+      timers: this.options.timers ?? systemTimers,
+      times: this.options.times ?? PULSE,
+    };
+    live.pulse = new Pulse(
+      clock,
+      timers,
+      {
+        ping: async () => {
+          try {
+            this.#worker = await this.#ping(live.pool);
+          } catch (error) {
+            // The other side has said something, if only that it has no worker to offer.
+            if (!isRelayError(error, "channel_refused") && !isRelayError(error, "answer_malformed")) throw error;
+          }
+          this.#answered(live);
+        },
+        probe: () => live.transport.session.roundTrip(),
+        degraded: () => this.#become("degraded", this.#down(`the worker has not answered for ${times.degradedMs / 1_000} s`)),
+        dropped: () => this.#drop(live, this.#down(`the worker has not answered for ${times.droppedMs / 1_000} s`)),
+      },
+      times,
+    );
+    this.#become("up");
+    void live.transport.session.closed.then((reason) => this.#drop(live, reason ?? this.#down("the session was closed")));
+  }
+
+  #answered(live: Live): void {
+    if (this.#live !== live) return;
+    live.pulse?.answered();
+    this.#lastAnswerAt = timestamp(this.#clock);
+    if (this.#state === "degraded") this.#become("up");
+  }
+
+  #drop(live: Live, reason: RelayError): void {
+    if (this.#live !== live) return;
+    this.#live = null;
+    closeLive(live, reason);
+    this.#become("dropped", reason);
+    this.#become(this.options.afterDrop, reason);
+  }
+
+  /** End the link, or a bring-up. Requests that are under way fail. */
+  async disconnect(): Promise<void> {
+    const connecting = this.#connecting;
+    const live = this.#live;
+    const reason = this.#down("the link was disconnected");
+    connecting?.stop.abort(reason);
+    this.#live = null;
+    if (live !== null) closeLive(live, reason);
+    if (connecting === null) this.#become("down");
+    await connecting?.done.catch(() => undefined);
+    await live?.transport.session.closed;
+  }
+
+  #down(what: string): RelayError {
+    const { cluster } = this.options;
+    return new RelayError("link_down", what, { cluster }, `clio-relay connect ${cluster}`);
+  }
+
+  #headers(headers: Headers): Headers {
+    const kept = endToEnd(headers);
+    // The token of this desktop's own listener, and its name.
+    for (const name of ["authorization", "host"]) kept.delete(name);
+    kept.set("clio-relay-client", `${this.options.version}; protocol=${PROTOCOL}`);
+    return kept;
+  }
+
+  /**
+   * Make a request of the worker. While the link is being brought up it waits for that. Its failure is its own: the link and other requests go on.
+   *
+   * @param bulk whether the answer is content that may be long: see fetchInRanges for what must hold of it
+   * @throws RelayError link_down, authorization_required; version_mismatch for methods that are not safe; worker_not_running where nobody serves at
+   *   the other end; link_down or answer_malformed when its channel fails; the signal's reason
+   */
+  async request(request: ChannelRequest, { signal, bulk = false }: { signal?: AbortSignal; bulk?: boolean } = {}): Promise<ChannelAnswer> {
+    const live = await this.#liveNow(signal);
+    if (this.#refusal !== null && !isSafe(request.method)) throw this.#refusal;
+    const outgoing = { ...request, headers: this.#headers(request.headers) };
+    const send = async (one: ChannelRequest, signalOfOne?: AbortSignal): Promise<ChannelAnswer> => {
+      const answer = await live.pool.request(one, signalOfOne);
+      this.#answered(live);
+      return answer;
+    };
+    try {
+      const ranged = bulk && request.method === "GET" && request.body === null;
+      const answer = await (ranged ? fetchInRanges(send, live.gate, outgoing, signal) : send(outgoing, signal));
+      return { ...answer, headers: endToEnd(answer.headers) };
+    } catch (error) {
+      throw isRelayError(error, "channel_refused") && error.data["reason"] === "connect_failed" ? this.#notRunning(error) : error;
+    }
+  }
+
+  async #liveNow(signal: AbortSignal | undefined): Promise<Live> {
+    if (this.#connecting !== null) await settled(this.#connecting.done, signal);
+    if (this.#live !== null) return this.#live;
+    const { cluster } = this.options;
+    if (this.#state !== "authorization_required") throw this.#down(this.#reason?.message ?? `there is no link to ${cluster}`);
+    throw new RelayError(
+      "authorization_required",
+      `the link to ${cluster} is down, and only you can bring it up: ${this.#reason?.message ?? "nobody has"}`,
+      { cluster },
+      `clio-relay connect ${cluster}`,
+    );
+  }
+
+  #notRunning(cause: Error): RelayError {
+    const { cluster } = this.options;
+    return new RelayError(
+      "worker_not_running",
+      `no worker is running for ${cluster}`,
+      { cluster },
+      `clio-relay worker start --cluster ${cluster}`,
+      { cause },
+    );
+  }
+}
+
+function closeLive({ pulse, pool, transport }: Live, reason: RelayError): void {
+  pulse?.stop();
+  pool.close(reason);
+  transport.session.close();
+}
+
+/** Resolves when the promise is settled either way; rejects with the signal's reason. */
+function settled(promise: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const aborted = (): void => reject(signal?.reason);
+    if (signal?.aborted) return aborted();
+    signal?.addEventListener("abort", aborted, { once: true });
+    const done = (): void => {
+      signal?.removeEventListener("abort", aborted);
+      resolve();
+    };
+    promise.then(done, done);
+  });
+}

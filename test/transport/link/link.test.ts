@@ -1,0 +1,247 @@
+import { describe, expect, test } from "bun:test";
+import { RelayError } from "../../../src/domain/errors.ts";
+import { temporaryDirectories } from "../../runner/temporary.ts";
+import { eventually } from "../../runner/wait.ts";
+import { FakeTime } from "./fake-time.ts";
+import { bodyOf, INFO, LinkRig } from "./link-rig.ts";
+
+const directories = temporaryDirectories();
+const get = (target: string, method = "GET") => ({ method, target, headers: new Headers(), body: null });
+
+/** A rig whose link lives in a time of the test's own. */
+async function inFakeTime(): Promise<{ rig: LinkRig; time: FakeTime; pass: (ms: number) => Promise<void> }> {
+  // An answer over real sockets takes a moment of real time.
+  const time = new FakeTime(() => Bun.sleep(10));
+  const rig = await LinkRig.start(directories(), { clock: time, timers: time });
+  return { rig, time, pass: (ms) => time.pass(ms) };
+}
+
+describe("a link", () => {
+  test("is down, is brought up, carries requests, and is down again", async () => {
+    await using rig = await LinkRig.start(directories(), {}, (request) =>
+      Response.json({
+        client: request.headers.get("clio-relay-client"),
+        token: request.headers.get("authorization"),
+        path: new URL(request.url).pathname,
+      }),
+    );
+    await expect(rig.link.request(get("/x"))).rejects.toMatchObject({ code: "link_down", hint: "clio-relay connect far" });
+    await rig.connect();
+    const request = { ...get("/x"), headers: new Headers({ authorization: "Bearer of-the-desktop", connection: "x-hop", "x-hop": "1" }) };
+    expect(JSON.parse(String(await bodyOf(await rig.link.request(request))))).toEqual({
+      client: "1.0.0; protocol=1",
+      token: null,
+      path: "/x",
+    });
+    expect(rig.link.snapshot()).toMatchObject({ state: "up", worker: INFO, reason: null });
+    expect(rig.link.snapshot().round_trip_ms).toBeGreaterThan(0);
+    expect(rig.link.snapshot().bytes_in).toBeGreaterThan(500);
+    await rig.connect();
+    expect(rig.proxy.accepted).toBe(1);
+    await rig.link.disconnect();
+    expect(rig.states).toEqual(["connecting", "up", "down"]);
+    await expect(rig.link.request(get("/x"))).rejects.toMatchObject({ code: "link_down" });
+    await rig.connect();
+    expect(rig.link.snapshot().state).toBe("up");
+  });
+
+  test("that is lost needs a person, and says so with the command; nobody dials by himself", async () => {
+    await using rig = await LinkRig.start(directories());
+    await rig.connect();
+    rig.proxy.cut();
+    await eventually(() => rig.link.snapshot().state === "authorization_required");
+    expect(rig.states).toEqual(["connecting", "up", "dropped", "authorization_required"]);
+    expect(rig.link.snapshot().reason).toMatchObject({ code: "link_down" });
+    await expect(rig.link.request(get("/x"))).rejects.toMatchObject({ code: "authorization_required", hint: "clio-relay connect far" });
+    expect(rig.proxy.accepted).toBe(1);
+    await rig.connect();
+    expect(String(await bodyOf(await rig.link.request(get("/x"))))).toBe("hello");
+    await rig.link.disconnect();
+    expect(rig.link.snapshot().state).toBe("down");
+  });
+
+  test("goes back to where it was when a bring-up fails, and tells why", async () => {
+    await using rig = await LinkRig.start(directories());
+    const changed = new RelayError("host_key_changed", "no");
+    await expect(rig.link.connect(() => Promise.reject(changed), { cluster: "far" })).rejects.toBe(changed);
+    expect(rig.link.snapshot()).toMatchObject({ state: "down", reason: changed });
+    const prompt = new RelayError("authorization_required", "nobody there");
+    await expect(rig.link.connect(() => Promise.reject(prompt), { cluster: "far" })).rejects.toBe(prompt);
+    expect(rig.link.snapshot().state).toBe("authorization_required");
+    await expect(rig.link.connect(() => Promise.reject(changed), { cluster: "far" })).rejects.toBe(changed);
+    expect(rig.link.snapshot().state).toBe("authorization_required");
+  });
+
+  test("that is being brought up lets requests wait, each for as long as it wants to", async () => {
+    await using rig = await LinkRig.start(directories());
+    const { promise: person, resolve: answer } = Promise.withResolvers<void>();
+    const connecting = rig.link.connect(
+      async (signal) => {
+        await person;
+        return rig.bringUp(signal);
+      },
+      { cluster: "far" },
+    );
+    const joined = rig.connect();
+    const patient = rig.link.request(get("/x"));
+    const impatient = rig.link.request(get("/x"), { signal: AbortSignal.timeout(20) });
+    await expect(impatient).rejects.toMatchObject({ name: "TimeoutError" });
+    answer();
+    await Promise.all([connecting, joined]);
+    expect(String(await bodyOf(await patient))).toBe("hello");
+    expect(rig.proxy.accepted).toBe(1);
+  });
+
+  test("that is disconnected while it is brought up gives the bring-up up, and those who waited fail", async () => {
+    await using rig = await LinkRig.start(directories());
+    let given: AbortSignal | undefined;
+    const connecting = rig.link.connect(
+      (signal) => {
+        given = signal;
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      },
+      { cluster: "far" },
+    );
+    const failed = connecting.catch((error: unknown) => error);
+    const waiting = rig.link.request(get("/x")).catch((error: unknown) => error);
+    await rig.link.disconnect();
+    for (const failure of [failed, waiting]) expect(await failure).toMatchObject({ code: "link_down" });
+    expect(given?.aborted).toBe(true);
+    expect(rig.link.snapshot().state).toBe("down");
+  });
+
+  test("leads to the worker that is expected, or not at all", async () => {
+    await using rig = await LinkRig.start(directories());
+    for (const expected of [{ cluster: "other" }, { cluster: "far", worker_id: "worker_2" }]) {
+      await expect(rig.link.connect(rig.bringUp, expected)).rejects.toMatchObject({ code: "link_bringup_failed" });
+      expect(rig.link.snapshot().state).toBe("down");
+    }
+    for (const info of [{ ...INFO, protocol: "one" }, "text", { ...INFO, host: null }]) {
+      rig.info = info;
+      await expect(rig.connect()).rejects.toMatchObject({ code: "answer_malformed" });
+    }
+    await eventually(() => rig.proxy.open === 0);
+    rig.info = { ...INFO, something: "of a later version" };
+    await rig.link.connect(rig.bringUp, { cluster: "far", worker_id: "worker_1" });
+  });
+
+  test("to a worker of another protocol takes what changes nothing, and says which side to upgrade for the rest", async () => {
+    for (const [info, outdated] of [
+      [{ ...INFO, protocol: 0, oldest_protocol: 0 }, "worker"],
+      [null, "worker"],
+      [{ ...INFO, protocol: 9, oldest_protocol: 7 }, "desktop"],
+    ] as const) {
+      await using rig = await LinkRig.start(directories());
+      rig.info = info;
+      await rig.connect();
+      expect(String(await bodyOf(await rig.link.request(get("/x"))))).toBe("hello");
+      await expect(rig.link.request(get("/x", "POST"))).rejects.toMatchObject({ code: "version_mismatch", data: { outdated } });
+    }
+    await using rig = await LinkRig.start(directories());
+    rig.info = { ...INFO, protocol: 9, oldest_protocol: 1 };
+    await rig.connect();
+    expect((await rig.link.request(get("/x", "POST"))).status).toBe(200);
+  });
+
+  test("keeps the connection when the worker is gone, and goes on when it is back", async () => {
+    await using rig = await LinkRig.start(directories());
+    await rig.connect();
+    rig.workerGone = true;
+    // One request may still find a channel that was kept.
+    await rig.link.request(get("/x"));
+    const held = Array.from({ length: 4 }, () => rig.link.request(get("/x")).catch((error: unknown) => error));
+    const refused = (await Promise.all(held)).filter((outcome) => outcome instanceof RelayError);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const error of refused) expect(error).toMatchObject({ code: "worker_not_running" });
+    expect(rig.link.snapshot().state).toBe("up");
+    rig.workerGone = false;
+    expect(String(await bodyOf(await rig.link.request(get("/x"))))).toBe("hello");
+    expect(rig.proxy.accepted).toBe(1);
+  });
+});
+
+describe("liveness", () => {
+  test("is asked for after 15 s without an answer, and an answer to anything will do", async () => {
+    const { rig, pass } = await inFakeTime();
+    await using _ = rig;
+    await rig.connect();
+    const before = rig.requests;
+    await pass(14_000);
+    expect(rig.requests).toBe(before);
+    await rig.link.request(get("/x"));
+    await pass(14_000);
+    expect(rig.requests).toBe(before + 1);
+    await pass(2_000);
+    expect(rig.requests).toBe(before + 2);
+    await pass(60_000);
+    expect(rig.requests).toBe(before + 6);
+    expect(rig.states).toEqual(["connecting", "up"]);
+  });
+
+  test("a path that swallows everything: degraded after 10 s, dropped after 30 s; requests that ride it fail", async () => {
+    const { rig, pass } = await inFakeTime();
+    await using _ = rig;
+    await rig.connect();
+    rig.proxy.weather.blackhole = true;
+    const riding = rig.link.request(get("/x")).catch((error: unknown) => error);
+    await pass(15_000 + 10_000);
+    expect(rig.states).toEqual(["connecting", "up", "degraded"]);
+    await pass(19_000);
+    expect(rig.link.snapshot().state).toBe("degraded");
+    await pass(2_000);
+    expect(rig.states).toEqual(["connecting", "up", "degraded", "dropped", "authorization_required"]);
+    expect(await riding).toMatchObject({ code: "link_down" });
+  });
+
+  test("a path that comes back is up again, without a new connection", async () => {
+    const { rig, pass } = await inFakeTime();
+    await using _ = rig;
+    await rig.connect();
+    rig.proxy.weather.blackhole = true;
+    await pass(26_000);
+    expect(rig.link.snapshot().state).toBe("degraded");
+    rig.proxy.weather.blackhole = false;
+    await eventually(() => rig.link.snapshot().state === "up");
+    await pass(60_000);
+    expect(rig.states).toEqual(["connecting", "up", "degraded", "up"]);
+    expect(rig.proxy.accepted).toBe(1);
+  });
+
+  test("a worker that hangs costs no connection", async () => {
+    const { rig, pass } = await inFakeTime();
+    await using _ = rig;
+    await rig.connect();
+    rig.hangs = true;
+    await pass(120_000);
+    expect(rig.states).toEqual(["connecting", "up", "degraded"]);
+    rig.hangs = false;
+    rig.workerGone = true;
+    // The channel of the ping that hangs goes with the worker that is started anew.
+    rig.workerGone = false;
+    await rig.link.request(get("/x"));
+    expect(rig.link.snapshot().state).toBe("up");
+    expect(rig.proxy.accepted).toBe(1);
+  });
+
+  test("a machine that slept asks at once, whichever clock went on meanwhile", async () => {
+    for (const monotonicToo of [false, true]) {
+      const { rig, time, pass } = await inFakeTime();
+      await using _ = rig;
+      await rig.connect();
+      await pass(3_000);
+      const before = rig.requests;
+      await time.sleep(3_600_000, monotonicToo);
+      await eventually(() => rig.requests === before + 1);
+      expect(rig.states).toEqual(["connecting", "up"]);
+      // Asleep with a ping on the way, on a path that is gone: the sleep is not held against it, but the silence afterwards is.
+      rig.proxy.weather.blackhole = true;
+      await pass(16_000);
+      await time.sleep(3_600_000, monotonicToo);
+      expect(rig.link.snapshot().state).toBe("up");
+      await pass(10_000);
+      expect(rig.link.snapshot().state).toBe("degraded");
+      await pass(22_000);
+      expect(rig.link.snapshot().state).toBe("authorization_required");
+    }
+  });
+});

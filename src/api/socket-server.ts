@@ -78,14 +78,18 @@ export interface KeepServingOptions {
  * whoever cleans up. Requests in flight then end as if the connection had dropped.
  */
 export function keepServing(
-  serve: () => SocketServer,
+  serve: () => SocketServer | Promise<SocketServer>,
   { onRenewed, onTrouble, lookMs = LOOK_MS }: KeepServingOptions,
 ): Pick<SocketServer, "stop"> {
-  let server = serve();
+  let server = Promise.resolve(serve());
+  server.catch(onTrouble);
+  const current = (): Promise<SocketServer | null> => server.catch(() => null);
   const renew = async (): Promise<void> => {
-    if (server.present) return;
-    await server.stop(0);
-    server = serve();
+    const before = await current();
+    if (before?.present) return;
+    await before?.stop(0);
+    server = Promise.resolve(serve());
+    await server;
     onRenewed();
   };
   let renewing: Promise<void> = Promise.resolve();
@@ -96,7 +100,7 @@ export function keepServing(
     async stop(graceMs) {
       clearInterval(timer);
       await renewing;
-      await server.stop(graceMs);
+      await (await current())?.stop(graceMs);
     },
   };
 }

@@ -47,6 +47,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     start: command("Run a worker in the background", () => import("./worker/start.ts")),
     stop: command("Stop a worker; its jobs go on", () => import("./worker/stop.ts")),
     status: command("Show the worker of a cluster", () => import("./worker/status.ts")),
+    bridge: command("Carry a link between standard streams and the worker", () => import("./worker/bridge.ts")),
   },
   endpoint: {
     start: alias("Another name of worker run", () => import("./worker/run.ts")),

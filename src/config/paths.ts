@@ -35,6 +35,8 @@ export interface Paths {
   /** Address and token of a daemon that listens on loopback. */
   readonly desktopAddress: string;
   readonly workerSocket: (cluster: string) => string;
+  /** Where the worker answers sessions with an identity of its own. */
+  readonly workerLinkSocket: (cluster: string) => string;
   /** Held while a worker is started in the background. */
   readonly workerStartLock: (cluster: string) => string;
 }
@@ -84,13 +86,16 @@ export function resolvePaths(env: Environment): Paths {
     desktopStartLock: path.join(runDir, "desktop-start.lock"),
     desktopAddress: path.join(runDir, "desktop.json"),
     workerSocket: (cluster) => path.join(runDir, `${socketName(cluster)}.sock`),
+    workerLinkSocket: (cluster) => path.join(runDir, `link-${shortName(cluster)}.sock`),
     workerStartLock: (cluster) => path.join(runDir, `${socketName(cluster)}-start.lock`),
   };
 }
 
 /** `worker-NAME`, with the end of a long name replaced by its digest. */
-const socketName = (cluster: string): string =>
-  `worker-${cluster.length <= 24 ? cluster : `${cluster.slice(0, 11)}-${sha256Hex(cluster).slice(0, 12)}`}`;
+const socketName = (cluster: string): string => `worker-${shortName(cluster)}`;
+
+const shortName = (cluster: string): string =>
+  cluster.length <= 24 ? cluster : `${cluster.slice(0, 11)}-${sha256Hex(cluster).slice(0, 12)}`;
 
 function chooseRunDirectory(env: Environment, home: string | null): string {
   if (home !== null) {

@@ -63,6 +63,7 @@ export const verb = defineVerb({
           coreDir: paths.coreDir(entry.name),
           spoolDir: paths.spoolDir(entry.name),
           socketPath: paths.workerSocket(entry.name),
+          linkSocketPath: paths.workerLinkSocket(entry.name),
           stderrFile: paths.workerLog(entry.name),
           environment: io.env.variables,
           homeDir: io.env.home,

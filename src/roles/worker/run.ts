@@ -18,6 +18,7 @@ import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { heartbeat } from "./heartbeat.ts";
+import { serveLinkSocket } from "./link-socket.ts";
 import { stderrLog } from "./log.ts";
 import { spoolLogs } from "./logs.ts";
 import { workerStatus } from "./status.ts";
@@ -36,6 +37,8 @@ export interface WorkerOptions {
   readonly coreDir: string;
   readonly spoolDir: string;
   readonly socketPath: string;
+  /** Where sessions with the worker's own identity are answered; nowhere when left out. */
+  readonly linkSocketPath?: string;
   /** Where standard error goes when the worker was started in the background; kept within a bound. */
   readonly stderrFile?: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -133,6 +136,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const services = servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError));
   const app = workerApp(services, (error) => context.laneFailed("request", error));
   let server: Pick<SocketServer, "stop"> | null = null;
+  let links: Pick<SocketServer, "stop"> | null = null;
   try {
     await beat.start();
     server = keepServing(() => serveOnSocket(app, options.socketPath), {
@@ -140,6 +144,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
       onTrouble: (error) => context.laneFailed("socket", error),
     });
     log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
+    links = listenForLinks(context, options);
     // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
     await Promise.race([dispatcher.recover(), aborted(stop)]);
     if (!stop.aborted) dispatcher.start();
@@ -150,6 +155,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     draining.abort();
     await dispatcher.stop();
     await server?.stop(DRAIN_GRACE_MS);
+    await links?.stop(0);
     await beat.stop();
     await launcher.close();
   }
@@ -168,6 +174,20 @@ const endpointOf = ({ options, clock, endpointId }: Parts): Endpoint => ({
   stopped_at: null,
   lane_last_error: null,
 });
+
+function listenForLinks(
+  context: WorkerContext,
+  { linkSocketPath, socketPath, coreDir, cluster }: WorkerOptions,
+): Pick<SocketServer, "stop"> | null {
+  if (linkSocketPath === undefined) return null;
+  const onTrouble = (error: unknown): void => context.laneFailed("link socket", error);
+  const serveLinks = (): Promise<SocketServer> =>
+    serveLinkSocket({ socketPath: linkSocketPath, httpSocket: socketPath, coreDir, comment: `clio-relay ${cluster}`, onTrouble });
+  return keepServing(serveLinks, {
+    onRenewed: () => context.log.warn(`the link socket was gone; listening again on ${linkSocketPath}`),
+    onTrouble,
+  });
+}
 
 /** What the HTTP app needs of this worker. */
 function servicesOf(

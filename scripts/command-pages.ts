@@ -55,11 +55,12 @@ ${rows.join("\n")}
 
 | variable | what |
 |---|---|
-| \`CLIO_RELAY_HOME\` | puts everything below one directory: \`config\`, \`core\`, \`spool\`, \`cache\`, \`run\`, \`log\` |
+| \`CLIO_RELAY_HOME\` | puts everything below one directory: \`config\`, \`core\`, \`spool\`, \`cache\`, \`run\`, \`state\`, \`log\` |
 | \`CLIO_RELAY_CORE_DIR\`, \`CLIO_RELAY_SPOOL_DIR\` | move the state and the output of the clusters of this machine |
 | \`CLIO_RELAY_CLUSTER_REGISTRY\` | another place for \`clusters.json\` |
+| \`CLIO_RELAY_SSH_CONFIG\` | an ssh configuration in place of the user's and the system's, for connections that the command asks for; \`none\` for none |
 
-Without them: \`~/.config/clio-relay\`, \`~/.local/share/clio-relay/core\` and \`spool\`, \`~/.cache/clio-relay\`, \`~/.local/state/clio-relay/log\`. Sockets are never in a home directory that other
+Without them: \`~/.config/clio-relay\`, \`~/.local/share/clio-relay/core\` and \`spool\`, \`~/.cache/clio-relay\`, \`~/.local/state/clio-relay\` and \`log\` in it. Sockets are never in a home directory that other
 machines share: they lie in \`run\` where its path is short enough and its file system local, else in \`$XDG_RUNTIME_DIR/clio-relay\` or \`/tmp/clio-relay-UID\`.
 `;
 }

@@ -196,8 +196,11 @@ function unanswered(error: unknown): RelayError {
   return new RelayError("desktop_unavailable", what, {}, undefined, { cause: error });
 }
 
-async function problemOf(response: Response): Promise<RelayError> {
-  const body: unknown = await response.json().catch(() => null);
+const problemOf = async (response: Response): Promise<RelayError> =>
+  failureOf(await response.json().catch(() => null), `${response.status} from the relay`);
+
+/** The failure that a problem document is about. @param otherwise said where it has no detail */
+export function failureOf(body: unknown, otherwise = "the relay said no more"): RelayError {
   const problem = body !== null && typeof body === "object" ? (body as Record<string, unknown>) : {};
   const {
     type: _type,
@@ -213,7 +216,7 @@ async function problemOf(response: Response): Promise<RelayError> {
   const code = typeof reason === "string" && isErrorCode(reason) ? reason : "internal_error";
   return new RelayError(
     code,
-    typeof detail === "string" ? detail : `${response.status} from the relay`,
+    typeof detail === "string" ? detail : otherwise,
     data,
     typeof hint === "string" ? hint : errorRule(code).hint,
   );

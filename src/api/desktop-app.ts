@@ -4,8 +4,9 @@ import { ClusterEntry } from "../config/cluster-entry.ts";
 import { clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
+import { linkOperations } from "./desktop-links.ts";
 import type { DesktopServices } from "./desktop-services.ts";
-import { ClusterList, DesktopHealth, DesktopStatus, LinkList, Stopping } from "./desktop-views.ts";
+import { ClusterList, DesktopHealth, DesktopStatus, Stopping } from "./desktop-views.ts";
 import { IDENTITY_PATH, Identity, IdentityQuery, identityOf } from "./identity.ts";
 import { json, mount, type Operation, operation } from "./operation.ts";
 import { checkUnchanged } from "./range.ts";
@@ -16,6 +17,7 @@ const desktopOperations = (services: DesktopServices): Operation[] => [
   ...openOperations(services),
   ...daemonOperations(services),
   ...registryOperations(services),
+  ...linkOperations(services),
 ];
 
 /** What is answered without a token. */
@@ -68,15 +70,6 @@ const daemonOperations = (services: DesktopServices): Operation[] => [
       services.stop();
       return json({ stopping: true }, 202);
     },
-  }),
-  operation({
-    method: "get",
-    path: "/links",
-    id: "listLinks",
-    summary: "The way to each cluster's worker, as it is now",
-    answer: { kind: "json", schema: LinkList },
-    errors: ["configuration_error"],
-    handler: async () => json({ links: await services.links() }),
   }),
 ];
 

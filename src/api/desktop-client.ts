@@ -1,7 +1,8 @@
 import type { ClusterEntry, ClusterEntryInput } from "../config/cluster-entry.ts";
-import { isRelayError } from "../domain/errors.ts";
-import { type Address, ClusterClient, type Door, HttpPeer } from "./client.ts";
-import type { DesktopStatus, LinkStatus } from "./desktop-views.ts";
+import { isRelayError, RelayError } from "../domain/errors.ts";
+import { type Address, ClusterClient, type Door, failureOf, HttpPeer } from "./client.ts";
+import type { DesktopStatus } from "./desktop-views.ts";
+import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
 
 /** How often a change is made anew because somebody else was faster. */
 const CHANGE_TRIES = 20;
@@ -75,5 +76,35 @@ export class DesktopClient {
 
   async links(signal?: AbortSignal): Promise<LinkStatus[]> {
     return (await this.http.json<{ links: LinkStatus[] }>("/links", { signal })).links;
+  }
+
+  /**
+   * Bring a cluster's link up. Yields what happens, `prompt` among it, which is answered with answerPrompt; leaving the loop, or aborting, gives it up.
+   *
+   * @throws RelayError why it did not come up; link_down when the daemon ends meanwhile
+   */
+  connect(name: string, request: AttendedRequest, signal?: AbortSignal): AsyncGenerator<AttendedEvent, LinkStatus> {
+    return this.#attended<LinkStatus>(`/clusters/${encodeURIComponent(name)}/connect`, request, signal);
+  }
+
+  async *#attended<T>(path: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<AttendedEvent, T> {
+    for await (const { event, data } of this.http.sse(path, { method: "POST", body, signal })) {
+      const message = { event, data: JSON.parse(data) } as AttendedEvent;
+      if (message.event === "done") return message.data as T;
+      if (message.event === "failed") throw failureOf(message.data);
+      yield message;
+    }
+    signal?.throwIfAborted();
+    throw new RelayError("link_down", "the daemon ended before it was done");
+  }
+
+  /** @param answer null: the person does not want to. @throws RelayError not_found when it is no longer open */
+  async answerPrompt(name: string, id: string, answer: string | null): Promise<void> {
+    await this.http.json(`/clusters/${encodeURIComponent(name)}/prompts/${encodeURIComponent(id)}`, { method: "POST", body: { answer } });
+  }
+
+  /** @throws RelayError cluster_not_found */
+  disconnect(name: string): Promise<LinkStatus> {
+    return this.http.json(`/clusters/${encodeURIComponent(name)}/disconnect`, { method: "POST", repeatable: true });
   }
 }

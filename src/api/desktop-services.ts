@@ -1,6 +1,8 @@
 import type { ClusterEntry } from "../config/cluster-entry.ts";
-import type { DesktopStatus, LinkStatus } from "./desktop-views.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { DesktopStatus } from "./desktop-views.ts";
 import type { Secret } from "./identity.ts";
+import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
 
 /** What the desktop's app needs of the process around it. */
 export interface DesktopServices {
@@ -18,12 +20,23 @@ export interface DesktopServices {
   putCluster(entry: ClusterEntry, allow: (current: ClusterEntry | null) => void): Promise<ClusterEntry>;
   /** @throws RelayError cluster_not_found */
   removeCluster(name: string): Promise<ClusterEntry>;
+  readonly clock: Clock;
   links(): Promise<LinkStatus[]>;
+  /**
+   * Bring a cluster's link up for somebody who is there. What happens comes to whoever follows; when the one who began leaves, it is given up.
+   *
+   * @throws RelayError cluster_not_found, state_conflict
+   */
+  connect(cluster: string, request: AttendedRequest): (signal: AbortSignal) => AsyncGenerator<AttendedEvent>;
+  /** @throws RelayError cluster_not_found */
+  disconnect(cluster: string): Promise<LinkStatus>;
+  /** @param answer null: the person does not want to. @throws RelayError not_found */
+  answerPrompt(cluster: string, id: string, answer: string | null): void;
   /**
    * Send a request on to a cluster's worker and return its answer as it is, while it comes.
    *
    * @param target path and query as the worker's app knows them
-   * @throws RelayError cluster_not_found, worker_not_running, link_down
+   * @throws RelayError cluster_not_found, worker_not_running, link_down, authorization_required, version_mismatch
    */
   forward(cluster: string, target: string, request: Request): Promise<Response>;
   stop(): void;

@@ -4,6 +4,7 @@ import { json, mount, type Operation, operation } from "./operation.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { jobRoutes } from "./routes/jobs.ts";
+import { linkRoute } from "./routes/link.ts";
 import { logRoutes } from "./routes/logs.ts";
 import { progressRoutes } from "./routes/progress.ts";
 import { queueRoutes } from "./routes/queue.ts";
@@ -24,6 +25,7 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
     answer: { kind: "json", schema: Health },
     handler: () => json({ ok: true, auth: false, version: services.version, cluster: services.cluster }),
   }),
+  linkRoute(services),
   ...submissionRoutes(services),
   ...jobRoutes(services),
   ...eventRoutes(services),

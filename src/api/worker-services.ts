@@ -1,5 +1,6 @@
 import type { Artifact } from "../domain/artifact.ts";
 import type { JobKind, Lane } from "../domain/job.ts";
+import type { LinkInfo } from "../domain/link.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -33,6 +34,7 @@ export interface ArtifactContent {
 export interface WorkerServices {
   readonly cluster: string;
   readonly version: string;
+  readonly link: LinkInfo;
   readonly clock: Clock;
   readonly store: QueueStore;
   readonly activeJobsMax: number;

@@ -16,6 +16,8 @@ const alias = (summary: string, load: () => Promise<unknown>): Command => ({ ...
 export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
   "": {
     init: command("Make the directories and the cluster `local`", () => import("./init.ts")),
+    connect: command("Bring the link to a cluster up", () => import("./connect.ts")),
+    disconnect: command("End the link to a cluster; its worker and jobs go on", () => import("./disconnect.ts")),
     version: command("Print the version", () => import("./version.ts")),
   },
   job: {
@@ -48,6 +50,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     stop: command("Stop a worker; its jobs go on", () => import("./worker/stop.ts")),
     status: command("Show the worker of a cluster", () => import("./worker/status.ts")),
     bridge: command("Carry a link between standard streams and the worker", () => import("./worker/bridge.ts")),
+    configure: command("Take the configuration that a desktop sends", () => import("./worker/configure.ts")),
   },
   endpoint: {
     start: alias("Another name of worker run", () => import("./worker/run.ts")),
@@ -67,6 +70,9 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     "pin-target": command("Pin which host a cluster's login node has to be", () => import("./cluster/pin-target.ts")),
     remove: command("Forget a cluster; its queue and files stay", () => import("./cluster/remove.ts")),
   },
+  link: {
+    list: command("List the links: state, last round trip, bytes, connections", () => import("./link/list.ts")),
+  },
   emit: {
     progress: command("Report progress from inside a job", () => import("./emit/emit-progress.ts")),
     "task-event": command("Add to the job's timeline from inside it", () => import("./emit/emit-task-event.ts")),
@@ -79,6 +85,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   queue: "The queue of a cluster",
   worker: "The process that runs the jobs of a cluster",
   desktop: "The daemon between commands and clusters",
+  link: "The links to the clusters",
   cluster: "The clusters that this installation knows",
   emit: "Reports from inside a job",
 };

@@ -4,6 +4,7 @@ import type { Environment } from "../config/environment.ts";
 import { RelayError } from "../domain/errors.ts";
 import { isErrno } from "../lib/atomic-file.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import type { ControllingTerminal } from "../lib/controlling-terminal.ts";
 
 /** A stream that is written to. */
 export interface Output {
@@ -13,6 +14,9 @@ export interface Output {
   /** Resolves when the bytes are with the system. Throws OutputClosed when nobody reads any more. */
   write(data: string | Uint8Array): Promise<void>;
 }
+
+/** The terminal that a process belongs to. See ControllingTerminal. */
+export type Terminal = Pick<ControllingTerminal, "write" | "setEcho" | "line" | "close">;
 
 /** What a command line has around it. Everything that a verb reads or writes comes through here. */
 export interface CliIo {
@@ -25,6 +29,8 @@ export interface CliIo {
     /** The next line without its end; empty at the end of input. */
     line(): Promise<string>;
   };
+  /** The terminal that this process belongs to, wherever its input and output lead; null where there is none. */
+  terminal(): Promise<Terminal | null>;
   readonly env: Environment;
   /** Arguments and variables as the bytes that this process was given, each ended by a NUL; null where the system does not tell. */
   readonly raw: {
@@ -35,7 +41,9 @@ export interface CliIo {
   /** How this program is run: the executable, or the runtime and the script. */
   readonly self: readonly string[];
   /** Call `listener` on a signal instead of what the system would do. Returns the way back to that. */
-  onSignal(signal: "SIGINT" | "SIGTERM", listener: () => void): () => void;
+  onSignal(signal: "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT" | "SIGTSTP", listener: () => void): () => void;
+  /** Stop this process until somebody lets it go on. */
+  stopSelf(): void;
 }
 
 /** The reader of our output went away (`| head`): there is nothing left to do, and nothing wrong. */
@@ -53,6 +61,10 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
       read: readInput,
       line: readLine,
     },
+    async terminal() {
+      const { ControllingTerminal } = await import("../lib/controlling-terminal.ts");
+      return ControllingTerminal.open();
+    },
     env,
     raw: { commandLine: () => ownFile("cmdline"), environment: () => ownFile("environ") },
     clock: systemClock,
@@ -61,6 +73,7 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
       process.on(signal, listener);
       return () => void process.off(signal, listener);
     },
+    stopSelf: () => void process.kill(process.pid, "SIGSTOP"),
   };
 }
 

@@ -123,6 +123,8 @@ async function run(rawArgs: readonly string[], io: CliIo): Promise<number> {
       rest,
       io,
       json: common.has("json"),
+      yes: common.has("yes"),
+      noInput: common.has("no-input"),
       mayAsk: !common.has("yes") && !common.has("no-input"),
       relay: new Installation(io),
     });

@@ -90,6 +90,10 @@ export interface Call<F extends Flags = Flags, P extends Positionals = Positiona
   readonly json: boolean;
   /** Whether a question may be asked, where there is a terminal. */
   readonly mayAsk: boolean;
+  /** Whether whatever would be asked is answered with yes. */
+  readonly yes: boolean;
+  /** Whether nobody is to be asked, about whatever it is. */
+  readonly noInput: boolean;
   readonly relay: Installation;
 }
 

@@ -14,6 +14,8 @@ export interface Paths {
   readonly settingsFile: string;
   readonly cacheDir: string;
   readonly logDir: string;
+  /** Every SSH connection that the daemon dialed. */
+  readonly ledgerFile: string;
   readonly desktopLog: string;
   /** What the daemon says outside its log: a crash of the runtime. */
   readonly desktopStderr: string;
@@ -65,6 +67,7 @@ export function resolvePaths(env: Environment): Paths {
   const coreRoot = absolute("CLIO_RELAY_CORE_DIR", below("core", ".local/share/clio-relay/core"));
   const spoolRoot = absolute("CLIO_RELAY_SPOOL_DIR", below("spool", ".local/share/clio-relay/spool"));
   const logDir = below("log", ".local/state/clio-relay/log");
+  const stateDir = below("state", ".local/state/clio-relay");
   const runDir = chooseRunDirectory(env, home);
   return {
     base: home ?? env.home,
@@ -73,6 +76,7 @@ export function resolvePaths(env: Environment): Paths {
     settingsFile: path.join(configDir, "config.toml"),
     cacheDir: below("cache", ".cache/clio-relay"),
     logDir,
+    ledgerFile: path.join(stateDir, "connections.jsonl"),
     desktopLog: path.join(logDir, "desktop.log"),
     desktopStderr: path.join(logDir, "desktop-stderr.log"),
     coreRoot,

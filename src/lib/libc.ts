@@ -13,6 +13,10 @@ const LINUX = {
   madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
 } as const satisfies Calls;
 const DESCRIPTORS = { dup2: { args: ["i32", "i32"], returns: "i32" } } as const satisfies Calls;
+const TERMINALS = {
+  tcgetattr: { args: ["i32", "ptr"], returns: "i32" },
+  tcsetattr: { args: ["i32", "i32", "ptr"], returns: "i32" },
+} as const satisfies Calls;
 const DIRECTORIES = {
   fdopendir: { args: ["i32"], returns: "ptr" },
   readdir: { args: ["ptr"], returns: "ptr" },
@@ -47,6 +51,7 @@ const lockingDarwin = lazily(LOCKING_DARWIN);
 const linux = lazily(LINUX);
 const directories = lazily(DIRECTORIES);
 const descriptors = lazily(DESCRIPTORS);
+const terminals = lazily(TERMINALS);
 
 /** flock(2): lock exclusively without waiting. 0, or the errno; another holder is EWOULDBLOCK, which is EAGAIN here. */
 export function flock(fd: number): number {
@@ -59,6 +64,31 @@ export function flock(fd: number): number {
 /** dup2(2): `target` becomes another name of the open file `fd`, in one step. */
 export function duplicate(fd: number, target: number): void {
   if (descriptors().dup2(fd, target) !== target) throw new Error("dup2 failed");
+}
+
+/** Larger than struct termios on each system. */
+const TERMIOS_BYTES = 128;
+/** Where c_lflag is in struct termios, after three flags of 4 bytes, on macOS of 8. ECHO is the same bit on both. */
+const LOCAL_FLAGS = process.platform === "darwin" ? 24 : 12;
+const ECHO = 0o10;
+
+/** termios(3), tcgetattr: how a terminal behaves, for setTerminalModes. */
+export function terminalModes(fd: number): Uint8Array {
+  const modes = new Uint8Array(TERMIOS_BYTES);
+  if (terminals().tcgetattr(fd, ptr(modes)) !== 0) throw new Error("tcgetattr failed");
+  return modes;
+}
+
+/** The same modes, but what is typed is not shown. */
+export function withoutEcho(modes: Uint8Array): Uint8Array {
+  const silent = Uint8Array.from(modes);
+  silent[LOCAL_FLAGS] = silent[LOCAL_FLAGS]! & ~ECHO;
+  return silent;
+}
+
+/** tcsetattr with TCSAFLUSH: what was typed before is thrown away. */
+export function setTerminalModes(fd: number, modes: Uint8Array): void {
+  if (terminals().tcsetattr(fd, 2, ptr(modes)) !== 0) throw new Error("tcsetattr failed");
 }
 
 /** prctl(2), PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process. */

@@ -39,6 +39,8 @@ export function capturedIo({ variables = {}, cwd = "/", terminal = false, column
     stdout: new Captured(terminal, columns),
     stderr: new Captured(terminal, columns),
     stdin: { isTerminal: false, read: () => Promise.resolve(Buffer.from(stdin)), line: () => Promise.resolve(stdin) },
+    terminal: () => Promise.resolve(null),
+    stopSelf: () => undefined,
     env: readEnvironment(variables, cwd),
     raw: { commandLine: () => null, environment: () => null },
     clock: systemClock,

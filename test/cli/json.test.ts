@@ -54,6 +54,12 @@ test(
     await one("cluster add", "extra");
     await one("cluster show", "extra");
     await one("cluster remove", "extra");
+    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
+    await one("cluster pin-target", "far", "--clear");
+    await one("disconnect", "far");
+    await relay.ok("cluster", "remove", "far", "--yes");
+    await one("connect", "local");
+    await one("link list");
     await one("cluster list");
     await one("desktop start");
     await one("desktop status");

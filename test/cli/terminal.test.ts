@@ -2,44 +2,10 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { eventually } from "../runner/wait.ts";
-import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
+import { onTerminal } from "./on-terminal.ts";
+import { initialized, MAIN, type SourceRelay, withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 60_000;
-const MAIN = path.resolve(import.meta.dir, "../../src/main.ts");
-
-const END = "<end>";
-
-/** A command on a terminal of its own: what it shows, and keys for it. */
-function onTerminal(relay: SourceRelay, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  let shown = "";
-  const decoder = new TextDecoder();
-  const terminal = new Bun.Terminal({
-    cols: 100,
-    rows: 30,
-    data(_terminal, bytes) {
-      shown += decoder.decode(bytes, { stream: true });
-    },
-  });
-  // With the terminal as its controlling one, so that keys become signals (setsid(1)); the mark says that everything came through.
-  const shell = `trap : INT; "$@"; code=$?; printf '${END}'; exit $code`;
-  const child = Bun.spawn(["setsid", "--ctty", "--wait", "sh", "-c", shell, "sh", process.execPath, MAIN, ...args], {
-    terminal,
-    cwd: relay.directory,
-    env: { ...relay.environment, TERM: "xterm", ...env },
-  });
-  return {
-    child,
-    /** Everything since the start. */
-    shown: () => shown.replace(END, ""),
-    press: (keys: string) => terminal.write(keys),
-    async end(): Promise<number> {
-      const code = await child.exited;
-      await eventually(() => shown.endsWith(END));
-      terminal.close();
-      return code;
-    },
-  };
-}
 
 const COLOUR = /\p{Cc}\[\d*m/gu;
 const ERASED = /\r(?:\p{Cc}\[K)?/u;

@@ -1,7 +1,10 @@
+import type { DesktopClient } from "../../api/desktop-client.ts";
 import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import { terminate } from "../../roles/worker-process.ts";
+import { confirm } from "../confirm.ts";
+import { Interrupted } from "../failure.ts";
 import { printJson } from "../print/table.ts";
-import { defineVerb } from "../verb.ts";
+import { type Call, defineVerb } from "../verb.ts";
 import { runningDesktop } from "./running.ts";
 
 const ANSWER_MS = 2_000;
@@ -9,13 +12,16 @@ const WITHIN_MS = 10_000;
 
 export const verb = defineVerb({
   summary: "Stop the desktop daemon; workers and jobs go on",
-  details: "The next command that needs it starts it again.",
+  details:
+    "The next command that needs it starts it again. Links that are up end with it, and only a person can bring these back: that is asked, or wants --yes.",
   positionals: {},
   flags: {},
   examples: [["desktop stop", "stop it and wait until it is gone"]],
-  async run({ io, json, relay }) {
+  async run(call) {
+    const { io, json, relay } = call;
     const running = await runningDesktop(io, relay);
     if (running !== null) {
+      if (!(await mayEnd(call, await heldLinks(running.desktop)))) throw new Interrupted();
       const limit = AbortSignal.timeout(ANSWER_MS);
       await running.desktop.stop(limit).catch((error: unknown) => {
         // One that does not answer gets the signal below.
@@ -31,3 +37,27 @@ export const verb = defineVerb({
     return EXIT.ok;
   },
 });
+
+/** Clusters whose links only a person can bring back. One that does not answer has none to lose: it is hung. */
+async function heldLinks(desktop: DesktopClient): Promise<string[]> {
+  const limit = AbortSignal.timeout(ANSWER_MS);
+  try {
+    const links = await desktop.links(limit);
+    return links
+      .filter(({ mode, state }) => mode === "ssh" && ["up", "degraded", "connecting"].includes(state))
+      .map(({ cluster }) => cluster);
+  } catch (error) {
+    if (limit.aborted || isRelayError(error)) return [];
+    throw error;
+  }
+}
+
+async function mayEnd(call: Pick<Call, "io" | "mayAsk" | "yes">, clusters: readonly string[]): Promise<boolean> {
+  if (clusters.length === 0 || call.yes) return true;
+  const what = `this ends the ${clusters.length === 1 ? "link" : "links"} to ${clusters.join(", ")}`;
+  const { io, mayAsk } = call;
+  if (!mayAsk || !io.stdin.isTerminal || !io.stderr.isTerminal) {
+    throw new RelayError("state_conflict", `${what}, and only a person can bring it back`, { clusters }, "clio-relay desktop stop --yes");
+  }
+  return confirm(call, `${what[0]!.toUpperCase()}${what.slice(1)}. Stop the daemon?`);
+}

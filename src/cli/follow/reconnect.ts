@@ -1,4 +1,4 @@
-import { errorRule, RelayError } from "../../domain/errors.ts";
+import { errorRule, isRelayError, RelayError } from "../../domain/errors.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Output } from "../io.ts";
@@ -25,6 +25,8 @@ export class Reconnect {
   readonly #backoff = new Backoff(FIRST_MS, CAP_MS);
   #way: Way = "up";
   #lastSign: number;
+  /** Whether anything ever came through. */
+  #carried = false;
 
   constructor(
     private readonly stderr: Pick<Output, "write">,
@@ -41,6 +43,7 @@ export class Reconnect {
 
   /** Something came through. */
   async alive(): Promise<void> {
+    this.#carried = true;
     this.#backoff.reset();
     this.#lastSign = this.clock.monotonic();
     if (this.#way === "up") return;
@@ -71,11 +74,14 @@ export class Reconnect {
   async wait(error: unknown): Promise<void> {
     this.signal.throwIfAborted();
     if (error !== null) {
-      if (!isOutage(error)) throw error;
+      // A link that broke comes back when somebody sees to it; one that was never there is said at once.
+      const waitsForPerson = isRelayError(error, "authorization_required") && this.#carried;
+      if (!isOutage(error) && !waitsForPerson) throw error;
       if (this.#way !== "down") {
         this.#way = "down";
         const why = error instanceof RelayError ? oneLine(error.message) : "the connection broke";
-        await this.stderr.write(`notice: ${why}; trying again until it is back\n`);
+        const hint = waitsForPerson && error.hint !== undefined ? `: ${oneLine(error.hint)}` : "";
+        await this.stderr.write(`notice: ${why}; trying again until it is back${hint}\n`);
       }
     }
     await sleep(this.#backoff.next(), this.signal);

@@ -1,4 +1,6 @@
 import { RelayError } from "../../domain/errors.ts";
+import { endToEnd } from "../../transport/http/end-to-end.ts";
+import type { Link } from "../../transport/link.ts";
 import { nobodyListens, probe } from "../probe.ts";
 
 /** When a worker that is connected but silent is asked whether it lives, and how long it has to say so; milliseconds. */
@@ -8,25 +10,6 @@ export interface Patience {
 }
 
 export const PATIENCE: Patience = { silentMs: 15_000, probeMs: 5_000 };
-
-/** Headers that belong to one connection, besides those that its Connection header names (RFC 9110, section 7.6.1). */
-const HOP_BY_HOP = [
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-];
-
-function endToEnd(headers: Headers): Headers {
-  const kept = new Headers(headers);
-  const named = (headers.get("connection") ?? "").split(",").map((name) => name.trim());
-  for (const name of [...HOP_BY_HOP, ...named]) if (/^[\w-]+$/.test(name)) kept.delete(name);
-  return kept;
-}
 
 /**
  * Send a request on to the app on a Unix socket. Bodies stream both ways with back-pressure; who goes away on one side is gone
@@ -96,4 +79,20 @@ function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
     undefined,
     { cause: error },
   );
+}
+
+/** Content that a worker serves by ranges and that may be long: of artifacts, and of logs as they are now. */
+const CONTENT = /^\/(?:artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/content$/;
+
+/**
+ * The same over a cluster's link.
+ *
+ * @throws as Link.request
+ */
+export async function forwardOverLink(link: Link, target: string, request: Request): Promise<Response> {
+  const answer = await link.request(
+    { method: request.method, target, headers: request.headers, body: request.body },
+    { signal: request.signal, bulk: CONTENT.test(target) },
+  );
+  return new Response(answer.body as Bun.BodyInit | null, { status: answer.status, headers: answer.headers });
 }

@@ -10,12 +10,12 @@ import { type Clock, timestamp } from "../../lib/clock.ts";
 import { DirectoryWatch } from "../../lib/directory-watch.ts";
 import { tryLock } from "../../lib/file-lock.ts";
 import { self } from "../../lib/process-identity.ts";
+import type { Level } from "../log-line.ts";
 import { stderrFile } from "../stderr-file.ts";
 import { type DaemonRecord, isPublished, readDaemonRecord, removeDaemonRecord, writeDaemonRecord } from "./address-file.ts";
-import { forwardToSocket, PATIENCE, type Patience } from "./forward.ts";
-import { linkStates } from "./links.ts";
+import { PATIENCE, type Patience } from "./forward.ts";
+import { Links } from "./links.ts";
 import { type AppFor, listen } from "./listener.ts";
-import type { Level } from "../log-line.ts";
 import { ClusterRegistry } from "./registry.ts";
 
 /** How often the daemon looks whether it can be found, besides each time that the system tells of a change. */
@@ -41,7 +41,7 @@ export interface DesktopOptions {
  *   socket is not the user's own
  */
 export async function runDesktop(options: DesktopOptions, signal: AbortSignal): Promise<void> {
-  const { paths, env, version, log } = options;
+  const { paths, env, version, clock, log, patience = PATIENCE } = options;
   prepareRunDirectory(paths, env);
   const lock = tryLock(paths.desktopLock);
   if (lock === null) throw alreadyRunning(readDaemonRecord(paths, env)?.process.pid);
@@ -49,7 +49,9 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
   const stop = new AbortController();
   const identity = self();
   try {
-    const server = listen(options.listen, paths, appFor(options, identity, stop));
+    const registry = new ClusterRegistry(paths, env);
+    const links = new Links({ registry, paths, env, version, clock, patience, log });
+    const server = listen(options.listen, paths, appFor(options, registry, links, identity, stop));
     const record: DaemonRecord = { process: identity, version, tcp: server.tcp };
     writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
@@ -76,6 +78,7 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     await aborted(AbortSignal.any([signal, stop.signal]));
     clearInterval(timer);
     watch.close();
+    await links.close();
     await server.stop();
     removeDaemonRecord(paths, env, record);
     log("info", "stopped");
@@ -115,22 +118,28 @@ function publish({ paths, env, log }: DesktopOptions, record: DaemonRecord): boo
 }
 
 /** The app, once it is known what it listens on. */
-function appFor(options: DesktopOptions, process: ProcessIdentity, stop: AbortController): AppFor {
-  const { paths, env, version, log, patience = PATIENCE } = options;
-  const registry = new ClusterRegistry(paths, env);
+function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links, process: ProcessIdentity, stop: AbortController): AppFor {
+  const { version, log } = options;
   const started_at = timestamp(options.clock);
   let active = 0;
   const services: Omit<DesktopServices, "access" | "status"> = {
     version,
     clusters: () => registry.all(),
     putCluster: (entry, allow) => registry.put(entry, allow),
-    removeCluster: (name) => registry.remove(name),
-    links: () => linkStates(registry.all(), paths.workerSocket),
+    async removeCluster(name) {
+      const removed = await registry.remove(name);
+      await links.forget(name);
+      return removed;
+    },
+    clock: options.clock,
+    links: () => links.states(),
+    connect: (name, request) => links.connect(name, request),
+    disconnect: (name) => links.disconnect(name),
+    answerPrompt: (name, id, answer) => links.answer(name, id, answer),
     async forward(name, target, request) {
-      const { name: cluster } = registry.entry(name);
       active++;
       try {
-        return await forwardToSocket(cluster, paths.workerSocket(cluster), target, request, patience);
+        return await links.forward(name, target, request);
       } finally {
         active--;
       }

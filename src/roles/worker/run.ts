@@ -4,6 +4,7 @@ import type { WorkerServices } from "../../api/worker-services.ts";
 import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import { type LinkInfo, OLDEST_PROTOCOL, PROTOCOL } from "../../domain/link.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
 import { jobDirectory } from "../../execution/attempt-dir.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
@@ -21,6 +22,7 @@ import { heartbeat } from "./heartbeat.ts";
 import { serveLinkSocket } from "./link-socket.ts";
 import { stderrLog } from "./log.ts";
 import { spoolLogs } from "./logs.ts";
+import { announce, withdraw, workerId } from "./presence.ts";
 import { workerStatus } from "./status.ts";
 
 /** How long answers in flight may take when the worker drains. */
@@ -133,7 +135,11 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const dispatcher = new Dispatcher(context);
   const beat = heartbeat(context, dispatcher, () => lastError, storage.checkCore);
   const draining = new AbortController();
-  const services = servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError));
+  const worker_id = workerId(options.coreDir);
+  const services = {
+    ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError)),
+    link: linkInfoOf(endpoint, worker_id),
+  };
   const app = workerApp(services, (error) => context.laneFailed("request", error));
   let server: Pick<SocketServer, "stop"> | null = null;
   let links: Pick<SocketServer, "stop"> | null = null;
@@ -143,6 +149,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
       onRenewed: () => log.warn(`the socket was gone; serving again on ${options.socketPath}`),
       onTrouble: (error) => context.laneFailed("socket", error),
     });
+    announce(options.coreDir, { process: endpoint.process, version: options.version, worker_id, socket: options.socketPath });
     log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
     links = listenForLinks(context, options);
     // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
@@ -154,6 +161,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   } finally {
     draining.abort();
     await dispatcher.stop();
+    withdraw(options.coreDir);
     await server?.stop(DRAIN_GRACE_MS);
     await links?.stop(0);
     await beat.stop();
@@ -173,6 +181,17 @@ const endpointOf = ({ options, clock, endpointId }: Parts): Endpoint => ({
   last_seen_at: timestamp(clock),
   stopped_at: null,
   lane_last_error: null,
+});
+
+const linkInfoOf = ({ cluster, version, process, registered_at }: Endpoint, worker_id: string): LinkInfo => ({
+  protocol: PROTOCOL,
+  oldest_protocol: OLDEST_PROTOCOL,
+  version,
+  cluster,
+  worker_id,
+  host: { hostname: process.hostname, boot_id: process.boot_id },
+  started_at: registered_at,
+  host_key: null,
 });
 
 function listenForLinks(
@@ -196,7 +215,7 @@ function servicesOf(
   dispatcher: Dispatcher,
   draining: AbortSignal,
   status: WorkerServices["status"],
-): WorkerServices {
+): Omit<WorkerServices, "link"> {
   const { cluster, version, clock, store, limits, spoolDir } = context;
   return {
     cluster,

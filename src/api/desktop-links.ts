@@ -1,0 +1,62 @@
+import type { DesktopServices } from "./desktop-services.ts";
+import { AttendedEvent, AttendedRequest, LinkList, LinkStatus, PromptAnswer, PromptTaken } from "./link-views.ts";
+import { json, type Operation, operation } from "./operation.ts";
+import { type OutgoingMessage, sseResponse } from "./sse.ts";
+
+/** The links to the clusters, and the people whom they need. */
+export const linkOperations = (services: DesktopServices): Operation[] => [
+  operation({
+    method: "get",
+    path: "/links",
+    id: "listLinks",
+    summary: "The way to each cluster's worker, as it is now",
+    answer: { kind: "json", schema: LinkList },
+    errors: ["configuration_error"],
+    handler: async () => json({ links: await services.links() }),
+  }),
+  operation({
+    method: "post",
+    path: "/clusters/:name/connect",
+    id: "connectCluster",
+    summary: "Bring a cluster's link up; ends with `done` and the link, or with `failed`. Given up when its client goes away",
+    body: AttendedRequest,
+    answer: { kind: "events", schema: AttendedEvent },
+    errors: ["cluster_not_found", "configuration_error", "state_conflict"],
+    handler: ({ c, param, body }) => attendedResponse(services, c.req.raw.signal, services.connect(param("name"), body)),
+  }),
+  operation({
+    method: "post",
+    path: "/clusters/:name/prompts/:prompt",
+    id: "answerPrompt",
+    summary: "Answer a question that came with `prompt`",
+    body: PromptAnswer,
+    answer: { kind: "json", schema: PromptTaken },
+    errors: ["not_found"],
+    handler: ({ param, body }) => {
+      services.answerPrompt(param("name"), param("prompt"), body.answer);
+      return json({ taken: true });
+    },
+  }),
+  operation({
+    method: "post",
+    path: "/clusters/:name/disconnect",
+    id: "disconnectCluster",
+    summary: "End a cluster's link; its worker and jobs go on",
+    answer: { kind: "json", schema: LinkStatus },
+    errors: ["cluster_not_found", "configuration_error"],
+    handler: async ({ param }) => json(await services.disconnect(param("name"))),
+  }),
+];
+
+/** What happens, as an event stream; each message has its data without the name again. */
+function attendedResponse(
+  { clock }: Pick<DesktopServices, "clock">,
+  signal: AbortSignal,
+  follow: (signal: AbortSignal) => AsyncGenerator<AttendedEvent>,
+): Response {
+  async function* messages(ended: AbortSignal): AsyncGenerator<OutgoingMessage> {
+    let id = 1;
+    for await (const { event, data } of follow(ended)) yield { event, id: id++, data };
+  }
+  return sseResponse({ messages, signal, clock });
+}

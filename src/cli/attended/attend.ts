@@ -1,0 +1,79 @@
+import type { AttendedEvent, AttendedRequest, PromptEvent } from "../../api/link-views.ts";
+import { isRelayError } from "../../domain/errors.ts";
+import { safeText } from "../../lib/safe-text.ts";
+import { interruptible } from "../follow/interrupt.ts";
+import type { CliIo } from "../io.ts";
+import type { Call } from "../verb.ts";
+import { Person } from "./person.ts";
+import { attendedRequest } from "./request.ts";
+
+export interface Attending<T> {
+  readonly cluster: string;
+  /** The command line without the program's name. */
+  readonly command: string;
+  readonly start: (request: AttendedRequest, signal: AbortSignal) => AsyncGenerator<AttendedEvent, T>;
+}
+
+/**
+ * Do something for which the daemon may need the person at this command's terminal: its questions are asked there, wherever standard input and output lead.
+ * What happens is said on standard error. Ctrl-C gives it up.
+ *
+ * @returns the result
+ */
+export async function attend<T>(
+  { io, relay, noInput }: Pick<Call, "io" | "relay" | "noInput">,
+  { cluster, command, start }: Attending<T>,
+): Promise<T> {
+  const terminal = noInput ? null : await io.terminal();
+  const person = terminal === null ? null : new Person(io, terminal);
+  try {
+    return await interruptible(
+      io,
+      () => "given up",
+      async (signal) => {
+        const stop = new AbortController();
+        const ending = AbortSignal.any([signal, stop.signal]);
+        const ask = async (prompt: PromptEvent): Promise<void> => {
+          const text = person === null ? null : await person.ask(prompt, ending);
+          await relay.desktop.answerPrompt(cluster, prompt.id, text).catch((error: unknown) => {
+            // Nobody waits for it any more: what follows says why.
+            if (!isRelayError(error, "not_found")) throw error;
+          });
+        };
+        try {
+          return await follow(io, start(attendedRequest(io, command, person !== null), ending), (prompt) => {
+            ask(prompt).catch((error: unknown) => stop.abort(error));
+          });
+        } finally {
+          // Questions that are still open are no longer.
+          stop.abort();
+        }
+      },
+    );
+  } finally {
+    terminal?.close();
+  }
+}
+
+async function follow<T>(io: CliIo, events: AsyncGenerator<AttendedEvent, T>, ask: (prompt: PromptEvent) => void): Promise<T> {
+  for (;;) {
+    const next = await events.next();
+    if (next.done) return next.value;
+    if (next.value.event === "prompt") ask(next.value.data);
+    else await say(io, next.value);
+  }
+}
+
+async function say(io: CliIo, message: AttendedEvent): Promise<void> {
+  switch (message.event) {
+    case "notice":
+      await io.stderr.write(`${safeText(message.data.text).trimEnd()}\n`);
+      return;
+    case "joined":
+      await io.stderr.write(`notice: ${safeText(message.data.requested_by)} does so already; this is what happens there\n`);
+      return;
+    case "progress":
+      // A program that reads standard error has no use for every step.
+      if (io.stderr.isTerminal) await io.stderr.write(`${safeText(message.data.text)}\n`);
+  }
+}

@@ -1,0 +1,217 @@
+import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
+import { routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
+import type { Environment } from "../../config/environment.ts";
+import { RelayError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Ledger } from "../../transport/ledger.ts";
+import { Link, type LinkSnapshot } from "../../transport/link.ts";
+import { connectSsh, type SshConnection } from "../../transport/ssh/connect.ts";
+import { type Attended, AttendedRun } from "./attended-run.ts";
+import { type Follow, following } from "./attended-stream.ts";
+import { type Arrival, arrive, reachWorker } from "./login-node.ts";
+import { sshRequest } from "./ssh-request.ts";
+
+/** How long a connection without a link is kept for the next command. */
+const KEPT_MS = 15 * 60_000;
+
+export interface SshClusterOptions {
+  readonly cluster: string;
+  readonly env: Environment;
+  readonly version: string;
+  readonly clock: Clock;
+  /** @throws RelayError local_file_unusable */
+  readonly ledger: () => Ledger;
+  readonly onChange: (snapshot: LinkSnapshot) => void;
+  /** Gets failures that are not RelayErrors, for the daemon's log. */
+  readonly report: (error: unknown) => void;
+  readonly keptMs?: number;
+}
+
+/** A connection that is open, and what it was made by. */
+interface Kept {
+  readonly connection: SshConnection;
+  readonly route: string;
+}
+
+/** A cluster that is reached over one SSH connection: its link, the connection that carries it, and the one command at a time that works on them. */
+export class SshCluster {
+  readonly link: Link;
+  #kept: Kept | null = null;
+  #expiry: ReturnType<typeof setTimeout> | undefined;
+  #run: { readonly what: string; readonly run: AttendedRun } | null = null;
+
+  constructor(private readonly options: SshClusterOptions) {
+    this.link = new Link({
+      cluster: options.cluster,
+      version: options.version,
+      clock: options.clock,
+      afterDrop: "authorization_required",
+      initial: this.#wasLost() ? "authorization_required" : "down",
+      onChange: options.onChange,
+    });
+  }
+
+  /**
+   * Bring the link up for somebody who is there, or join in when that is under way.
+   *
+   * @throws RelayError state_conflict while something else is done with the cluster's connection
+   */
+  connect(entry: SshEntry, request: AttendedRequest): Follow {
+    return this.attended("connect", request, (attended) => this.#connect(entry, request, attended));
+  }
+
+  /**
+   * Do something that may need a person, one at a time; who asks for the same while it is done joins in.
+   *
+   * @throws RelayError state_conflict while something else is done
+   */
+  attended(what: string, request: AttendedRequest, work: (attended: Attended) => Promise<unknown>): Follow {
+    const current = this.#run;
+    if (current !== null) {
+      if (current.what === what) return following(current.run, false);
+      throw new RelayError(
+        "state_conflict",
+        `${current.run.requestedBy} is at work on ${this.options.cluster}; try again when it is done`,
+        { cluster: this.options.cluster, requested_by: current.run.requestedBy },
+      );
+    }
+    const run = new AttendedRun(request.requested_by, request.interactive, work, this.options.report);
+    this.#run = { what, run };
+    void run.over.then(() => {
+      this.#run = null;
+    });
+    return following(run, true);
+  }
+
+  /** @returns false when there is no such question, or no longer */
+  answer(id: string, answer: string | null): boolean {
+    return this.#run?.run.answer(id, answer) ?? false;
+  }
+
+  async #connect(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkStatus> {
+    await this.link.connect(
+      async (stop) => {
+        const signal = AbortSignal.any([stop, attended.attending.signal]);
+        const own = { ...attended, attending: { ...attended.attending, signal } };
+        const arrival = await this.arrival(entry, request, own, "connect");
+        const transport = await reachWorker(entry.name, arrival, signal);
+        own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
+        return transport;
+      },
+      { cluster: entry.name },
+    );
+    this.#hold();
+    return this.status();
+  }
+
+  /**
+   * A session with the host of the worker, over the connection that is there, or a new one. It stays open: for the link when that is up, else for a
+   * quarter of an hour after this.
+   */
+  async arrival(entry: SshEntry, request: AttendedRequest, attended: Attended, purpose: "connect" | "bootstrap"): Promise<Arrival> {
+    const { ledger, env } = this.options;
+    const ssh = sshRequest(entry, purpose, { request, attended, ledger: ledger(), env });
+    const route = routeRevision(entry);
+    let kept = this.#kept;
+    if (kept !== null && kept.route !== route) {
+      this.#close();
+      kept = null;
+    }
+    if (kept === null) {
+      attended.progress(`connecting to ${entry.ssh_host}`);
+      kept = this.#keep({ connection: await connectSsh(ssh), route });
+      attended.progress(`let in by ${entry.ssh_host}`);
+    }
+    this.#hold();
+    const arrival = await arrive(entry, kept.connection, ssh, attended);
+    if (arrival.connection !== kept.connection) this.#keep({ connection: arrival.connection, route });
+    return arrival;
+  }
+
+  #keep(kept: Kept): Kept {
+    this.#kept = kept;
+    kept.connection.session.closed
+      .then(() => {
+        if (this.#kept === kept) this.#kept = null;
+      })
+      .catch(() => undefined);
+    return kept;
+  }
+
+  /** The time of a connection that carries no link begins anew. */
+  #hold(): void {
+    clearTimeout(this.#expiry);
+    this.#expiry = setTimeout(() => {
+      if (!this.isUp) this.#close();
+    }, this.options.keptMs ?? KEPT_MS);
+    this.#expiry.unref();
+  }
+
+  #close(): void {
+    this.#kept?.connection.session.close();
+    this.#kept = null;
+  }
+
+  get isUp(): boolean {
+    const { state } = this.link.snapshot();
+    return state === "up" || state === "degraded";
+  }
+
+  /** End the link and the connection, and whatever is under way on them. */
+  async disconnect(): Promise<void> {
+    clearTimeout(this.#expiry);
+    this.#run?.run.giveUp();
+    await this.link.disconnect();
+    this.#close();
+  }
+
+  /** As it is now; nobody is asked. */
+  status(): LinkStatus {
+    const { cluster } = this.options;
+    const { state, since, round_trip_ms, worker, reason, bytes_in, bytes_out } = this.link.snapshot();
+    const kept = this.#kept?.connection ?? null;
+    const stats = kept?.session.stats() ?? null;
+    const { entries, trouble } = this.#entries();
+    const bring_up_seq = this.isUp ? (kept?.ledgerSeq ?? null) : null;
+    return {
+      cluster,
+      mode: "ssh",
+      state,
+      since,
+      round_trip_ms: this.isUp ? round_trip_ms : null,
+      worker_version: this.isUp ? (worker?.version ?? null) : null,
+      detail:
+        (reason?.message ?? trouble ?? (kept !== null && !this.isUp ? "a connection is kept for the next command" : null))?.slice(
+          0,
+          2_000,
+        ) ?? null,
+      bytes_in: stats?.bytesIn ?? (this.isUp ? bytes_in : null),
+      bytes_out: stats?.bytesOut ?? (this.isUp ? bytes_out : null),
+      ssh_connections_since_bring_up: bring_up_seq === null ? null : entries.filter(({ seq }) => seq > bring_up_seq).length,
+      bring_up_seq,
+      ledger: entries.slice(-LEDGER_SHOWN),
+    };
+  }
+
+  /** Whether the last connection ended without anybody wanting it to: with a daemon that was killed, for example. */
+  #wasLost(): boolean {
+    const last = this.#entries().entries.findLast(({ outcome }) => outcome === "open");
+    return last !== undefined && last.reason !== null;
+  }
+
+  /** What the ledger has of this cluster. */
+  #entries(): { entries: LinkStatus["ledger"]; trouble: string | null } {
+    try {
+      return {
+        entries: this.options
+          .ledger()
+          .entries()
+          .filter(({ cluster }) => cluster === this.options.cluster),
+        trouble: null,
+      };
+    } catch (error) {
+      // How the link is must be there to be read when it is the file that is wrong.
+      return { entries: [], trouble: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { RemoteWorker } from "../rigs/remote-worker.ts";
+import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../rigs/sshd.ts";
+import { describeWith } from "../runner/components.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
+import { eventually } from "../runner/wait.ts";
+import { initialized, type SourceRelay } from "./source-relay.ts";
+
+const TIMEOUT = 120_000;
+
+/** End what sshd has running for a user of a test, whose name is like no other's. */
+const cutSessions = ({ name }: RigUser): void => void spawnSync("pkill", ["-KILL", "-f", `^sshd: ${name}`]);
+
+describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", () => {
+  const keys = temporaryDirectory();
+  let user: RigUser;
+  let key: string;
+  let sshd: Sshd;
+  let worker: RemoteWorker;
+
+  beforeAll(async () => {
+    user = makeUser();
+    key = makeKey(keys.path);
+    authorize(user, `${key}.pub`);
+    sshd = await startSshd();
+    worker = new RemoteWorker(user, "far");
+    worker.start();
+  }, TIMEOUT);
+  afterAll(async () => {
+    await sshd[Symbol.asyncDispose]();
+    removeUser(user);
+    keys[Symbol.dispose]();
+  });
+
+  /** An installation whose cluster `far` is that one. */
+  async function desk(known = sshd.knownLine()): Promise<SourceRelay> {
+    const config = path.join(keys.path, `config-${crypto.randomUUID()}`);
+    const hosts = `${config}.known`;
+    fs.writeFileSync(hosts, known, { mode: 0o600 });
+    const lines = [
+      "Host login",
+      `  HostName ${sshd.host}`,
+      `  Port ${sshd.port}`,
+      `  User ${user.name}`,
+      `  IdentityFile ${key}`,
+      "  IdentityAgent none",
+      `  UserKnownHostsFile ${hosts}`,
+      "  GlobalKnownHostsFile /dev/null",
+    ];
+    fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
+    const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
+    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
+    return relay;
+  }
+
+  interface Link {
+    state: string;
+    ledger: unknown[];
+    ssh_connections_since_bring_up: number | null;
+    bytes_in: number | null;
+  }
+  const link = async (relay: SourceRelay): Promise<Link> =>
+    (await relay.json<{ links: (Link & { cluster: string })[] }>("link", "list")).links.find(({ cluster }) => cluster === "far")!;
+
+  test(
+    "connect, submit, watch, read what is left; every dial is in the ledger and in sshd's log",
+    async () => {
+      const before = sshd.connections();
+      await using relay = await desk();
+      const early = await relay.run(["job", "list"]);
+      expect([early.code, early.stderr]).toEqual([5, expect.stringContaining("hint: clio-relay connect far")]);
+      expect(await relay.ok("connect", "far")).toMatch(/^far is up: worker \S+, [\d.]+ ms$/);
+      expect(await relay.ok("connect", "far")).toMatch(/^far is up: /);
+      const id = await relay.submit("--output", "out/*", "--", "sh", "-c", "id -un; mkdir -p out; head -c 3000000 /dev/zero > out/zeros");
+      expect(await relay.ok("job", "watch", id)).toContain(user.name);
+      expect(await relay.ok("job", "read-log", id)).toBe(user.name);
+      const { artifacts } = await relay.json<{ artifacts: { artifact_id: string; size_bytes: number }[] }>("job", "list-artifacts", id);
+      const zeros = artifacts.find(({ size_bytes }) => size_bytes === 3_000_000)!;
+      await relay.ok("job", "read-artifact", zeros.artifact_id, "-o", "zeros");
+      expect(fs.readFileSync(path.join(relay.directory, "zeros")).equals(Buffer.alloc(3_000_000))).toBe(true);
+      expect(await link(relay)).toMatchObject({
+        state: "up",
+        ssh_connections_since_bring_up: 0,
+        ledger: [{ outcome: "open", requested_by: "clio-relay connect far", target: `${user.name}@127.0.0.1:${sshd.port}` }],
+      });
+      expect((await link(relay)).bytes_in).toBeGreaterThan(3_000_000);
+      expect(await relay.ok("disconnect", "far")).toBe("far is down");
+      expect((await relay.run(["job", "list"])).code).toBe(5);
+      expect(sshd.connections() - before).toBe(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a link that is cut needs a person, the job goes on, and whoever watches goes on from where it was",
+    async () => {
+      const before = sshd.connections();
+      await using relay = await desk();
+      await relay.ok("connect", "far");
+      const gate = path.join(user.home, `gate-${crypto.randomUUID()}`);
+      const id = await relay.submit("--", "sh", "-c", `echo one; while [ ! -e ${gate} ]; do sleep 0.1; done; echo two`);
+      const watch = relay.start(["job", "watch", id]);
+      let shown = "";
+      let said = "";
+      const reading = Promise.all([
+        (async () => {
+          for await (const chunk of watch.stdout) shown += Buffer.from(chunk).toString();
+        })(),
+        (async () => {
+          for await (const chunk of watch.stderr) said += Buffer.from(chunk).toString();
+        })(),
+      ]);
+      await eventually(() => shown.includes("one"), { what: "the first line" });
+      cutSessions(user);
+      await eventually(async () => (await link(relay)).state === "authorization_required", { what: "the end of the link" });
+      const refused = await relay.run(["job", "status", id]);
+      expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining("hint: clio-relay connect far")]);
+      await eventually(() => said.includes("clio-relay connect far"), { what: "the notice of the watch" });
+      expect(watch.exitCode).toBeNull();
+      fs.writeFileSync(gate, "");
+      await relay.ok("connect", "far");
+      expect(await watch.exited).toBe(0);
+      await reading;
+      expect(shown.match(/one|two/g)).toEqual(["one", "two"]);
+      expect((await link(relay)).ledger).toHaveLength(2);
+      expect(sshd.connections() - before).toBe(2);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a question that nobody can answer ends with 4, and is not dialed again by what follows",
+    async () => {
+      const before = sshd.connections();
+      await using relay = await desk("");
+      const asked = await relay.run(["connect", "far", "--no-input"]);
+      expect([asked.code, asked.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
+      expect((await link(relay)).state).toBe("authorization_required");
+      expect((await relay.run(["job", "list"])).code).toBe(4);
+      expect((await link(relay)).ledger).toMatchObject([{ outcome: "cancelled", reason: "authorization_required" }]);
+      expect(sshd.connections() - before).toBe(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "without a worker the connection is kept, and the next connect asks nothing",
+    async () => {
+      const before = sshd.connections();
+      await using relay = await desk();
+      worker.stop();
+      const down = await relay.run(["connect", "far"]);
+      expect([down.code, down.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
+      expect(await link(relay)).toMatchObject({ state: "down" });
+      worker.start();
+      await relay.ok("connect", "far");
+      worker.stop();
+      const gone = await relay.run(["job", "list"]);
+      expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
+      expect((await link(relay)).state).toBe("up");
+      worker.start();
+      expect((await relay.run(["job", "list"])).code).toBe(0);
+      expect(sshd.connections() - before).toBe(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "the daemon is not stopped under a link unless that is said, and the next one knows that there was a link",
+    async () => {
+      await using relay = await desk();
+      await relay.ok("connect", "far");
+      const refused = await relay.run(["desktop", "stop"]);
+      expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("this ends the link to far")]);
+      expect((await link(relay)).state).toBe("up");
+      const [daemon] = relay.daemons();
+      await relay.kill(daemon!);
+      expect((await relay.run(["job", "list"])).code).toBe(4);
+      expect(await link(relay)).toMatchObject({
+        state: "authorization_required",
+        ledger: [{ outcome: "open", reason: expect.any(String) }],
+      });
+      await relay.ok("connect", "far");
+      await relay.ok("desktop", "stop", "--yes");
+      expect(await relay.ok("desktop", "stop")).toBe("no daemon is running");
+    },
+    TIMEOUT,
+  );
+});

@@ -1,6 +1,7 @@
 import { parse } from "valibot";
 import { ClusterEntry } from "../config/cluster-entry.ts";
 import { updateClusters } from "../config/clusters.ts";
+import { mayHaveWorkers } from "../config/environment.ts";
 import { prepareRunDirectory } from "../config/run-directory.ts";
 import { EXIT } from "../domain/errors.ts";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";
@@ -9,7 +10,8 @@ import { defineVerb, refused } from "./verb.ts";
 
 export const verb = defineVerb({
   summary: "Make the directories and the cluster `local`",
-  details: "Can be repeated: what is there stays as it is. CLIO_RELAY_HOME=DIR puts everything below DIR.",
+  details:
+    "Can be repeated: what is there stays as it is. CLIO_RELAY_HOME=DIR puts everything below DIR. Where no worker can run, there is no cluster `local`.",
   positionals: {},
   flags: { "migrate-legacy-output": refused("there is no older layout of this program", false) },
   examples: [
@@ -22,7 +24,9 @@ export const verb = defineVerb({
       makePrivateDirectory(directory);
     prepareRunDirectory(paths, io.env);
     const { clusters } = await updateClusters(paths, io.env, (now) =>
-      now.some(({ name }) => name === "local") ? now : [...now, parse(ClusterEntry, { name: "local", mode: "local" })],
+      !mayHaveWorkers(io.env) || now.some(({ name }) => name === "local")
+        ? now
+        : [...now, parse(ClusterEntry, { name: "local", mode: "local" })],
     );
     if (json) {
       const names = clusters.map(({ name }) => name);

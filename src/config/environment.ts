@@ -15,6 +15,9 @@ export interface Environment {
   readonly temporary: string;
 }
 
+/** Whether a worker can run on this system: what it does with processes and files is Linux's. */
+export const mayHaveWorkers = (env: Pick<Environment, "platform">): boolean => env.platform === "linux";
+
 /** The value of a variable; undefined where it is missing or empty. */
 export const variable = (env: Pick<Environment, "variables">, name: string): string | undefined => {
   const value = env.variables[name];
@@ -26,7 +29,8 @@ export function readEnvironment(source: Readonly<Record<string, string | undefin
   const home = source["HOME"];
   return {
     variables: { ...source },
-    home: home?.startsWith("/") ? home : homeDirectory(),
+    // On Windows it is a path of some other world: of a shell that came from Unix.
+    home: process.platform !== "win32" && home?.startsWith("/") ? home : homeDirectory(),
     uid: process.getuid?.() ?? -1,
     platform: process.platform,
     cwd: cwd ?? currentDirectory(source),

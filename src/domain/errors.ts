@@ -174,6 +174,9 @@ export const ERRORS = {
   service_failed: rule(502, "The service manager of the cluster's host did not do what was asked", { exit: EXIT.failed }),
 
   // ours
+  platform_unsupported: rule(501, "This part of clio-relay does not run on this system", {
+    hint: "workers run on Linux; from here, reach one: clio-relay cluster add --name NAME --ssh-host HOST",
+  }),
   local_file_unusable: rule(500, "A file on this machine cannot be used"),
   internal_error: rule(500, "Something went wrong inside clio-relay"),
 } as const satisfies Record<string, ErrorRule>;

@@ -48,12 +48,28 @@ export function writeFileAtomic(target: string, data: string | Uint8Array, { mod
  */
 export function takePlace(temporary: string, target: string, durable = true): void {
   try {
-    fs.renameSync(temporary, target);
+    renameOver(temporary, target);
   } catch (error) {
     fs.rmSync(temporary, { force: true });
     throw error;
   }
   if (durable) fsyncDirectory(path.dirname(target));
+}
+
+const BUSY_TRIES = process.platform === "win32" ? 100 : 0;
+const BUSY_MS = 10;
+
+/** rename(2). Windows refuses it for as long as somebody has the target open; whoever reads a small file is done in a moment. */
+function renameOver(temporary: string, target: string): void {
+  for (let left = BUSY_TRIES; ; left--) {
+    try {
+      fs.renameSync(temporary, target);
+      return;
+    } catch (error) {
+      if (left <= 0 || !isErrno(error, "EPERM", "EACCES", "EBUSY")) throw error;
+      Bun.sleepSync(BUSY_MS);
+    }
+  }
 }
 
 /**

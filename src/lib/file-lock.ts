@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import { flock } from "./libc.ts";
+import { closeHandle, openLocked, WIN_ERROR } from "./windows.ts";
 
 /** A held lock. The kernel releases it when the process dies, however it dies. */
 export interface FileLock {
@@ -19,11 +20,15 @@ const { EAGAIN } = os.constants.errno;
  */
 export function tryLock(file: string, lock: (fd: number) => number = flock): FileLock | null {
   const fd = fs.openSync(file, fs.constants.O_CREAT | fs.constants.O_RDWR, 0o600);
+  if (process.platform === "win32") {
+    fs.closeSync(fd);
+    return tryLockOnWindows(file);
+  }
   let errno = 0;
   try {
     for (let left = TRIES; left > 0; left--) {
       errno = lock(fd);
-      if (errno === 0) return heldLock(fd);
+      if (errno === 0) return heldUntil(() => fs.closeSync(fd));
       if (errno === EAGAIN) break;
     }
   } catch (error) {
@@ -35,11 +40,24 @@ export function tryLock(file: string, lock: (fd: number) => number = flock): Fil
   throw systemError(errno, file);
 }
 
-function heldLock(fd: number): FileLock {
+function tryLockOnWindows(file: string): FileLock | null {
+  let error = 0;
+  for (let left = TRIES; left > 0; left--) {
+    const opened = openLocked(file);
+    if ("handle" in opened) return heldUntil(() => closeHandle(opened.handle));
+    error = opened.error;
+    if (error === WIN_ERROR.lockViolation || error === WIN_ERROR.ioPending || error === WIN_ERROR.sharingViolation) return null;
+  }
+  // Of a file that could be opened a moment ago: its file system has no locks.
+  const code = error === WIN_ERROR.accessDenied ? "EACCES" : "ENOTSUP";
+  throw Object.assign(new Error(`${code}: LockFileEx '${file}', Windows error ${error}`), { code, syscall: "LockFileEx", path: file });
+}
+
+function heldUntil(close: () => void): FileLock {
   let held = true;
   return {
     release() {
-      if (held) fs.closeSync(fd);
+      if (held) close();
       held = false;
     },
   };

@@ -1,8 +1,13 @@
 import fs from "node:fs";
 import os from "node:os";
 import { isErrno } from "./atomic-file.ts";
+import { startOfProcess as startOnDarwin } from "./darwin.ts";
+import { startOfProcess as startOnWindows } from "./windows.ts";
 
-/** A process that a recycled pid is never taken for. `start_time` is in clock ticks since boot, 0 where /proc is missing. */
+/**
+ * A process that a recycled pid is never taken for. `start_time` is in clock ticks since boot on Linux, in milliseconds since 1970 elsewhere; 0 where
+ * the system does not tell.
+ */
 export interface Identity {
   readonly pid: number;
   readonly start_time: number;
@@ -24,8 +29,12 @@ export interface ProcessStat {
 
 let cachedBootId: string | undefined;
 
-/** Identifier of the current boot; empty where the system has none. */
+/** Stands for the boot on systems that name none: their start times tell by themselves. */
+const NO_BOOT = "none";
+
+/** Identifier of the current boot: `none` elsewhere than on Linux, empty where its /proc does not tell. */
 export function bootId(): string {
+  if (process.platform !== "linux") return NO_BOOT;
   if (cachedBootId === undefined) {
     try {
       cachedBootId = fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -64,7 +73,10 @@ export const isOver = (stat: Pick<ProcessStat, "state" | "threads">): boolean =>
 
 /** The identity of a running process; null when there is none (a zombie counts as none). */
 export function identify(pid: number): Identity | null {
-  if (process.platform !== "linux") return pidExists(pid) ? { pid, start_time: 0, boot_id: "", hostname: os.hostname() } : null;
+  if (process.platform !== "linux") {
+    const start = startElsewhere(pid);
+    return start === null ? null : { pid, start_time: start, boot_id: NO_BOOT, hostname: os.hostname() };
+  }
   const stat = processStat(pid);
   if (stat === null || isOver(stat)) return null;
   return { pid, start_time: stat.start_time, boot_id: bootId(), hostname: os.hostname() };
@@ -73,7 +85,7 @@ export function identify(pid: number): Identity | null {
 /** The identity of this process. */
 export function self(): Identity {
   const identity = identify(process.pid);
-  if (identity === null) throw new Error("this process cannot be found in /proc");
+  if (identity === null) throw new Error("this process cannot be found");
   return identity;
 }
 
@@ -82,6 +94,13 @@ export function isAlive(identity: Identity): boolean {
   if (identity.boot_id !== bootId()) return false;
   const current = identify(identity.pid);
   return current !== null && current.start_time === identity.start_time;
+}
+
+/** Where there is no /proc: when a process started; null when it does not run. */
+function startElsewhere(pid: number): number | null {
+  if (process.platform === "win32") return startOnWindows(pid);
+  if (!pidExists(pid)) return null;
+  return process.platform === "darwin" ? startOnDarwin(pid) : 0;
 }
 
 function pidExists(pid: number): boolean {

@@ -5,8 +5,8 @@ import type { ClusterClient } from "../api/client.ts";
 import type { ProcessIdentity } from "../domain/attempt.ts";
 import { ProcessIdentity as Schema } from "../domain/attempt.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
-import { readSmallFile } from "../lib/regular-file.ts";
 import { isAlive } from "../lib/process-identity.ts";
+import { readSmallFile } from "../lib/regular-file.ts";
 
 /** How long a worker may take to say who it is. */
 const ANSWER_MS = 3_000;
@@ -48,13 +48,18 @@ function recorded(coreDir: string): ProcessIdentity | null {
   }
 }
 
+/** Part of the time in which a process may end by itself. Windows has no TERM: the signal would cut it off in the middle of that. */
+const UNSIGNALLED = process.platform === "win32" ? 0.5 : 0;
+
 /** Ask a process to end, and wait until it is gone. False when it still runs after so long. Only exactly this process is ever signalled. */
 export async function terminate(identity: ProcessIdentity, withinMs: number): Promise<boolean> {
-  const deadline = performance.now() + withinMs;
-  if (isAlive(identity)) process.kill(identity.pid, "SIGTERM");
-  while (isAlive(identity)) {
-    if (performance.now() > deadline) return false;
-    await Bun.sleep(20);
+  const begun = performance.now();
+  for (let signalled = false; isAlive(identity); await Bun.sleep(20)) {
+    const passed = performance.now() - begun;
+    if (passed > withinMs) return false;
+    if (signalled || passed < withinMs * UNSIGNALLED) continue;
+    process.kill(identity.pid, "SIGTERM");
+    signalled = true;
   }
   return true;
 }

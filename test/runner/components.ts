@@ -93,6 +93,12 @@ function networkNamespace(): string | null {
   return null;
 }
 
+/** What runs executables for Linux on arm64 here: an emulator of the processor, and that architecture's C and C++ libraries. */
+function qemuArm64(): string | null {
+  const library = ["lib/libc.so.6", "lib/libstdc++.so.6"].find((file) => !fs.existsSync(path.join("/usr/aarch64-linux-gnu", file)));
+  return program("qemu-aarch64-static", "--version")() ?? (library === undefined ? null : `/usr/aarch64-linux-gnu/${library} is missing`);
+}
+
 /** To add one: an entry here, and its name in .ci/run where a bare Debian machine can have it. */
 export const COMPONENTS = {
   linux: { probe: () => (process.platform === "linux" ? null : "needs Linux") },
@@ -113,6 +119,8 @@ export const COMPONENTS = {
   sshd: { probe: sshd, packages: ["openssh-server", "openssh-client"] },
   "sshd-2fa": { probe: secondFactor, packages: ["openssh-server", "openssh-client", "libpam-google-authenticator", "oathtool"] },
   netns: { probe: networkNamespace, packages: ["iproute2"] },
+  wine: { probe: program("wine", "--version"), packages: ["wine", "wine64"] },
+  "qemu-arm64": { probe: qemuArm64, packages: ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross"] },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;
 

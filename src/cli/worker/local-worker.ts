@@ -1,5 +1,6 @@
 import { ClusterClient, HttpPeer } from "../../api/client.ts";
 import { type Registry, readClusters } from "../../config/clusters.ts";
+import { mayHaveWorkers } from "../../config/environment.ts";
 import { checkRunDirectory } from "../../config/run-directory.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
@@ -10,12 +11,19 @@ import type { CliIo } from "../io.ts";
 /** How long a worker may take to say what it is. */
 const ANSWER_MS = 3_000;
 
-/** The cluster whose worker on this machine is meant, from the registry's file: no daemon is needed. @throws RelayError usage, configuration_error */
+/**
+ * The cluster whose worker on this machine is meant, from the registry's file: no daemon is needed.
+ *
+ * @throws RelayError usage, configuration_error, platform_unsupported
+ */
 export async function localCluster(
   io: Pick<CliIo, "env">,
   relay: Installation,
   named: string | undefined,
 ): Promise<{ readonly name: string; readonly registry: Registry }> {
+  if (!mayHaveWorkers(io.env)) {
+    throw new RelayError("platform_unsupported", `a worker needs Linux, and this is ${io.env.platform}`, { platform: io.env.platform });
+  }
   const registry = readClusters(relay.paths, io.env);
   const name = await chooseCluster(named, relay.settings.default_cluster, () => Promise.resolve(registry.clusters));
   const entry = registry.clusters.find((one) => one.name === name);

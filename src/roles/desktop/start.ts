@@ -96,11 +96,14 @@ function silent(paths: Paths, env: Environment): RelayError {
   );
 }
 
-/** What finds the daemon's files and its way to the network. */
-const KEPT =
-  /^(?:HOME|USER|LOGNAME|PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|USERPROFILE|APPDATA|LOCALAPPDATA|XDG_\w+|SSL_CERT_\w+|\w+_PROXY|\w+_proxy|CLIO_RELAY_\w+)$/;
+/** What finds the daemon's files and its way to the network. On Windows names are the same in any case. */
+const KEPT = /^(?:HOME|USER|LOGNAME|PATH|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|SSL_CERT_\w+|\w+_PROXY|\w+_proxy|CLIO_RELAY_\w+)$/;
+const KEPT_ON_WINDOWS =
+  /^(?:PATH|PATHEXT|TEMP|TMP|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PROGRAMDATA|PROGRAMFILES|USERNAME|USERDOMAIN|USERPROFILE|HOMEDRIVE|HOMEPATH|APPDATA|LOCALAPPDATA|SSL_CERT_\w+|\w+_PROXY|CLIO_RELAY_\w+)$/i;
 
 const daemonEnvironment = (paths: Paths, env: Environment): Record<string, string> => ({
-  ...Object.fromEntries(Object.entries(backgroundEnvironment(paths, env)).filter(([name]) => KEPT.test(name))),
+  ...Object.fromEntries(
+    Object.entries(backgroundEnvironment(paths, env)).filter(([name]) => (env.platform === "win32" ? KEPT_ON_WINDOWS : KEPT).test(name)),
+  ),
   BUN_CONFIG_MAX_HTTP_REQUESTS: MAX_REQUESTS,
 });

@@ -72,13 +72,19 @@ export class BulkGate {
     this.#lastAt = this.monotonic();
   }
 
+  /** What fills the path: one that comes, one that waits behind it, and as many as come within the time that a question takes. */
+  #useful(): number {
+    const comes = Math.max(0.5, this.#fastest - this.#shortestWait);
+    return Number.isFinite(comes) ? LEAST + Math.ceil(this.#shortestWait / comes) : LEAST;
+  }
+
   #learn({ firstByteMs, totalMs }: RangeTiming): void {
     this.#lastAt = this.monotonic();
     this.#shortestWait = Math.min(this.#shortestWait, firstByteMs);
     const queue = firstByteMs - this.#shortestWait;
     const tolerated = Math.max(QUEUE_MS, this.#shortestWait * QUEUE_SHARE);
     if (queue > tolerated) this.#limit = Math.max(LEAST, this.#limit - 1);
-    else if (totalMs <= this.#fastest * AS_FAST) this.#limit = Math.min(MOST, this.#limit + 1);
+    else if (totalMs <= this.#fastest * AS_FAST) this.#limit = Math.min(MOST, this.#useful(), this.#limit + 1);
     this.#fastest = Math.min(this.#fastest, totalMs);
   }
 }

@@ -3,12 +3,12 @@ import { type Clock, timestamp } from "../../lib/clock.ts";
 import type { Answer } from "../script/frame.ts";
 import layout from "../script/layout.sh" with { type: "text" };
 import lock from "../script/lock.sh" with { type: "text" };
+import { accepted } from "../script/refusal.ts";
 import type { Remote, Script } from "../script/remote.ts";
 import type { Artifact } from "./artifact.ts";
 import installText from "./install.sh" with { type: "text" };
 import prepareText from "./prepare.sh" with { type: "text" };
 import receiveText from "./receive.sh" with { type: "text" };
-import { accepted } from "./refusal.ts";
 import rollbackText from "./rollback.sh" with { type: "text" };
 import uninstallText from "./uninstall.sh" with { type: "text" };
 
@@ -178,17 +178,26 @@ function versionIn(answer: Answer): string {
   return found[1]!;
 }
 
+export interface DeliverHooks {
+  /** As `send` has it. */
+  readonly onSent?: (bytes: number) => void;
+  /** Called when the bytes are there, with those that were sent for it. */
+  readonly onThere?: (sent: number) => void;
+}
+
 /** Send and install, once more from the beginning where something else arrived: a machine that crashed during an upload may have lost its middle. */
 export async function deliver(
   remote: Remote,
   artifact: Artifact,
   place: Place,
   clock: Clock,
-  onSent?: (bytes: number) => void,
+  { onSent, onThere }: DeliverHooks = {},
 ): Promise<Installed & { readonly sent: number }> {
+  let sent = 0;
   for (let again = false; ; again = true) {
     const prepared = await prepare(remote, artifact.digest, place);
-    const sent = prepared.installed ? 0 : await send(remote, artifact, prepared, place, onSent);
+    sent += prepared.installed ? 0 : await send(remote, artifact, prepared, place, onSent);
+    onThere?.(sent);
     try {
       return { ...(await install(remote, artifact.digest, place, clock)), sent };
     } catch (error) {

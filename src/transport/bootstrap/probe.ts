@@ -4,9 +4,9 @@ import { Count, looseText, Sha256, Timestamp } from "../../domain/primitives.ts"
 import { isOver } from "../../lib/process-identity.ts";
 import type { Answer } from "../script/frame.ts";
 import layout from "../script/layout.sh" with { type: "text" };
+import { accepted } from "../script/refusal.ts";
 import type { Remote, Script } from "../script/remote.ts";
 import probeText from "./probe.sh" with { type: "text" };
-import { accepted } from "./refusal.ts";
 
 const SCRIPT: Script = { name: "probe", text: layout + probeText };
 const word = looseText(1_024);

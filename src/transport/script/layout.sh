@@ -1,10 +1,13 @@
+# expanded PATH: with `~/` as the home directory.
+expanded() {
+  case $1 in
+    [~]/*) printf '%s' "$HOME/${1#??}" ;;
+    *) printf '%s' "$1" ;;
+  esac
+}
+
 # Where an installation lies (docs/connection-model.md, "Bootstrap"). What stands before this: a_home, empty for the usual place.
-# shellcheck disable=SC2088 # the desktop cannot know what it stands for
-case $a_home in
-  '') root=$HOME/.local/share/clio-relay ;;
-  '~/'*) root=$HOME/${a_home#??} ;;
-  *) root=$a_home ;;
-esac
+root=$(expanded "${a_home:-$HOME/.local/share/clio-relay}")
 versions=$root/versions
 state=$root/bootstrap
 launcher=$HOME/.local/bin/clio-relay

@@ -1,6 +1,6 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
-import type { Answer } from "../script/frame.ts";
-import type { Script } from "../script/remote.ts";
+import type { Answer } from "./frame.ts";
+import type { Script } from "./remote.ts";
 
 /** What a script may refuse with, and what that is here. `detail` is the script's own. */
 const REFUSALS: Readonly<Record<string, readonly [code: ErrorCode, message: (detail: string) => string, hint?: string]>> = {
@@ -14,6 +14,21 @@ const REFUSALS: Readonly<Record<string, readonly [code: ErrorCode, message: (det
   does_not_start: ["artifact_unfit", (detail) => `the executable does not start on that host: ${detail}`],
   not_installed: ["relay_not_installed", (detail) => `${detail} is not there, or not executable`],
   nothing_before: ["state_conflict", (detail) => `there is no version to go back to: ${detail}`],
+  no_manager: [
+    "service_failed",
+    (detail) => `no service manager of the user's is in reach on that host: ${detail}`,
+    "--launcher setsid or --launcher cron",
+  ],
+  no_linger: [
+    "linger_required",
+    (user) => `${user} does not linger on that host: the service would end with the user's last session, and not begin at boot`,
+  ],
+  not_loaded: ["service_failed", (detail) => `the service manager does not use the unit that was written: ${detail}`],
+  manager: ["service_failed", (detail) => `the service manager refused: ${detail}`],
+  still_running: ["service_failed", (pid) => `the supervisor, process ${pid}, was asked to stop and still runs`],
+  elsewhere: ["wrong_login_node", (host) => `the supervisor runs on ${host}`],
+  no_cron: ["host_unfit", () => "there is no crontab on that host", "--launcher setsid"],
+  cron: ["service_failed", () => "the user's crontab could not be changed", "--launcher setsid"],
   in_use: ["state_conflict", (detail) => `a worker of another cluster belongs to this installation: ${detail}`],
 };
 

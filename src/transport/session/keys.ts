@@ -10,10 +10,17 @@ export interface KeyPair {
   readonly publicLine: string;
 }
 
+const ED25519 = "ssh-ed25519";
+/** Two strings with their lengths: the type, 32 bytes (RFC 8709, section 4). */
+const ED25519_LENGTH = 4 + ED25519.length + 4 + 32;
+
 /** @param comment for people; it appears in both halves */
 export function makeKeyPair(comment: string): KeyPair {
-  const { private: privateKey, public: publicLine } = utils.generateKeyPairSync("ed25519", { comment });
-  return { privateKey, publicLine };
+  for (;;) {
+    const { private: privateKey, public: publicLine } = utils.generateKeyPairSync("ed25519", { comment });
+    // ssh2 takes a first byte 0 off a key, as if it were a number: one of some hundred is no key then.
+    if (Buffer.from(publicLine.split(" ")[1] ?? "", "base64").length === ED25519_LENGTH) return { privateKey, publicLine };
+  }
 }
 
 /**
@@ -58,9 +65,6 @@ export function typeOf(key: Buffer): string {
 
 /** The SubjectPublicKeyInfo of an ed25519 key up to its 32 bytes (RFC 8410, section 4). */
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
-const ED25519 = "ssh-ed25519";
-/** Two strings with their lengths: the type, 32 bytes (RFC 8709, section 4). */
-const ED25519_LENGTH = 4 + ED25519.length + 4 + 32;
 
 /**
  * Whether a signature over `data` is that of an ed25519 public key in the format of RFC 8709.

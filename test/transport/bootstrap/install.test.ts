@@ -82,7 +82,7 @@ describe("what is there already", () => {
     expect(left).toBeGreaterThanOrEqual(2 * 1024 * 1024);
     expect(left).toBeLessThan(artifact.size);
     const marks: number[] = [];
-    const done = await deliver(remoteAt(home), artifact, PLACE, systemClock, (bytes) => marks.push(bytes));
+    const done = await deliver(remoteAt(home), artifact, PLACE, systemClock, { onSent: (bytes) => marks.push(bytes) });
     expect(done.sent).toBeLessThanOrEqual(artifact.size - 2 * 1024 * 1024);
     expect([marks.at(0)! % (1024 * 1024), marks.at(-1)]).toEqual([0, artifact.size]);
     expect(done.placed).toBe(true);
@@ -95,7 +95,7 @@ describe("what is there already", () => {
     const torn = Buffer.from(artifact.bytes.subarray(0, 2_500_000));
     torn.fill(0, 1_000_000, 1_200_000);
     fs.writeFileSync(path.join(root(home), `versions/.incoming-${artifact.digest}`), torn);
-    expect(await put(home, artifact)).toMatchObject({ placed: true, sent: artifact.size, version: "1.0.0" });
+    expect(await put(home, artifact)).toMatchObject({ placed: true, version: "1.0.0" });
   });
 
   test("a file that grew beyond its size, a version that was damaged, a directory without its file: each is made whole", async () => {

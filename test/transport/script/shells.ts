@@ -48,7 +48,8 @@ export function shellHost(host: ShellHost): Pick<Session, "exec"> & { readonly r
   };
 }
 
-function channelOf(child: ChildProcess): ExecChannel {
+/** A process as a channel of a session has it. */
+export function channelOf(child: ChildProcess): ExecChannel {
   const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
     child.on("close", (code, signal) => resolve({ code, signal }));
     child.on("error", () => resolve({ code: null, signal: null }));

@@ -1,0 +1,39 @@
+import * as v from "valibot";
+import { Capacity } from "./endpoint.ts";
+import { Id, looseText, text } from "./primitives.ts";
+
+/** One line of authorized_keys with an ed25519 key: type, base64, comment. */
+const PublicKeyLine = v.pipe(
+  text(1_024),
+  v.regex(/^ssh-ed25519 [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}]*)?$/u, "must be a public ed25519 key on one line"),
+);
+
+/** Bound of the document below, in bytes. */
+export const CONFIGURATION_MAX_BYTES = 256 * 1024;
+
+/** What a desktop sends to the host of a cluster, as the worker there is to have it. */
+export const WorkerConfiguration = v.strictObject({
+  schema_version: v.literal("clio-relay.worker-configuration.v1"),
+  cluster: Id,
+  /** Shell text that runs before every job. */
+  env_setup: v.nullable(looseText(64 * 1024)),
+  worker_capacity: Capacity,
+  /** Desktops that may come in by a session of the worker's own; those that it has stay. */
+  client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),
+});
+export type WorkerConfiguration = v.InferOutput<typeof WorkerConfiguration>;
+
+/** What the host has to say to that. */
+export const WorkerConfigured = v.object({
+  schema_version: v.literal("clio-relay.worker-configured.v1"),
+  cluster: Id,
+  version: text(128),
+  /** Whether anything was changed. */
+  changed: v.boolean(),
+  /** The worker's identity in sessions of its own. */
+  host_key: PublicKeyLine,
+  /** As ssh-keygen -l shows it. */
+  host_key_sha256: text(64),
+  paths: v.object({ core_dir: text(4_096), spool_dir: text(4_096), socket: text(4_096), log: text(4_096) }),
+});
+export type WorkerConfigured = v.InferOutput<typeof WorkerConfigured>;

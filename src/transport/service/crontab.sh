@@ -1,0 +1,27 @@
+# crontab(1) edits the table in place, and tells "none yet" from "cannot be read" itself: its editor is a program of ours.
+
+# edit_crontab FILE LINE…: the table without the lines that name FILE, and with these.
+edit_crontab() {
+  named=$1
+  shift
+  editor=$state/.crontab-editor
+  {
+    printf '#!/bin/sh\n'
+    printf 'grep -vF "$CLIO_NAMED" "$1" >"$1.clio"\n[ $? -le 1 ] || exit 1\n'
+    printf '[ -z "$CLIO_LINES" ] || printf "%%s\\n" "$CLIO_LINES" >>"$1.clio"\n'
+    # Written over, not renamed: cron looks at the file that it made.
+    printf 'cat "$1.clio" >"$1" && rm -f "$1.clio"\n'
+  } >"$editor" && chmod 700 "$editor"
+  CLIO_NAMED=$named CLIO_LINES=$(printf '%s\n' "$@") EDITOR=$editor VISUAL=$editor bounded 30 crontab -e >/dev/null 2>&1 </dev/null
+  edited=$?
+  rm -f "$editor"
+  return "$edited"
+}
+
+crontab_without() { edit_crontab "$1"; }
+
+# crontab_with FILE: run it at boot, and every five minutes; it ends at once where it runs already. cron takes % for the end of a line.
+crontab_with() {
+  quoted="'$(printf '%s' "$1" | sed "s/'/'\\\\''/g; s/%/\\\\%/g")'"
+  edit_crontab "$1" "@reboot $quoted # clio-relay" "*/5 * * * * $quoted # clio-relay"
+}

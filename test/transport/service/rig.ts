@@ -1,0 +1,72 @@
+import { spawn, spawnSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import type { Session } from "../../../src/transport/session/session.ts";
+import { channelOf } from "../script/shells.ts";
+
+const RIG = path.resolve(import.meta.dir, "../../rigs/systemd-overlay");
+
+/** A machine of its own with a real systemd, user managers and logins. */
+export class SystemdRig {
+  readonly directory = fs.mkdtempSync("/var/tmp/clio-relay-service-");
+  readonly #env = { ...process.env, RIG_DIR: this.directory };
+
+  start(): void {
+    this.#rig("start");
+  }
+
+  stop(): void {
+    this.#rig("stop");
+    fs.rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #rig(...args: string[]): string {
+    const { status, stdout, stderr } = spawnSync(RIG, args, { encoding: "utf8", env: this.#env, timeout: 90_000 });
+    if (status !== 0) throw new Error(`${args.join(" ")} ended with ${status}: ${stderr}`);
+    return stdout;
+  }
+
+  /** As root on that machine. */
+  run(...command: string[]): string {
+    return this.#rig("run", ...command);
+  }
+
+  succeeds(...command: string[]): boolean {
+    return spawnSync(RIG, ["run", ...command], { env: this.#env, timeout: 90_000 }).status === 0;
+  }
+
+  addUser(name: string): void {
+    this.run("useradd", "--create-home", "--shell", "/bin/bash", name);
+  }
+
+  /** Commands of a user who logs in for each of them, as over ssh: a session of logind's, which ends with the command. */
+  login(user: string): Pick<Session, "exec"> {
+    const init = fs.readFileSync(path.join(this.directory, "init"), "utf8").trim();
+    return {
+      exec: async (command, signal) => {
+        signal?.throwIfAborted();
+        const session = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", "-p", "PAMName=login", "-p", `User=${user}`];
+        const argv = ["--target", init, "--all", "env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", ...session];
+        const home = ["-p", `WorkingDirectory=/home/${user}`, `--setenv=HOME=/home/${user}`, "--setenv=CLIO_RELAY_MIN_FREE_BYTES=0"];
+        return channelOf(
+          spawn("nsenter", [...argv, ...home, "/bin/sh", "-c", command], { stdio: ["pipe", "pipe", "pipe"], detached: true }),
+        );
+      },
+    };
+  }
+
+  /** The same without a login: no session, and no manager in reach. */
+  plain(user: string): Pick<Session, "exec"> {
+    const init = fs.readFileSync(path.join(this.directory, "init"), "utf8").trim();
+    const argv = ["--target", init, "--all", "setpriv", `--reuid=${user}`, `--regid=${user}`, "--init-groups", "env", "-i"];
+    const env = ["PATH=/usr/local/bin:/usr/bin:/bin", `HOME=/home/${user}`, `USER=${user}`, "CLIO_RELAY_MIN_FREE_BYTES=0"];
+    return {
+      exec: async (command, signal) => {
+        signal?.throwIfAborted();
+        return channelOf(
+          spawn("nsenter", [...argv, ...env, "/bin/sh", "-c", command], { stdio: ["pipe", "pipe", "pipe"], detached: true }),
+        );
+      },
+    };
+  }
+}

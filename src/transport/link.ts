@@ -7,7 +7,6 @@ import { systemTimers, type Timers } from "../lib/timers.ts";
 import { BulkGate } from "./bulk/bulk-gate.ts";
 import { fetchInRanges } from "./bulk/ranged-transfer.ts";
 import { ChannelPool } from "./http/channel-pool.ts";
-import { endToEnd } from "./http/end-to-end.ts";
 import type { ChannelAnswer } from "./http/http-channel.ts";
 import { type ChannelRequest, isSafe } from "./http/request-head.ts";
 import { PULSE, Pulse, type PulseTimes } from "./link-pulse.ts";
@@ -75,8 +74,11 @@ export class Link {
   #lastAnswerAt: string | null = null;
   #connecting: { readonly done: Promise<void>; readonly stop: AbortController } | null = null;
   readonly #clock: Clock;
+  /** Nothing of the token of this desktop's own listener goes on. */
+  readonly #instead: Readonly<Record<string, string>>;
 
   constructor(private readonly options: LinkOptions) {
+    this.#instead = { authorization: "", "clio-relay-client": `${options.version}; protocol=${PROTOCOL}` };
     this.#clock = options.clock ?? systemClock;
     this.#state = options.initial ?? "down";
     this.#since = timestamp(this.#clock);
@@ -148,7 +150,7 @@ export class Link {
 
   async #ping(pool: ChannelPool, signal?: AbortSignal): Promise<LinkInfo | null> {
     const began = this.#clock.monotonic();
-    const info = readLinkInfo(await pool.request({ ...PING, headers: this.#headers(PING.headers) }, signal));
+    const info = readLinkInfo(await pool.request({ ...PING, instead: this.#instead }, signal));
     this.#roundTripMs = this.#clock.monotonic() - began;
     this.#lastAnswerAt = timestamp(this.#clock);
     return info;
@@ -217,14 +219,6 @@ export class Link {
     return new RelayError("link_down", what, { cluster }, `clio-relay connect ${cluster}`);
   }
 
-  #headers(headers: Headers): Headers {
-    const kept = endToEnd(headers);
-    // The token of this desktop's own listener, and its name.
-    for (const name of ["authorization", "host"]) kept.delete(name);
-    kept.set("clio-relay-client", `${this.options.version}; protocol=${PROTOCOL}`);
-    return kept;
-  }
-
   /**
    * Make a request of the worker. While the link is being brought up it waits for that. Its failure is its own: the link and other requests go on.
    *
@@ -235,7 +229,7 @@ export class Link {
   async request(request: ChannelRequest, { signal, bulk = false }: { signal?: AbortSignal; bulk?: boolean } = {}): Promise<ChannelAnswer> {
     const live = await this.#liveNow(signal);
     if (this.#refusal !== null && !isSafe(request.method)) throw this.#refusal;
-    const outgoing = { ...request, headers: this.#headers(request.headers) };
+    const outgoing = { ...request, instead: this.#instead };
     const send = async (one: ChannelRequest, signalOfOne?: AbortSignal): Promise<ChannelAnswer> => {
       const answer = await live.pool.request(one, signalOfOne);
       this.#answered(live);
@@ -243,8 +237,7 @@ export class Link {
     };
     try {
       const ranged = bulk && request.method === "GET" && request.body === null;
-      const answer = await (ranged ? fetchInRanges(send, live.gate, outgoing, signal) : send(outgoing, signal));
-      return { ...answer, headers: endToEnd(answer.headers) };
+      return await (ranged ? fetchInRanges(send, live.gate, outgoing, signal) : send(outgoing, signal));
     } catch (error) {
       throw isRelayError(error, "channel_refused") && error.data["reason"] === "connect_failed" ? this.#notRunning(error) : error;
     }

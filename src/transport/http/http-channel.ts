@@ -1,12 +1,14 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
 import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
+import { endToEndFilter } from "./end-to-end.ts";
 import { type AnswerHead, closesAfter } from "./head.ts";
 import { bodyLength, type ChannelRequest, requestHead } from "./request-head.ts";
 
 /** An answer. What is small, or there at once, comes as bytes; everything else as a stream. */
 export interface ChannelAnswer {
   readonly status: number;
+  /** End-to-end fields only. */
   readonly headers: Headers;
   /** Null where the answer has none. The stream errors with a RelayError when the answer does not come to its end; cancelling it closes the channel. */
   readonly body: Uint8Array | ReadableStream<Uint8Array> | null;
@@ -288,9 +290,11 @@ class Exchange implements AnswerSink {
   }
 }
 
+/** The end-to-end fields of an answer. */
 function headersOf(head: AnswerHead): Headers {
   const headers = new Headers();
-  for (const [name, value] of head.fields) headers.append(name, value);
+  const goesOn = endToEndFilter(head.fields.find(([name]) => name === "connection")?.[1] ?? null);
+  for (const [name, value] of head.fields) if (goesOn(name)) headers.append(name, value);
   return headers;
 }
 

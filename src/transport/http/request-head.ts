@@ -1,12 +1,15 @@
 import { RelayError } from "../../domain/errors.ts";
+import { endToEndFilter } from "./end-to-end.ts";
 
 /** A request for the other side of a channel. */
 export interface ChannelRequest {
   readonly method: string;
   /** Path and query, in origin form (RFC 9112, section 3.2.1). */
   readonly target: string;
-  /** End-to-end fields; those of framing and of the connection are added here. */
+  /** Fields of which the end-to-end ones are sent; those of framing and of the connection are added here. */
   readonly headers: Headers;
+  /** Fields, in lower case, that are sent in place of those of the same name. An empty value: not sent. */
+  readonly instead?: Readonly<Record<string, string>>;
   readonly body: ReadableStream<Uint8Array> | Uint8Array | null;
   /** Asks for another protocol by this name (RFC 9110, section 7.8). */
   readonly upgrade?: string;
@@ -29,15 +32,19 @@ export const isSafe = (method: string): boolean => SAFE.has(method);
  *
  * @throws RelayError http_request_malformed when a part would be read as more than itself
  */
-export function requestHead({ method, target, headers, body, upgrade }: ChannelRequest): Buffer {
+export function requestHead({ method, target, headers, instead = {}, body, upgrade }: ChannelRequest): Buffer {
   if (!TOKEN.test(method) || !TARGET.test(target)) throw new RelayError("http_request_malformed", "the request line is not well-formed");
   const lines = [`${method} ${target} HTTP/1.1`, "host: worker"];
-  headers.forEach((value, name) => {
-    if (name === "host" || name === "connection" || name === "transfer-encoding" || name === "content-length" || name === "upgrade") return;
+  const add = (name: string, value: string): void => {
     if (!TOKEN.test(name) || !VALUE.test(value))
       throw new RelayError("http_request_malformed", "a field of the request is not well-formed");
     lines.push(`${name}: ${value}`);
+  };
+  const goesOn = endToEndFilter(headers.get("connection"));
+  headers.forEach((value, name) => {
+    if (goesOn(name) && name !== "host" && name !== "content-length" && !Object.hasOwn(instead, name)) add(name, value);
   });
+  for (const [name, value] of Object.entries(instead)) if (value !== "") add(name, value);
   const length = bodyLength({ headers, body });
   lines.push(upgrade === undefined ? "connection: keep-alive" : `connection: upgrade\r\nupgrade: ${upgrade}`);
   if (length !== null) lines.push(`content-length: ${length}`);

@@ -114,6 +114,7 @@ export const COMPONENTS = {
   ksh: { probe: program("ksh", "-c", "true"), packages: ["ksh"] },
   mksh: { probe: program("mksh", "-c", "true"), packages: ["mksh"] },
   busybox: { probe: program("busybox", "true"), packages: ["busybox"] },
+  cron: { probe: () => (fs.existsSync("/usr/bin/crontab") ? null : "crontab is not installed"), packages: ["cron"] },
   shellcheck: { probe: program("shellcheck", "--version"), packages: ["shellcheck"] },
   ssh: { probe: program("ssh", "-V"), packages: ["openssh-client"] },
   sshd: { probe: sshd, packages: ["openssh-server", "openssh-client"] },

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Readable } from "node:stream";
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { ExecChannel, ExecStatus, Session } from "../session/session.ts";
 import frameText from "./frame.sh" with { type: "text" };
 import { type Answer, FRAME_LIMITS, FrameReader } from "./frame.ts";
@@ -43,6 +43,11 @@ export interface Remote {
 }
 
 const WITHIN_MS = 120_000;
+/** How long a script's channel may take to close behind its answer, before it is closed from here. */
+const CLOSING_MS = 5_000;
+/** A site that allows one channel frees it a moment after it was closed. */
+const REFUSED_TRIES = 10;
+const REFUSED_PAUSE_MS = 200;
 /** How much of what was said instead of an answer is shown. */
 const SAID_BYTES = 1_024;
 
@@ -104,7 +109,7 @@ async function answer(
     options.signal.aborted
       ? options.signal.reason
       : new RelayError("observation_timeout", `the program "${script.name}" on the cluster's host has not answered in time`);
-  const channel = await session.exec(command, signal).catch((error: unknown) => {
+  const channel = await openChannel(session, command, signal).catch((error: unknown) => {
     throw signal.aborted ? late() : error;
   });
   const over = new AbortController();
@@ -122,7 +127,12 @@ async function answer(
     const broken = await ended;
     const whole = reader.end();
     // An answer counts even where not everything was sent: the script was done with it.
-    if (whole !== null) return whole;
+    if (whole !== null) {
+      over.abort();
+      // The next channel may have to wait for the end of this one.
+      await Promise.race([channel.exited, Bun.sleep(CLOSING_MS)]);
+      return whole;
+    }
     if (signal.aborted) throw late();
     if (unsent !== null) throw (unsent as { readonly error: unknown }).error;
     if (broken instanceof RelayError) throw broken;
@@ -131,6 +141,18 @@ async function answer(
     signal.removeEventListener("abort", cut);
     over.abort();
     channel.close();
+  }
+}
+
+/** Nothing has run where a channel was refused, so that it can be asked for again. */
+async function openChannel(session: Pick<Session, "exec">, command: string, signal: AbortSignal): Promise<ExecChannel> {
+  for (let left = REFUSED_TRIES; ; left--) {
+    try {
+      return await session.exec(command, signal);
+    } catch (error) {
+      if (left <= 1 || !isRelayError(error, "channel_refused")) throw error;
+      await Bun.sleep(REFUSED_PAUSE_MS);
+    }
   }
 }
 

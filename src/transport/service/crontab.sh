@@ -9,7 +9,8 @@ edit_crontab() {
     printf '#!/bin/sh\n'
     printf 'grep -vF "$CLIO_NAMED" "$1" >"$1.clio"\n[ $? -le 1 ] || exit 1\n'
     printf '[ -z "$CLIO_LINES" ] || printf "%%s\\n" "$CLIO_LINES" >>"$1.clio"\n'
-    # Written over, not renamed: cron looks at the file that it made.
+    # crontab looks at the time of modification, in seconds, of the file that it made: it is written over, and not at once.
+    printf 'sleep 1\n'
     printf 'cat "$1.clio" >"$1" && rm -f "$1.clio"\n'
   } >"$editor" && chmod 700 "$editor"
   CLIO_NAMED=$named CLIO_LINES=$(printf '%s\n' "$@") EDITOR=$editor VISUAL=$editor bounded 30 crontab -e >/dev/null 2>&1 </dev/null
@@ -18,10 +19,13 @@ edit_crontab() {
   return "$edited"
 }
 
-crontab_without() { edit_crontab "$1"; }
+# looks_after FILE: how many lines name it.
+looks_after() { crontab -l 2>/dev/null | grep -cF "$1"; }
+
+crontab_without() { edit_crontab "$1" && [ "$(looks_after "$1")" -eq 0 ]; }
 
 # crontab_with FILE: run it at boot, and every five minutes; it ends at once where it runs already. cron takes % for the end of a line.
 crontab_with() {
   quoted="'$(printf '%s' "$1" | sed "s/'/'\\\\''/g; s/%/\\\\%/g")'"
-  edit_crontab "$1" "@reboot $quoted # clio-relay" "*/5 * * * * $quoted # clio-relay"
+  edit_crontab "$1" "@reboot $quoted # clio-relay" "*/5 * * * * $quoted # clio-relay" && [ "$(looks_after "$1")" -eq 2 ]
 }

@@ -4,7 +4,10 @@ import path from "node:path";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { isThere } from "../../../src/lib/file-system.ts";
 import { deliver, type Place, rollback, uninstall } from "../../../src/transport/bootstrap/install.ts";
+import { remoteOver } from "../../../src/transport/script/remote.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
+import { eventually } from "../../runner/wait.ts";
+import { shellHost } from "../script/shells.ts";
 import { program, remoteAt, root, tree } from "./host.ts";
 
 const directories = temporaryDirectories();
@@ -21,6 +24,13 @@ function deadly(nth: number): { readonly path: string; readonly fell: () => bool
   }
   return { path: `${bin}:/usr/bin:/bin`, fell: () => fs.existsSync(path.join(bin, ".fell")) };
 }
+
+/** What an installation holds, wherever it lies. The lock of a process that is dead counts for nothing. */
+const comparable = (home: string): unknown =>
+  Object.entries(tree(home))
+    .filter(([file]) => !file.endsWith("/bootstrap/lock"))
+    .map(([file, what]) => [file, what.replaceAll(home, "")])
+    .sort();
 
 const version = (home: string): string =>
   Bun.spawnSync([path.join(root(home), "current/clio-relay"), "--version"])
@@ -50,18 +60,44 @@ async function atEveryStep(
     }
     check(home, nth);
     await change(home, "/usr/bin:/bin");
-    // The lock of a process that is dead counts for nothing.
-    const shown = (files: Record<string, string>): unknown =>
-      Object.entries(files)
-        .filter(([file]) => !file.endsWith("/bootstrap/lock"))
-        .map(([file, what]) => [file, what.replaceAll(wanted, "").replaceAll(home, "")])
-        .sort();
-    expect([nth, shown(tree(home))]).toEqual([nth, shown(tree(wanted))]);
+    expect([nth, comparable(home)]).toEqual([nth, comparable(wanted)]);
   }
 }
 
 const put = (home: string, artifact: typeof ONE, search = "/usr/bin:/bin") =>
   deliver(remoteAt(home, { path: search }), artifact, PLACE, systemClock);
+
+test("a channel that is cut at any record: the next run finishes it", async () => {
+  const wanted = directories();
+  await put(wanted, ONE);
+  await put(wanted, TWO);
+  for (let nth = 1, cut = true; cut; nth++) {
+    const home = directories();
+    await put(home, ONE);
+    const session = shellHost({ home });
+    let records = 0;
+    cut = false;
+    const remote = remoteOver({
+      async exec(command, signal) {
+        const channel = await session.exec(command, signal);
+        channel.stream.on("data", (chunk: Buffer) => {
+          records += chunk.toString("latin1").split("\n").length - 1;
+          if (records < nth || cut) return;
+          cut = true;
+          channel.close();
+        });
+        return channel;
+      },
+    });
+    await deliver(remote, TWO, PLACE, systemClock).catch(() => undefined);
+    if (!cut) expect(nth).toBeGreaterThan(10);
+    expect(["1.0.0", "1.1.0"]).toContain(version(home));
+    await eventually(() => session.running.size === 0);
+    await put(home, TWO);
+    expect([nth, comparable(home)]).toEqual([nth, comparable(wanted)]);
+    nth += 2;
+  }
+}, 300_000);
 
 describe("a script that is killed before any of its steps", () => {
   test("an installation over another: the old or the new one runs at each moment, and the next run finishes it", async () => {

@@ -14,7 +14,7 @@ import { activateService } from "../../../src/transport/service/activate.ts";
 import { removeService } from "../../../src/transport/service/install.ts";
 import { type ServiceStatus, serviceStatus } from "../../../src/transport/service/status.ts";
 import { unitName } from "../../../src/transport/service/unit.ts";
-import { describeWith } from "../../runner/components.ts";
+import { describeWith, requireComponent } from "../../runner/components.ts";
 import { EXECUTABLE } from "../../runner/relay.ts";
 import { eventually } from "../../runner/wait.ts";
 import { SystemdRig } from "./rig.ts";
@@ -277,4 +277,53 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     await removeService(remote, { ...PLACE, stopOnly: false });
     expect((await serviceStatus(remote, PLACE)).state).toBe("not-installed");
   }, 120_000);
+
+  test.skipIf(!requireComponent("cron"))(
+    "cron looks after a worker without touching the user's other lines, and stops with it",
+    async () => {
+      rig.addUser("eve");
+      rig.run("systemctl", "start", "cron");
+      const remote = remoteOver(rig.plain("eve"));
+      await bring(remote);
+      const table = () => asUser("eve", "crontab", "-l");
+      const supervise = "/home/eve/.local/share/clio-relay/bootstrap/supervise-c";
+      const lines = [`@reboot '${supervise}' # clio-relay`, `*/5 * * * * '${supervise}' # clio-relay`];
+      // The first table of all, and then one with lines of the user's own.
+      await installEndpointService(remote, service("eve", { launcher: "cron", start: false }));
+      expect(table().trim().split("\n").slice(-2)).toEqual(lines);
+      asUser("eve", "sh", "-c", "(echo '# mine'; echo '0 1 * * * echo 50\\% done') | crontab -");
+      const done = await installEndpointService(remote, service("eve", { launcher: "cron" }));
+      expect(done).toMatchObject({ outcome: "ready", drained: true, status: { launcher: "cron", persistence: "persistent" } });
+      expect(table()).toBe(`# mine\n0 1 * * * echo 50\\% done\n${lines.join("\n")}\n`);
+      await installEndpointService(remote, service("eve", { launcher: "cron" }));
+      expect(
+        table()
+          .split("\n")
+          .filter((line) => line.includes(supervise)),
+      ).toHaveLength(2);
+      // What cron starts while one runs ends at once.
+      expect(asUser("eve", "sh", "-c", `${supervise}; echo $?`)).toBe("0\n");
+      expect((await serviceStatus(remote, PLACE)).supervisor_pid).toBe(done.status.supervisor_pid);
+      const other = await failure(installEndpointService(remote, service("eve", { launcher: "setsid" })), "state_conflict");
+      expect(other.data).toEqual({ launcher: "cron" });
+
+      // By cron itself, within its minute.
+      rig.run("kill", "-KILL", String(done.status.supervisor_pid), String(done.status.worker!.process.pid));
+      asUser("eve", "sh", "-c", "crontab -l | sed 's|^.*/5 |* |' | crontab -");
+      const back = await eventually(
+        async () => {
+          const status = await serviceStatus(remote, PLACE);
+          return status.state === "ready" && status;
+        },
+        { timeoutMs: 90_000, everyMs: 500 },
+      );
+      expect(back.supervisor_pid).not.toBe(done.status.supervisor_pid);
+
+      const gone = await removeService(remote, { ...PLACE, stopOnly: false });
+      expect(gone).toEqual({ stopped: [supervise], removed: [supervise] });
+      expect(table()).toBe("# mine\n0 1 * * * echo 50\\% done\n");
+      expect(alive(back.worker!.process.pid)).toBe(false);
+    },
+    240_000,
+  );
 });

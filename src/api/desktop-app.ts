@@ -4,7 +4,7 @@ import { ClusterEntry } from "../config/cluster-entry.ts";
 import { clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
-import { linkOperations } from "./desktop-links.ts";
+import { hostOperations, linkOperations } from "./desktop-links.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { ClusterList, DesktopHealth, DesktopStatus, Stopping } from "./desktop-views.ts";
 import { IDENTITY_PATH, Identity, IdentityQuery, identityOf } from "./identity.ts";
@@ -18,6 +18,7 @@ const desktopOperations = (services: DesktopServices): Operation[] => [
   ...daemonOperations(services),
   ...registryOperations(services),
   ...linkOperations(services),
+  ...hostOperations(services),
 ];
 
 /** What is answered without a token. */

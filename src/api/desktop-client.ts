@@ -2,6 +2,7 @@ import type { ClusterEntry, ClusterEntryInput } from "../config/cluster-entry.ts
 import { isRelayError, RelayError } from "../domain/errors.ts";
 import { type Address, ClusterClient, type Door, failureOf, HttpPeer } from "./client.ts";
 import type { DesktopStatus } from "./desktop-views.ts";
+import type { HostTaskName, HostTaskOptions } from "./host-views.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
 
 /** How often a change is made anew because somebody else was faster. */
@@ -85,6 +86,22 @@ export class DesktopClient {
    */
   connect(name: string, request: AttendedRequest, signal?: AbortSignal): AsyncGenerator<AttendedEvent, LinkStatus> {
     return this.#attended<LinkStatus>(`/clusters/${encodeURIComponent(name)}/connect`, request, signal);
+  }
+
+  /**
+   * Do something on the host of a cluster's worker. Yields as connect does.
+   *
+   * @returns the task's own document
+   * @throws RelayError why it was not done; link_down when the daemon ends meanwhile
+   */
+  host<N extends HostTaskName, T>(
+    name: string,
+    task: N,
+    options: HostTaskOptions<N>,
+    request: AttendedRequest,
+    signal?: AbortSignal,
+  ): AsyncGenerator<AttendedEvent, T> {
+    return this.#attended<T>(`/clusters/${encodeURIComponent(name)}/host/${task}`, { request, options }, signal);
   }
 
   async *#attended<T>(path: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<AttendedEvent, T> {

@@ -1,4 +1,5 @@
 import type { DesktopServices } from "./desktop-services.ts";
+import { HOST_TASK_SUMMARIES, HOST_TASKS, type HostTask, type HostTaskName, hostTaskBody } from "./host-views.ts";
 import { AttendedEvent, AttendedRequest, LinkList, LinkStatus, PromptAnswer, PromptTaken } from "./link-views.ts";
 import { json, type Operation, operation } from "./operation.ts";
 import { type OutgoingMessage, sseResponse } from "./sse.ts";
@@ -47,6 +48,29 @@ export const linkOperations = (services: DesktopServices): Operation[] => [
     handler: async ({ param }) => json(await services.disconnect(param("name"))),
   }),
 ];
+
+/** What is done on the hosts of clusters. Each rides the connection that is there, or asks for one. */
+export const hostOperations = (services: DesktopServices): Operation[] =>
+  (Object.keys(HOST_TASKS) as HostTaskName[]).map((task) =>
+    operation({
+      method: "post",
+      path: `/clusters/:name/host/${task}`,
+      id: `host${task
+        .split("-")
+        .map((word) => word[0]!.toUpperCase() + word.slice(1))
+        .join("")}`,
+      summary: HOST_TASK_SUMMARIES[task],
+      body: hostTaskBody(task),
+      answer: { kind: "events", schema: AttendedEvent },
+      errors: ["cluster_not_found", "configuration_error", "state_conflict"],
+      handler: ({ c, param, body }) =>
+        attendedResponse(
+          services,
+          c.req.raw.signal,
+          services.host(param("name"), { task, options: body.options } as HostTask, body.request),
+        ),
+    }),
+  );
 
 /** What happens, as an event stream; each message has its data without the name again. */
 function attendedResponse(

@@ -1,6 +1,7 @@
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { DesktopStatus } from "./desktop-views.ts";
+import type { HostTask } from "./host-views.ts";
 import type { Secret } from "./identity.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
 
@@ -28,6 +29,12 @@ export interface DesktopServices {
    * @throws RelayError cluster_not_found, state_conflict
    */
   connect(cluster: string, request: AttendedRequest): (signal: AbortSignal) => AsyncGenerator<AttendedEvent>;
+  /**
+   * Do something on the host of a cluster's worker, for somebody who is there.
+   *
+   * @throws RelayError cluster_not_found; configuration_error for a cluster of this machine; state_conflict
+   */
+  host(cluster: string, task: HostTask, request: AttendedRequest): (signal: AbortSignal) => AsyncGenerator<AttendedEvent>;
   /** @throws RelayError cluster_not_found */
   disconnect(cluster: string): Promise<LinkStatus>;
   /** @param answer null: the person does not want to. @throws RelayError not_found */

@@ -79,6 +79,8 @@ export const AttendedEvent = v.variant("event", [
   v.strictObject({ event: v.literal("progress"), data: v.strictObject({ text: looseText(2_000) }) }),
   /** To be shown to the person: banners of servers and the like. Safe for a terminal. */
   v.strictObject({ event: v.literal("notice"), data: v.strictObject({ text: looseText(32 * 1024) }) }),
+  /** Bytes that are there or on their way, of all; a few times a second at most. */
+  v.strictObject({ event: v.literal("transfer"), data: v.strictObject({ bytes: Count, total: Count }) }),
   v.strictObject({ event: v.literal("prompt"), data: PromptEvent }),
   /** Another command does the same already: this is what happens there. */
   v.strictObject({ event: v.literal("joined"), data: v.strictObject({ requested_by: text(256) }) }),

@@ -49,7 +49,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     start: command("Run a worker in the background", () => import("./worker/start.ts")),
     stop: command("Stop a worker; its jobs go on", () => import("./worker/stop.ts")),
     status: command("Show the worker of a cluster", () => import("./worker/status.ts")),
-    bridge: command("Carry a link between standard streams and the worker", () => import("./worker/bridge.ts")),
+    bridge: command("Carry a link between standard input and output and the worker", () => import("./worker/bridge.ts")),
     configure: command("Take the configuration that a desktop sends", () => import("./worker/configure.ts")),
   },
   endpoint: {
@@ -68,6 +68,22 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     list: command("List the registered clusters", () => import("./cluster/list.ts")),
     show: command("Show one cluster", () => import("./cluster/show.ts")),
     "pin-target": command("Pin which host a cluster's login node has to be", () => import("./cluster/pin-target.ts")),
+    probe: command("Look at a cluster's host: platform, room, installation, worker", () => import("./cluster/probe.ts")),
+    bootstrap: command("Install clio-relay on a cluster's host, and have its worker run", () => import("./cluster/bootstrap.ts")),
+    "install-endpoint-service": command(
+      "Have a service keep a cluster's worker running",
+      () => import("./cluster/install-endpoint-service.ts"),
+    ),
+    "restart-endpoint-service": command(
+      "Restart the service of a cluster's worker; jobs go on",
+      () => import("./cluster/restart-endpoint-service.ts"),
+    ),
+    "endpoint-service-status": command(
+      "Show how the service of a cluster's worker is",
+      () => import("./cluster/endpoint-service-status.ts"),
+    ),
+    rollback: command("Go back to the version that was installed on a cluster before", () => import("./cluster/rollback.ts")),
+    uninstall: command("Remove clio-relay from a cluster's host", () => import("./cluster/uninstall.ts")),
     remove: command("Forget a cluster; its queue and files stay", () => import("./cluster/remove.ts")),
   },
   link: {

@@ -11,6 +11,8 @@ export const SSH_CLIENTS = ["builtin", "openssh"] as const;
 const HOST = /^(?:[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}@)?[A-Za-z0-9_.:%[\]][A-Za-z0-9_.:%[\]-]{0,254}$/;
 /** A path on the cluster: absolute, or below the home directory there. */
 const REMOTE_PATH = /^(?:~?\/)(?!.*(?:^|\/)\.\.(?:\/|$))[^\p{Cc}]{1,1022}$/u;
+/** authorized_keys of sshd(8), with no options. */
+const PUBLIC_KEY = /^ssh-ed25519 [A-Za-z0-9+/]{1,256}={0,2}(?: [^\p{Cc}]{0,256})?$/u;
 /** RFC 1123, section 2.1. */
 const HOST_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/;
 /** As ssh-keygen -l prints it. */
@@ -50,6 +52,8 @@ const SshEntry = v.strictObject({
   /** Where the output of jobs lies on the cluster; null: below core_dir. */
   spool_dir: v.optional(RemotePath, null),
   target_identity: v.optional(TargetPins, {}),
+  /** Public key of the worker, as bootstrap took it from the host: who answers in sessions of its own. Null: not known yet. */
+  worker_key: v.optional(v.nullable(v.pipe(v.string(), v.regex(PUBLIC_KEY, "must be a public ed25519 key on one line"))), null),
 });
 export type SshEntry = v.InferOutput<typeof SshEntry>;
 

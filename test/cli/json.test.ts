@@ -14,6 +14,19 @@ const listed = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
     .map(([verb]) => `${noun} ${verb}`.trim()),
 );
 
+/** Verbs that need a host elsewhere, which is in bootstrap.rig.test.ts, and those that such a host runs: its documents are read by bootstrap itself. */
+const ELSEWHERE = [
+  "cluster bootstrap",
+  "cluster endpoint-service-status",
+  "cluster install-endpoint-service",
+  "cluster probe",
+  "cluster restart-endpoint-service",
+  "cluster rollback",
+  "cluster uninstall",
+  "worker bridge",
+  "worker configure",
+];
+
 /** What a program reads: one document that ends with a line feed, or one object a line. */
 const SHAPES = {
   document: (text: string) => {
@@ -106,7 +119,7 @@ test(
     check("emit progress", "document", 0, await relay.run(["emit", "progress", "--json", "--current", "1"], inside));
     const event = ["--event-type", "seen", "--label", "a", "--summary", "b"];
     check("emit task-event", "document", 0, await relay.run(["emit", "task-event", "--json", ...event], inside));
-    expect([...seen].sort()).toEqual([...listed].sort());
+    expect([...seen, ...ELSEWHERE].sort()).toEqual([...listed].sort());
   },
   TIMEOUT,
 );

@@ -34,6 +34,7 @@ const far: Extract<ClusterEntry, { mode: "ssh" }> = {
   core_dir: null,
   spool_dir: null,
   target_identity: { hostnames: [], ssh_host_key_sha256: [] },
+  worker_key: null,
 };
 
 test("no file is no cluster", () => {

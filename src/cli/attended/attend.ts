@@ -3,6 +3,7 @@ import { isRelayError } from "../../domain/errors.ts";
 import { safeText } from "../../lib/safe-text.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import type { CliIo } from "../io.ts";
+import { bytesText } from "../print/quantities.ts";
 import type { Call } from "../verb.ts";
 import { Person } from "./person.ts";
 import { attendedRequest } from "./request.ts";
@@ -55,25 +56,43 @@ export async function attend<T>(
   }
 }
 
+/** Says what happens on standard error; how far something is takes a line of a terminal, which is written over. */
+class Told {
+  #open = false;
+
+  constructor(private readonly io: Pick<CliIo, "stderr">) {}
+
+  async say(message: AttendedEvent): Promise<void> {
+    const { stderr } = this.io;
+    switch (message.event) {
+      case "notice":
+        return this.#line(safeText(message.data.text).trimEnd());
+      case "joined":
+        return this.#line(`notice: ${safeText(message.data.requested_by)} does so already; this is what happens there`);
+      case "progress":
+        // A program that reads standard error has no use for every step.
+        return stderr.isTerminal ? this.#line(safeText(message.data.text)) : undefined;
+      case "transfer": {
+        if (!stderr.isTerminal) return;
+        const { bytes, total } = message.data;
+        this.#open = true;
+        await stderr.write(`\r\x1b[K${bytesText(bytes)} of ${bytesText(total)}`);
+      }
+    }
+  }
+
+  async #line(text: string): Promise<void> {
+    await this.io.stderr.write(`${this.#open ? "\r\x1b[K" : ""}${text}\n`);
+    this.#open = false;
+  }
+}
+
 async function follow<T>(io: CliIo, events: AsyncGenerator<AttendedEvent, T>, ask: (prompt: PromptEvent) => void): Promise<T> {
+  const told = new Told(io);
   for (;;) {
     const next = await events.next();
     if (next.done) return next.value;
     if (next.value.event === "prompt") ask(next.value.data);
-    else await say(io, next.value);
-  }
-}
-
-async function say(io: CliIo, message: AttendedEvent): Promise<void> {
-  switch (message.event) {
-    case "notice":
-      await io.stderr.write(`${safeText(message.data.text).trimEnd()}\n`);
-      return;
-    case "joined":
-      await io.stderr.write(`notice: ${safeText(message.data.requested_by)} does so already; this is what happens there\n`);
-      return;
-    case "progress":
-      // A program that reads standard error has no use for every step.
-      if (io.stderr.isTerminal) await io.stderr.write(`${safeText(message.data.text)}\n`);
+    else await told.say(next.value);
   }
 }

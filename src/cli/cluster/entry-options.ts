@@ -95,6 +95,8 @@ function sshEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags
     core_dir: flags["core-dir"] ?? known?.core_dir,
     spool_dir: flags["spool-dir"] ?? known?.spool_dir,
     target_identity: pinsWith(known, flags),
+    // Another host has another worker.
+    worker_key: known?.ssh_host === ssh_host ? known.worker_key : null,
   } as ClusterEntryInput;
 }
 

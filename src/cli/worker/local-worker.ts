@@ -11,24 +11,32 @@ import type { CliIo } from "../io.ts";
 /** How long a worker may take to say what it is. */
 const ANSWER_MS = 3_000;
 
-/**
- * The cluster whose worker on this machine is meant, from the registry's file: no daemon is needed.
- *
- * @throws RelayError usage, configuration_error, platform_unsupported
- */
-export async function localCluster(
-  io: Pick<CliIo, "env">,
-  relay: Installation,
-  named: string | undefined,
-): Promise<{ readonly name: string; readonly registry: Registry }> {
-  if (!mayHaveWorkers(io.env)) {
-    throw new RelayError("platform_unsupported", `a worker needs Linux, and this is ${io.env.platform}`, { platform: io.env.platform });
-  }
+interface Chosen {
+  readonly name: string;
+  readonly registry: Registry;
+}
+
+/** The cluster that is meant, wherever its worker runs; from the registry's file: no daemon is needed. @throws RelayError usage, configuration_error */
+async function registered(io: Pick<CliIo, "env">, relay: Installation, named: string | undefined): Promise<Chosen & { mode: string }> {
   const registry = readClusters(relay.paths, io.env);
   const name = await chooseCluster(named, relay.settings.default_cluster, () => Promise.resolve(registry.clusters));
-  const entry = registry.clusters.find((one) => one.name === name);
-  if (entry !== undefined && entry.mode !== "local") {
-    throw new RelayError("configuration_error", `the worker of ${name} does not run on this machine`, { cluster: name, mode: entry.mode });
+  return { name, registry, mode: registry.clusters.find((one) => one.name === name)?.mode ?? "local" };
+}
+
+/** The name of the cluster that is meant, where its worker runs on another host; null where it is on this machine. @throws RelayError usage, configuration_error */
+export async function clusterElsewhere(io: Pick<CliIo, "env">, relay: Installation, named: string | undefined): Promise<string | null> {
+  const { name, mode } = await registered(io, relay, named);
+  return mode === "local" ? null : name;
+}
+
+/** The cluster whose worker on this machine is meant. @throws RelayError usage, configuration_error, platform_unsupported */
+export async function localCluster(io: Pick<CliIo, "env">, relay: Installation, named: string | undefined): Promise<Chosen> {
+  const { name, registry, mode } = await registered(io, relay, named);
+  if (mode !== "local") {
+    throw new RelayError("configuration_error", `the worker of ${name} does not run on this machine`, { cluster: name, mode });
+  }
+  if (!mayHaveWorkers(io.env)) {
+    throw new RelayError("platform_unsupported", `a worker needs Linux, and this is ${io.env.platform}`, { platform: io.env.platform });
   }
   return { name, registry };
 }

@@ -5,21 +5,25 @@ import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { CAPACITY, capacityOf, capacityWords } from "./capacity-options.ts";
+import { startElsewhere } from "./elsewhere.ts";
 import { ensureWorker } from "./ensure-worker.ts";
-import { localCluster, localWorker, restartCommand, runningWorker } from "./local-worker.ts";
+import { clusterElsewhere, localCluster, localWorker, restartCommand, runningWorker } from "./local-worker.ts";
 
 export const verb = defineVerb({
   summary: "Run a worker in the background",
   details:
-    "Returns when it answers. Its messages are in the log directory. A worker that runs already is left alone, with the limits that it began with.",
+    "Returns when it answers. Its messages are in the log directory. A worker that runs already is left alone, with the limits that it began with. On the host of a cluster that is reached by ssh it is started over the connection that is there, or a new one.",
   positionals: {},
   flags: {
     cluster: CLUSTER,
     ...CAPACITY,
   },
   examples: [["worker start --cluster local", "start it and go on"]],
-  async run({ flags, io, json, relay }) {
+  async run(call) {
+    const { flags, io, json, relay } = call;
     const { paths } = relay;
+    const elsewhere = await clusterElsewhere(io, relay, flags.cluster);
+    if (elsewhere !== null) return startElsewhere(call, elsewhere, capacityWords(flags));
     const { name, registry } = await localCluster(io, relay, flags.cluster);
     const capacity = capacityOf(clusterEntry(registry, name).worker_capacity, flags);
     const options = capacityWords(flags);

@@ -14,6 +14,8 @@ export interface Attended {
   notice(text: string): void;
   /** What is being done now. */
   progress(text: string): void;
+  /** How far something long is; tells of each hundredth. */
+  transfer(bytes: number, total: number): void;
 }
 
 /** Progress and notices that are kept for those who join; more than a bring-up has, and a bound for servers that talk. */
@@ -27,6 +29,7 @@ export class AttendedRun {
   readonly #events: AttendedEvent[] = [];
   readonly #listeners = new Set<() => void>();
   readonly #questions = new Map<string, PromiseWithResolvers<string>>();
+  #hundredth = -1;
   readonly #abort = new AbortController();
   /** Resolves when it is over, either way. */
   readonly over: Promise<void>;
@@ -42,6 +45,7 @@ export class AttendedRun {
       attending: { requestedBy, signal: this.#abort.signal },
       prompter: { ask: (prompt) => (interactive ? this.#ask(prompt) : Promise.reject(nobodyAsked(prompt))) },
       notice: (text) => this.#add({ event: "notice", data: { text } }),
+      transfer: (bytes, total) => this.#transfer(bytes, total),
       progress: (text) => this.#add({ event: "progress", data: { text } }),
     };
     this.over = this.#run(() => work(attended), report);
@@ -67,6 +71,13 @@ export class AttendedRun {
     if (this.#events.length >= MAX_EVENTS && event.event !== "prompt") return;
     this.#events.push(event);
     this.#tell();
+  }
+
+  #transfer(bytes: number, total: number): void {
+    const hundredth = total === 0 ? 100 : Math.floor((bytes / total) * 100);
+    if (hundredth === this.#hundredth) return;
+    this.#hundredth = hundredth;
+    this.#add({ event: "transfer", data: { bytes, total } });
   }
 
   #tell(): void {

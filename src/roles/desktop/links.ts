@@ -1,3 +1,4 @@
+import type { HostTask } from "../../api/host-views.ts";
 import type { AttendedRequest, LinkStatus } from "../../api/link-views.ts";
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
@@ -32,7 +33,7 @@ export class Links {
   constructor(private readonly options: LinksOptions) {}
 
   #cluster(name: string): SshCluster {
-    const { env, version, clock, log } = this.options;
+    const { env, version, clock, log, paths, registry } = this.options;
     let cluster = this.#ssh.get(name);
     if (cluster === undefined) {
       cluster = new SshCluster({
@@ -44,6 +45,8 @@ export class Links {
           this.#ledger ??= new Ledger(this.options.paths.ledgerFile, clock);
           return this.#ledger;
         },
+        configDir: paths.configDir,
+        pinWorkerKey: (line) => registry.update(name, (known) => (known.mode === "ssh" ? { ...known, worker_key: line } : known)),
         report: (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
         onChange: ({ state, reason }) => log("info", `link to ${name}: ${state}${reason === null ? "" : ` (${reason.message})`}`),
       });
@@ -74,6 +77,13 @@ export class Links {
   connect(name: string, request: AttendedRequest): Follow {
     const entry = this.options.registry.entry(name);
     return entry.mode === "ssh" ? this.#cluster(name).connect(entry, request) : () => this.#alwaysThere(entry);
+  }
+
+  /** @throws RelayError cluster_not_found, configuration_error, state_conflict */
+  host(name: string, task: HostTask, request: AttendedRequest): Follow {
+    const entry = this.options.registry.entry(name);
+    if (entry.mode === "ssh") return this.#cluster(name).host(entry, task, request);
+    throw new RelayError("configuration_error", `${name} is on this machine: there is no other host to work on`, { cluster: name });
   }
 
   /** Nothing has to be brought up to a socket on this machine. */

@@ -1,7 +1,9 @@
 import type { Duplex } from "node:stream";
+import * as v from "valibot";
 import type { SshEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { type Found, findWorker, isOf } from "../../transport/bring-up/find-worker.ts";
+import { ChannelPool } from "../../transport/http/channel-pool.ts";
 import type { LinkTransport } from "../../transport/link.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
 import { hopSsh, type SshConnection } from "../../transport/ssh/connect.ts";
@@ -96,6 +98,28 @@ export async function reachWorker(cluster: string, { connection, found }: Arriva
     return ready === null || ready.destroyed ? session.openSocket(worker.socket, wanted) : Promise.resolve(ready);
   };
   return { session, open };
+}
+
+const Counts = v.object({ active_leases_by_kind: v.record(v.string(), v.number()), queued_by_kind: v.record(v.string(), v.number()) });
+const Workers = v.object({ workers: v.array(Counts) });
+const STATUS_MAX_BYTES = 1024 * 1024;
+
+/** Jobs that have not ended, as the worker says. Null where none answers. */
+export async function activeJobs(cluster: string, arrival: Arrival, signal: AbortSignal): Promise<number | null> {
+  const { worker, runsHere } = arrival.found;
+  if (worker === null || !runsHere) return null;
+  const { open } = await reachWorker(cluster, arrival, signal);
+  const pool = new ChannelPool({ open });
+  try {
+    const { status, body } = await pool.request({ method: "GET", target: "/workers", headers: new Headers(), body: null }, signal);
+    const bytes = body instanceof Uint8Array ? body : await new Response(body).bytes();
+    if (status !== 200 || bytes.length > STATUS_MAX_BYTES) return null;
+    const { workers } = v.parse(Workers, JSON.parse(Buffer.from(bytes).toString("utf8")));
+    const counts = workers.flatMap((one) => [...Object.values(one.active_leases_by_kind), ...Object.values(one.queued_by_kind)]);
+    return counts.reduce((sum, count) => sum + count, 0);
+  } finally {
+    pool.close(new Error("asked"));
+  }
 }
 
 const notRunning = (cluster: string, host: string, cause?: unknown): RelayError =>

@@ -40,6 +40,11 @@ export class ClusterRegistry {
     return entry;
   }
 
+  /** Change an entry, if it is still there. */
+  async update(name: string, change: (known: ClusterEntry) => ClusterEntry): Promise<void> {
+    await updateClusters(this.paths, this.env, (clusters) => clusters.map((one) => (one.name === name ? change(one) : one)));
+  }
+
   async remove(name: string): Promise<ClusterEntry> {
     let removed: ClusterEntry | undefined;
     await updateClusters(this.paths, this.env, (clusters) => {

@@ -134,6 +134,7 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
     clock: options.clock,
     links: () => links.states(),
     connect: (name, request) => links.connect(name, request),
+    host: (name, task, request) => links.host(name, task, request),
     disconnect: (name) => links.disconnect(name),
     answerPrompt: (name, id, answer) => links.answer(name, id, answer),
     async forward(name, target, request) {

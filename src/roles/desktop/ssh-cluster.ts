@@ -1,3 +1,4 @@
+import type { HostTask } from "../../api/host-views.ts";
 import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
 import { routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
@@ -5,10 +6,11 @@ import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Ledger } from "../../transport/ledger.ts";
 import { Link, type LinkSnapshot } from "../../transport/link.ts";
+import { remoteOver } from "../../transport/script/remote.ts";
 import { connectSsh, type SshConnection } from "../../transport/ssh/connect.ts";
 import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
-import { type Arrival, arrive, reachWorker } from "./login-node.ts";
+import { type Arrival, activeJobs, arrive, reachWorker } from "./login-node.ts";
 import { sshRequest } from "./ssh-request.ts";
 
 /** How long a connection without a link is kept for the next command. */
@@ -22,6 +24,9 @@ export interface SshClusterOptions {
   /** @throws RelayError local_file_unusable */
   readonly ledger: () => Ledger;
   readonly onChange: (snapshot: LinkSnapshot) => void;
+  /** Where this installation's own key is. */
+  readonly configDir: string;
+  readonly pinWorkerKey: (line: string) => Promise<void>;
   /** Gets failures that are not RelayErrors, for the daemon's log. */
   readonly report: (error: unknown) => void;
   readonly keptMs?: number;
@@ -58,6 +63,35 @@ export class SshCluster {
    */
   connect(entry: SshEntry, request: AttendedRequest): Follow {
     return this.attended("connect", request, (attended) => this.#connect(entry, request, attended));
+  }
+
+  /**
+   * Do something on the host of the worker, over the connection that is there, or a new one that is kept for what follows.
+   *
+   * @throws RelayError state_conflict while something else is done with the cluster's connection
+   */
+  host(entry: SshEntry, task: HostTask, request: AttendedRequest): Follow {
+    return this.attended(task.task, request, async (attended) => {
+      const arrival = await this.arrival(entry, request, attended, task.task === "bootstrap" ? "bootstrap" : "connect");
+      const { clock, configDir, pinWorkerKey } = this.options;
+      try {
+        const { hostTask } = await import("./host-tasks.ts");
+        return await hostTask(
+          {
+            entry,
+            remote: remoteOver(arrival.connection.session),
+            attended,
+            configDir,
+            clock,
+            pinWorkerKey,
+            activeJobs: () => activeJobs(entry.name, arrival, attended.attending.signal),
+          },
+          task,
+        );
+      } finally {
+        this.#hold();
+      }
+    });
   }
 
   /**

@@ -1,11 +1,9 @@
-import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
-import { createFileExclusive, makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
-import { readRegular } from "../../lib/regular-file.ts";
-import { lineOfPublicKey, makeKeyPair, publicKeyFromLine, publicKeyOf } from "../../transport/session/keys.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
+import { lineOfPublicKey, publicKeyFromLine, publicKeyOf } from "../../transport/session/keys.ts";
+import { ownKey, privateText } from "../own-key.ts";
 
-const MAX_BYTES = 256 * 1024;
 const MAX_CLIENTS = 256;
 
 const hostKeyFile = (coreDir: string): string => path.join(coreDir, "link-host-key");
@@ -16,16 +14,7 @@ const clientsFile = (coreDir: string): string => path.join(coreDir, "link-author
  *
  * @throws RelayError configuration_error where something else lies in its place, or others may read it
  */
-export function hostKey(coreDir: string, comment: string): string {
-  makePrivateDirectory(coreDir);
-  const file = hostKeyFile(coreDir);
-  const known = privateText(file);
-  if (known !== null) return known;
-  createFileExclusive(file, makeKeyPair(comment).privateKey);
-  const made = privateText(file);
-  if (made === null) throw new RelayError("configuration_error", `${file} was made and is gone again`, { path: file });
-  return made;
-}
+export const hostKey = (coreDir: string, comment: string): string => ownKey(hostKeyFile(coreDir), comment);
 
 /** The public half, in the format of RFC 4253, section 6.6. @throws RelayError configuration_error */
 export const hostPublicKey = (coreDir: string, comment: string): Buffer => publicKeyOf(hostKey(coreDir, comment));
@@ -62,15 +51,3 @@ const linesOf = (coreDir: string): string[] =>
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
-
-/** Text of a file of the user's own; null where there is none. */
-function privateText(file: string): string | null {
-  const found = readRegular(file, MAX_BYTES);
-  if (found === "absent") return null;
-  if (typeof found === "string") throw new RelayError("configuration_error", `${file} is no regular file of a few lines`, { path: file });
-  const { mode, uid } = fs.lstatSync(file);
-  if ((mode & 0o077) !== 0 || (process.getuid !== undefined && uid !== process.getuid())) {
-    throw new RelayError("configuration_error", `${file} is open to others`, { path: file }, `chmod 600 ${file}`);
-  }
-  return found.text;
-}

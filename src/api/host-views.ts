@@ -1,0 +1,58 @@
+import * as v from "valibot";
+import { Sha256, text } from "../domain/primitives.ts";
+import { AttendedRequest } from "./link-views.ts";
+
+/** Executables that a command may offer, and the longest path of one. */
+const MAX_ARTIFACTS = 8;
+
+const none = v.strictObject({});
+
+/** What can be done on the host of a cluster's worker, over the connection that is there or a new one; each with its options. */
+export const HOST_TASKS = {
+  probe: none,
+  bootstrap: v.strictObject({
+    /** Executables on this machine, absolute; the one to be preferred first. */
+    artifacts: v.pipe(v.array(text(4_096)), v.maxLength(MAX_ARTIFACTS)),
+    /** SHA-256 that the executable has to have; null: whatever fits. */
+    expected_digest: v.nullable(Sha256),
+    /** Version of the executables, where it is known before they run. */
+    version: v.nullable(text(128)),
+    allow_downgrade: v.boolean(),
+  }),
+  rollback: none,
+  uninstall: v.strictObject({
+    /** Remove queue and spool, too. */
+    purge: v.boolean(),
+  }),
+  "service-install": v.strictObject({
+    launcher: v.picklist(["systemd", "setsid", "cron"]),
+    start: v.boolean(),
+    enable: v.boolean(),
+    /** Go without linger: the service ends with the user's last session. */
+    allow_login_scoped: v.boolean(),
+  }),
+  "service-restart": none,
+  "service-status": none,
+  "worker-start": none,
+  "worker-stop": none,
+} as const;
+export type HostTaskName = keyof typeof HOST_TASKS;
+export type HostTaskOptions<N extends HostTaskName> = v.InferOutput<(typeof HOST_TASKS)[N]>;
+/** One task with its options. */
+export type HostTask = { [N in HostTaskName]: { readonly task: N; readonly options: HostTaskOptions<N> } }[HostTaskName];
+
+/** One sentence on each. */
+export const HOST_TASK_SUMMARIES: Readonly<Record<HostTaskName, string>> = {
+  probe: "Look at the host of a cluster: platform, room, installation, worker; changes nothing",
+  bootstrap: "Install this version on the host of a cluster, and have its worker run",
+  rollback: "Go back to the version that was installed before, and restart the worker",
+  uninstall: "Remove service, worker and installation from the host of a cluster",
+  "service-install": "Have a service keep the worker of a cluster running",
+  "service-restart": "Restart the service of a cluster's worker; jobs go on",
+  "service-status": "How the service of a cluster's worker is; changes nothing",
+  "worker-start": "Start the worker of a cluster on its host",
+  "worker-stop": "Stop the worker of a cluster on its host; its jobs go on",
+};
+
+/** Body of the route of a task. */
+export const hostTaskBody = <N extends HostTaskName>(task: N) => v.strictObject({ request: AttendedRequest, options: HOST_TASKS[task] });

@@ -1,0 +1,78 @@
+import { VERSION } from "../../config/version.ts";
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import type { BootstrapReport } from "../../transport/bootstrap/report.ts";
+import { resolveLocal } from "../local-path.ts";
+import { bytesText, durationText } from "../print/quantities.ts";
+import { printFields, printJson } from "../print/table.ts";
+import { type Reader, text } from "../values.ts";
+import { defineVerb, option, refused, toggle } from "../verb.ts";
+import { NAMED, nameOf } from "./named.ts";
+import { onHost } from "./on-host.ts";
+
+export const sha256: Reader<string> = {
+  label: "SHA256",
+  form: "64 hexadecimal digits",
+  read: (given) => (/^[0-9a-f]{64}$/i.test(given) ? given.toLowerCase() : undefined),
+};
+
+export const verb = defineVerb({
+  summary: "Install clio-relay on a cluster's host, and have its worker run",
+  details:
+    "Over one SSH connection, which the daemon keeps for 15 minutes: connect goes on with it. What is there already is left as it is, and a run that was cut is taken up where it " +
+    "stopped. This executable is sent, unless --artifact names one for another platform.",
+  positionals: NAMED.positionals,
+  flags: {
+    ...NAMED.flags,
+    artifact: option(text("FILE"), "Executable to send in place of this one, as a release has it for that platform"),
+    "relay-artifact-sha256": option(sha256, "SHA-256 that the executable has to have"),
+    "allow-downgrade": toggle("Also when a newer version is there"),
+    "ssh-host": refused("it is part of the cluster's entry: clio-relay cluster add NAME --ssh-host HOST"),
+    "relay-wheel": refused("there are no wheels: --artifact FILE"),
+  },
+  examples: [
+    ["cluster bootstrap --cluster my-cluster", "install this executable there"],
+    ["cluster bootstrap my-cluster --artifact ./clio-relay-linux-arm64", "one for another platform"],
+  ],
+  async run(call) {
+    const { flags, args, io, json } = call;
+    const name = nameOf(args, flags);
+    const own = io.self.length === 1 ? io.self[0]! : null;
+    const given = flags.artifact === undefined ? null : resolveLocal(io, flags.artifact);
+    if (given === null && own === null) {
+      throw new RelayError(
+        "artifact_unfit",
+        "this clio-relay runs from its source, and is no executable that could be sent",
+        {},
+        "--artifact FILE",
+      );
+    }
+    const report = await onHost<"bootstrap", BootstrapReport>(call, name, {
+      task: "bootstrap",
+      command: "cluster bootstrap",
+      options: {
+        artifacts: [given ?? own!],
+        expected_digest: flags["relay-artifact-sha256"] ?? null,
+        version: given === null ? VERSION : null,
+        allow_downgrade: flags["allow-downgrade"],
+      },
+    });
+    if (json) await printJson(io.stdout, report);
+    else await printFields(io.stdout, fieldsOf(report));
+    for (const notice of report.notices) await io.stderr.write(`notice: ${notice}\n`);
+    return EXIT.ok;
+  },
+});
+
+const fieldsOf = ({ cluster, host, artifact, installation, worker, sent_bytes, steps }: BootstrapReport) =>
+  [
+    ["cluster", cluster],
+    ["host", `${host.user}@${host.hostname}`],
+    ["version", `${artifact.version} (${artifact.digest.slice(0, 12)})`],
+    ["installed in", installation.root],
+    ["sent", sent_bytes === 0 ? "nothing, it was there" : bytesText(sent_bytes)],
+    [
+      "worker",
+      `${worker.state}${worker.pid === null ? "" : `, process ${worker.pid}`}${worker.supervised_by === null ? "" : ` (${worker.supervised_by})`}`,
+    ],
+    ["took", durationText(steps.reduce((sum, { took_ms }) => sum + took_ms, 0) / 1_000)],
+  ] as const;

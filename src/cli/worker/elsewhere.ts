@@ -1,0 +1,49 @@
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { onHost } from "../cluster/on-host.ts";
+import { printJson } from "../print/table.ts";
+import type { Call } from "../verb.ts";
+
+type Elsewhere = Pick<Call, "io" | "relay" | "noInput" | "json">;
+
+interface Started {
+  /** `starting`: its service has it on its way. */
+  readonly state: "started" | "starting" | "already_running";
+  readonly pid: number | null;
+  readonly host: string;
+  readonly supervised_by: string | null;
+}
+
+/** Start the worker of a cluster on its own host. @param limits options of the command line that belong to the cluster's entry there */
+export async function startElsewhere(call: Elsewhere, cluster: string, limits: readonly string[]): Promise<number> {
+  if (limits.length > 0) {
+    const change = limits.join(" ").replaceAll("--", "--worker-");
+    throw new RelayError("usage", `the limits of ${cluster} are part of its entry`, {}, `clio-relay cluster add ${cluster} ${change}`);
+  }
+  const done = await onHost<"worker-start", Started>(call, cluster, { task: "worker-start", command: "worker start", options: {} });
+  if (call.json) await printJson(call.io.stdout, done);
+  else {
+    const process = done.pid === null ? "" : ` as process ${done.pid}`;
+    const how = { started: "runs", starting: "is on its way", already_running: "runs already" }[done.state];
+    await call.io.stdout.write(`worker of ${cluster} ${how} on ${done.host}${process}\n`);
+  }
+  return done.state === "starting" ? EXIT.notFinished : EXIT.ok;
+}
+
+interface Stopped {
+  readonly pid: number | null;
+  readonly host: string;
+  readonly stopped: readonly string[];
+}
+
+/** Stop the worker of a cluster on its own host, and what would start it again. */
+export async function stopElsewhere(call: Elsewhere, cluster: string): Promise<number> {
+  const done = await onHost<"worker-stop", Stopped>(call, cluster, { task: "worker-stop", command: "worker stop", options: {} });
+  if (call.json) await printJson(call.io.stdout, done);
+  else
+    await call.io.stdout.write(
+      done.pid === null ? `no worker is running for ${cluster} on ${done.host}\n` : `stopped process ${done.pid} on ${done.host}\n`,
+    );
+  for (const service of done.stopped)
+    await call.io.stderr.write(`notice: ${service} is stopped until clio-relay worker start --cluster ${cluster}\n`);
+  return EXIT.ok;
+}

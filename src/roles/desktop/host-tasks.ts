@@ -1,0 +1,307 @@
+import path from "node:path";
+import type { HostTask, HostTaskOptions } from "../../api/host-views.ts";
+import type { SshEntry } from "../../config/cluster-entry.ts";
+import { RelayError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { openArtifact } from "../../transport/bootstrap/artifact.ts";
+import { bootstrap } from "../../transport/bootstrap/bootstrap.ts";
+import { rollback, uninstall } from "../../transport/bootstrap/install.ts";
+import { type HostProbe, probeHost } from "../../transport/bootstrap/probe.ts";
+import type { BootstrapEvent, BootstrapReport } from "../../transport/bootstrap/report.ts";
+import { configureWorker, ensureWorker, refuseOwned, stopWorker } from "../../transport/bootstrap/worker.ts";
+import type { Remote } from "../../transport/script/remote.ts";
+import { type Activation, activateService } from "../../transport/service/activate.ts";
+import { installService, removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
+import { type ServiceStatus, serviceStatus } from "../../transport/service/status.ts";
+import { lineOfPublicKey, publicKeyOf } from "../../transport/session/keys.ts";
+import { ownKey } from "../own-key.ts";
+import type { Attended } from "./attended-run.ts";
+
+/** What a task on the host of a cluster's worker works with. */
+export interface HostWork {
+  readonly entry: SshEntry;
+  readonly remote: Remote;
+  readonly attended: Attended;
+  readonly configDir: string;
+  readonly clock: Clock;
+  /** Remember who answers in the worker's own sessions. */
+  readonly pinWorkerKey: (line: string) => Promise<void>;
+  /** Jobs that have not ended, as the worker says; null where none answers. */
+  readonly activeJobs: () => Promise<number | null>;
+}
+
+/** Do a task. @returns its document */
+export function hostTask(work: HostWork, { task, options }: HostTask): Promise<unknown> {
+  switch (task) {
+    case "probe":
+      return probe(work);
+    case "bootstrap":
+      return install(work, options);
+    case "rollback":
+      return goBack(work);
+    case "uninstall":
+      return remove(work, options);
+    case "service-install":
+      return installServiceOf(work, options);
+    case "service-restart":
+      return restartService(work);
+    case "service-status":
+      return serviceStatus(work.remote, placeOf(work));
+    case "worker-start":
+      return startWorkerOf(work);
+    case "worker-stop":
+      return stopWorkerOf(work);
+  }
+}
+
+const placeOf = ({ entry, attended }: HostWork) => ({
+  cluster: entry.name,
+  home: entry.core_dir,
+  spool: entry.spool_dir,
+  signal: attended.attending.signal,
+});
+
+/** The configuration that the worker there is to have. */
+function configurationOf({ entry, configDir }: HostWork) {
+  const key = publicKeyOf(ownKey(path.join(configDir, "desktop-key"), "clio-relay desktop"));
+  return { env_setup: entry.env_setup, worker_capacity: entry.worker_capacity, client_keys: [lineOfPublicKey(key)] };
+}
+
+async function configure(work: HostWork) {
+  const configured = await configureWorker(work.remote, placeOf(work), {
+    schema_version: "clio-relay.worker-configuration.v1",
+    cluster: work.entry.name,
+    ...configurationOf(work),
+  });
+  if (work.entry.worker_key !== configured.host_key) await work.pinWorkerKey(configured.host_key);
+  return configured;
+}
+
+/** What there is. Absence is an answer. */
+async function probe(work: HostWork) {
+  const host = await probeHost(work.remote, placeOf(work));
+  const { current, trial } = host.installation;
+  const starts = trial !== null && trial.exit_code === 0;
+  const executable = `${host.storage.root}/current/clio-relay`;
+  const bootstrapCommand = `clio-relay cluster bootstrap --cluster ${work.entry.name}`;
+  return {
+    schema_version: "clio-relay.cluster-probe.v1",
+    cluster: work.entry.name,
+    ssh_host: work.entry.ssh_host,
+    ssh_reachable: true,
+    state: current === null ? "relay_not_installed" : starts ? "ready" : "relay_executable_missing",
+    detail:
+      current === null
+        ? `nothing is installed in ${host.storage.root}`
+        : starts
+          ? `${trial.said.trim()} in ${host.storage.root}`
+          : `${executable} does not start`,
+    repair: current !== null && starts ? null : bootstrapCommand,
+    relay_executable: { path: executable, present: current !== null },
+    host,
+  };
+}
+
+const STEP_WORDS: Readonly<Record<Extract<BootstrapEvent, { type: "step" }>["state"], string>> = {
+  begin: "…",
+  done: "done",
+  unchanged: "as it was",
+};
+
+async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): Promise<BootstrapReport> {
+  const { attended, clock } = work;
+  const artifacts = await Promise.all(options.artifacts.map(openArtifact));
+  const report = await bootstrap(work.remote, {
+    ...placeOf(work),
+    artifacts,
+    expectedDigest: options.expected_digest,
+    version: options.version,
+    allowDowngrade: options.allow_downgrade,
+    configuration: configurationOf(work),
+    clock,
+    onEvent(event) {
+      if (event.type === "sent") attended.transfer(event.bytes, event.total);
+      else attended.progress(`${event.step}: ${[STEP_WORDS[event.state], event.detail].filter((word) => word !== "").join(", ")}`);
+    },
+  });
+  await work.pinWorkerKey(report.configured.host_key);
+  return report;
+}
+
+async function goBack(work: HostWork) {
+  const place = placeOf(work);
+  const switched = await rollback(work.remote, place, work.clock);
+  work.attended.progress(`version ${switched.version} is current again; restarting the worker`);
+  const host = await probeHost(work.remote, place);
+  const worker = await ensureWorker(work.remote, host.worker, { ...place, digest: switched.now, clock: work.clock });
+  return { schema_version: "clio-relay.cluster-rollback.v1", cluster: work.entry.name, ...switched, worker };
+}
+
+async function remove(work: HostWork, { purge }: HostTaskOptions<"uninstall">) {
+  const place = placeOf(work);
+  if (purge) await refuseActive(work);
+  const service = await removeService(work.remote, { ...place, stopOnly: false });
+  const host = await probeHost(work.remote, place);
+  refuseOwned(host);
+  const worker = host.worker?.alive === true ? await stopWorker(work.remote, place) : "not_running";
+  const removed = await uninstall(work.remote, place, { cluster: work.entry.name, purge });
+  return { schema_version: "clio-relay.cluster-uninstall.v1", cluster: work.entry.name, service, worker, ...removed };
+}
+
+/** Jobs may only go with their queue when there is nobody left to miss them, and that is for the worker to say. */
+async function refuseActive({ entry, activeJobs }: HostWork): Promise<void> {
+  const active = await activeJobs();
+  if (active === 0) return;
+  throw new RelayError(
+    "state_conflict",
+    active === null
+      ? `no worker of ${entry.name} says whether jobs are active, so its queue stays`
+      : `${active} jobs of ${entry.name} have not ended, so its queue stays`,
+    { cluster: entry.name, active_jobs: active },
+    active === null ? `clio-relay worker start --cluster ${entry.name}` : `clio-relay queue list --cluster ${entry.name}`,
+  );
+}
+
+async function installServiceOf(work: HostWork, options: HostTaskOptions<"service-install">) {
+  const { remote, attended } = work;
+  const place = placeOf(work);
+  const host = await probeHost(remote, place);
+  refuseOwned(host);
+  refuseUninstalled(work, host);
+  const { launcher, enable, start } = options;
+  const wanted = { ...place, root: host.storage.root, userHome: host.home, launcher, enable, allowLoginScoped: options.allow_login_scoped };
+  // A user who does not linger is refused before anything is written, the worker's configuration included.
+  const early = launcher === "systemd" ? await installService(remote, { ...wanted, log: "" }) : null;
+  const { paths } = await configure(work);
+  const wantedWithLog: ServiceInstall = { ...wanted, log: paths.log };
+  const installed = early ?? (await installService(remote, wantedWithLog));
+  const activation = start ? await startService(work, host, wantedWithLog) : null;
+  attended.progress(start ? "the worker serves" : "in place");
+  return {
+    schema_version: "clio-relay.endpoint-service-install.v1",
+    cluster: work.entry.name,
+    launcher,
+    ...installed,
+    activation: activation === null ? null : { outcome: activation.outcome, asked: activation.asked },
+    status: activation?.status ?? (await serviceStatus(remote, place)),
+  };
+}
+
+function refuseUninstalled({ entry }: HostWork, host: HostProbe): void {
+  if (host.installation.current !== null) return;
+  throw new RelayError(
+    "relay_not_installed",
+    `clio-relay is not installed on ${host.hostname}, in ${host.storage.root}`,
+    { cluster: entry.name, host: host.hostname },
+    `clio-relay cluster bootstrap --cluster ${entry.name}`,
+  );
+}
+
+/** A worker that runs without the service is drained first: the service's own takes its queue and jobs over. */
+async function startService(
+  work: HostWork,
+  host: HostProbe,
+  wanted: ServiceInstall,
+): Promise<Pick<Activation, "outcome" | "asked" | "status">> {
+  const { remote, attended, clock } = work;
+  const place = placeOf(work);
+  const before = await serviceStatus(remote, place);
+  const pid = host.worker?.alive === true ? host.worker.process.pid : null;
+  const supervised = pid !== null && (before.unit?.main_pid === pid || before.supervisor_pid !== null);
+  if (pid !== null && !supervised) {
+    attended.progress(`draining the worker that runs without a service, process ${pid}; its jobs go on`);
+    await stopWorker(remote, place);
+  }
+  attended.progress("starting the service");
+  if (wanted.launcher === "systemd") {
+    return activateService(remote, { ...place, clock, action: before.unit?.main_pid == null ? "start" : "restart" });
+  }
+  await supervisor(remote, wanted, true);
+  if (supervised) await stopWorker(remote, place);
+  return { asked: "enqueued", ...(await untilReady(work)) };
+}
+
+const READY_MS = 60_000;
+const LOOK_MS = 500;
+
+/** Look until a supervised worker serves. One that takes longer is on its way. */
+async function untilReady({ remote, clock, ...work }: HostWork): Promise<{ outcome: Activation["outcome"]; status: ServiceStatus }> {
+  const place = placeOf({ remote, clock, ...work });
+  const deadline = clock.monotonic() + READY_MS;
+  for (;;) {
+    place.signal.throwIfAborted();
+    const status = await serviceStatus(remote, place);
+    if (status.state === "ready") return { outcome: "ready", status };
+    if (clock.monotonic() >= deadline) return { outcome: "in-progress", status };
+    await Bun.sleep(LOOK_MS);
+  }
+}
+
+async function restartService(work: HostWork) {
+  const { remote, entry, clock } = work;
+  const place = placeOf(work);
+  const before = await serviceStatus(remote, place);
+  if (before.launcher === null) {
+    throw new RelayError(
+      "not_found",
+      `${entry.name} has no service on ${before.hostname}`,
+      { cluster: entry.name },
+      `clio-relay cluster install-endpoint-service --cluster ${entry.name} --start --enable`,
+    );
+  }
+  await configure(work);
+  if (before.launcher === "systemd") {
+    const { outcome, asked, status } = await activateService(remote, { ...place, clock, action: "restart" });
+    return { schema_version: "clio-relay.endpoint-service-restart.v1", cluster: entry.name, outcome, asked, status };
+  }
+  // Its supervisor starts it again.
+  await stopWorker(remote, place);
+  return { schema_version: "clio-relay.endpoint-service-restart.v1", cluster: entry.name, asked: "enqueued", ...(await untilReady(work)) };
+}
+
+async function startWorkerOf(work: HostWork) {
+  const place = placeOf(work);
+  const host = await probeHost(work.remote, place);
+  refuseUninstalled(work, host);
+  refuseOwned(host);
+  const { paths } = await configure(work);
+  const { launcher } = await serviceStatus(work.remote, place);
+  if (launcher !== null && host.worker?.alive !== true) {
+    // What keeps it running is what starts it.
+    const service = {
+      ...place,
+      root: host.storage.root,
+      userHome: host.home,
+      launcher,
+      enable: true,
+      allowLoginScoped: true,
+      log: paths.log,
+    };
+    const { outcome, status } = await startService(work, host, service);
+    const state = outcome === "ready" ? "started" : "starting";
+    return { cluster: work.entry.name, state, pid: status.worker?.process.pid ?? null, host: host.hostname, supervised_by: launcher };
+  }
+  const { state, pid, supervised_by } = await ensureWorker(work.remote, host.worker, {
+    ...place,
+    digest: host.installation.current!,
+    clock: work.clock,
+  });
+  return { cluster: work.entry.name, state: state === "kept" ? "already_running" : "started", pid, host: host.hostname, supervised_by };
+}
+
+async function stopWorkerOf(work: HostWork) {
+  const place = placeOf(work);
+  const host = await probeHost(work.remote, place);
+  refuseOwned(host);
+  // What would start it again is stopped first.
+  const { stopped } = await removeService(work.remote, { ...place, stopOnly: true });
+  const pid = host.worker?.alive === true ? host.worker.process.pid : null;
+  if (pid !== null) await stopWorker(work.remote, place);
+  return {
+    cluster: work.entry.name,
+    state: pid === null ? "not_running" : "stopped",
+    pid,
+    host: host.hostname,
+    stopped,
+  };
+}

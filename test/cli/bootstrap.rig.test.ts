@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { SecondFactorSshd } from "../rigs/sshd-2fa.ts";
+import { describeWith } from "../runner/components.ts";
+import { EXECUTABLE } from "../runner/relay.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
+import { eventually } from "../runner/wait.ts";
+import { onTerminal } from "./on-terminal.ts";
+import { initialized, type SourceRelay } from "./source-relay.ts";
+
+const TIMEOUT = 300_000;
+
+interface Status {
+  state: string;
+  ledger: { purpose: string; outcome: string; requested_by: string }[];
+  ssh_connections_since_bring_up: number | null;
+}
+
+describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a password and a code", () => {
+  const files = temporaryDirectory();
+  const executable = path.join(files.path, "clio-relay");
+  let node: SecondFactorSshd;
+
+  beforeAll(async () => {
+    node = await SecondFactorSshd.start();
+    // The same bytes to the end, whatever is built meanwhile.
+    fs.copyFileSync(EXECUTABLE, executable);
+  }, TIMEOUT);
+  afterAll(async () => {
+    await node[Symbol.asyncDispose]();
+    files[Symbol.dispose]();
+  });
+
+  async function desk(): Promise<SourceRelay> {
+    const config = path.join(files.path, `config-${crypto.randomUUID()}`);
+    fs.writeFileSync(`${config}.known`, node.sshd.knownLine(), { mode: 0o600 });
+    const lines = [
+      "Host login",
+      `  HostName ${node.sshd.host}`,
+      `  Port ${node.sshd.port}`,
+      `  User ${node.user.name}`,
+      "  IdentityFile none",
+      "  IdentityAgent none",
+      `  UserKnownHostsFile ${config}.known`,
+      "  GlobalKnownHostsFile /dev/null",
+    ];
+    fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
+    const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
+    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
+    return relay;
+  }
+
+  test(
+    "one password and one code, and then everything: install, connect, jobs, the worker stopped and started, installed again, removed",
+    async () => {
+      await using relay = await desk();
+      const command = onTerminal(relay, ["cluster", "bootstrap", "--cluster", "far", "--artifact", executable]);
+      await eventually(() => command.shown().includes("Password: "), { what: "the question for the password" });
+      command.press(`${node.password}\r`);
+      await eventually(() => command.shown().includes("Verification code: "), { what: "the question for the code" });
+      command.press(`${node.code()}\r`);
+      expect(await command.end()).toBe(0);
+      expect(command.shown()).toMatch(/worker +started, process \d+/);
+      expect(command.shown()).toContain("notice: nobody starts the worker again");
+      expect(command.shown()).toMatch(/[\d.]+ MiB of [\d.]+ MiB/);
+
+      // From here on nobody is there to be asked.
+      const ok = (...args: string[]) => relay.ok(...args, "--no-input");
+      expect(await relay.json("cluster", "probe", "far")).toMatchObject({ ssh_reachable: true, state: "ready", repair: null });
+      expect(await ok("connect", "far")).toStartWith("far is up: worker ");
+      expect(await relay.json("cluster", "show", "far")).toMatchObject({ worker_key: expect.stringMatching(/^ssh-ed25519 /) });
+      const id = await relay.submit("--wait", "--", "id", "-un");
+      expect(await ok("job", "read-log", id)).toBe(node.user.name);
+      expect(await relay.json("cluster", "endpoint-service-status", "far")).toMatchObject({ state: "not-installed", launcher: null });
+      expect(await ok("worker", "stop")).toMatch(/^stopped process \d+ on /);
+      const gone = await relay.run(["job", "list"]);
+      expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
+      expect(await ok("worker", "start")).toMatch(/^worker of far runs on \S+ as process \d+$/);
+      expect((await relay.run(["job", "status", id])).code).toBe(0);
+      const again = await relay.json<{ sent_bytes: number; worker: { state: string } }>(
+        "cluster",
+        "bootstrap",
+        "far",
+        "--artifact",
+        EXECUTABLE,
+      );
+      expect(again).toMatchObject({ sent_bytes: 0, worker: { state: "kept" } });
+
+      interface Service {
+        status: { state: string; launcher: string; worker: { process: { pid: number } } | null };
+      }
+      const service = await relay.json<Service>("cluster", "install-endpoint-service", "far", "--launcher", "setsid", "--concurrency", "5");
+      expect(service.status).toMatchObject({ state: "ready", launcher: "setsid" });
+      const first = service.status.worker!.process.pid;
+      process.kill(first, "SIGKILL");
+      const status = () => relay.json<Service["status"]>("cluster", "endpoint-service-status", "far");
+      await eventually(async () => ((await status()).worker?.process.pid ?? first) !== first, {
+        what: "the next worker",
+        timeoutMs: 60_000,
+      });
+      expect(await relay.json("worker", "status")).toMatchObject({ workers: [{ capacity: { concurrency: 5 } }] });
+      expect((await relay.run(["worker", "stop"])).stderr).toContain("is stopped until clio-relay worker start --cluster far");
+      expect(await status()).toMatchObject({ state: "intentional-stop", worker: null });
+      expect(await ok("worker", "start")).toStartWith("worker of far runs on ");
+      expect(await status()).toMatchObject({ state: "ready" });
+      expect(await relay.json("cluster", "restart-endpoint-service", "far")).toMatchObject({
+        outcome: "ready",
+        status: { state: "ready" },
+      });
+      const back = await relay.run(["cluster", "rollback", "far"]);
+      expect([back.code, back.stderr]).toEqual([7, expect.stringContaining("[state_conflict]")]);
+
+      const { links } = await relay.json<{ links: (Status & { cluster: string })[] }>("link", "list");
+      const far = links.find(({ cluster }) => cluster === "far")!;
+      expect(far).toMatchObject({ state: "up", ssh_connections_since_bring_up: 0 });
+      expect(far.ledger).toMatchObject([{ purpose: "bootstrap", outcome: "open", requested_by: "clio-relay cluster bootstrap far" }]);
+
+      const busy = await relay.submit("--", "sleep", "600");
+      const refused = await relay.run(["cluster", "uninstall", "far", "--purge", "--yes"]);
+      expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("1 jobs of far have not ended, so its queue stays")]);
+      await ok("job", "cancel", busy);
+      expect((await relay.run(["job", "wait", busy])).code).toBe(10);
+      expect(await relay.json("cluster", "uninstall", "far", "--purge", "--yes")).toMatchObject({
+        worker: expect.any(String),
+        running: [],
+      });
+      expect(fs.existsSync(path.join(node.user.home, ".local/share/clio-relay/versions"))).toBe(false);
+      expect(await relay.json("cluster", "probe", "far")).toMatchObject({
+        state: "relay_not_installed",
+        repair: expect.stringContaining("cluster bootstrap"),
+      });
+      expect(node.sshd.connections()).toBe(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "what cannot be is refused before anything is dialed, and absence is an answer",
+    async () => {
+      const before = node.sshd.connections();
+      await using relay = await desk();
+      const local = await relay.run(["cluster", "probe", "local"]);
+      expect([local.code, local.stderr]).toEqual([2, expect.stringContaining("[configuration_error]")]);
+      const source = await relay.run(["cluster", "bootstrap", "far"]);
+      expect([source.code, source.stderr]).toEqual([1, expect.stringContaining("--artifact FILE")]);
+      expect((await relay.run(["worker", "start", "--concurrency", "4"])).stderr).toContain(
+        "hint: clio-relay cluster add far --worker-concurrency 4",
+      );
+      await relay.ok("cluster", "add", "--name", "nowhere", "--ssh-host", "nowhere.invalid");
+      expect(await relay.json("cluster", "probe", "nowhere")).toMatchObject({ ssh_reachable: false, state: "ssh_unreachable" });
+      expect(node.sshd.connections()).toBe(before);
+      const unasked = await relay.run(["cluster", "probe", "far", "--no-input"]);
+      expect([unasked.code, unasked.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
+    },
+    TIMEOUT,
+  );
+});

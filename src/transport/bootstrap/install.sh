@@ -1,5 +1,6 @@
 # Put a version that was sent in its place, try it, and switch to it. Every step looks at what is there, so that a run that was cut anywhere is taken up by
-# the next. What stands before this: a_digest, a_home, a_keep (how many other versions stay), a_at (the time, for the journal).
+# the next. What stands before this: a_digest, a_home, a_keep (how many other versions stay), a_at (the time, for the journal), a_whole (yes: prepare.sh of the
+# same run has found the version in its place, and whole).
 main() { locked "$state/lock" install; }
 
 install() {
@@ -22,7 +23,7 @@ install() {
 flush() { sync "$@" 2>/dev/null || :; }
 
 placed() {
-  if [ -f "$exe" ] && [ ! -L "$exe" ] && [ "$(digest_of "$exe")" = "$a_digest" ]; then
+  if [ -f "$exe" ] && [ ! -L "$exe" ] && { [ "$a_whole" = yes ] || [ "$(digest_of "$exe")" = "$a_digest" ]; }; then
     say placed kept
     return
   fi

@@ -147,11 +147,12 @@ export interface Installed {
 /**
  * Put what was sent in its place: SHA-256, flush, a trial of its own, the switch of `current`, `previous`. The same again changes nothing.
  *
+ * @param whole whether `prepare` has just found the version there, and whole: then it is not read once more
  * @throws RelayError artifact_unfit when it does not start there, script_failed with reason `digest_differs` when something else arrived (it is removed),
  *   host_unfit, state_conflict, and as Remote.run
  */
-export async function install(remote: Remote, digest: string, { home, signal }: Place, clock: Clock): Promise<Installed> {
-  const values = { a_digest: digest, a_home: home ?? "", a_keep: String(KEPT), a_at: timestamp(clock) };
+export async function install(remote: Remote, digest: string, { home, signal }: Place, clock: Clock, whole = false): Promise<Installed> {
+  const values = { a_digest: digest, a_home: home ?? "", a_keep: String(KEPT), a_at: timestamp(clock), a_whole: whole ? "yes" : "no" };
   const answer = accepted(await remote.run(INSTALL, { values, signal, withinMs: DIGEST_MS }), INSTALL);
   return {
     placed: answer.one("placed") === "new",
@@ -199,7 +200,7 @@ export async function deliver(
     sent += prepared.installed ? 0 : await send(remote, artifact, prepared, place, onSent);
     onThere?.(sent);
     try {
-      return { ...(await install(remote, artifact.digest, place, clock)), sent };
+      return { ...(await install(remote, artifact.digest, place, clock, prepared.installed)), sent };
     } catch (error) {
       const differs = error instanceof RelayError && error.data["reason"] === "digest_differs";
       if (!differs || again || prepared.received === 0) throw error;

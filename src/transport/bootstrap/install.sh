@@ -23,11 +23,12 @@ install() {
 flush() { sync "$@" 2>/dev/null || :; }
 
 placed() {
+  incoming=$versions/.incoming-$a_digest
   if [ -f "$exe" ] && [ ! -L "$exe" ] && { [ "$a_whole" = yes ] || [ "$(digest_of "$exe")" = "$a_digest" ]; }; then
+    rm -f "$incoming"
     say placed kept
     return
   fi
-  incoming=$versions/.incoming-$a_digest
   staged=$versions/.place-$a_digest
   [ -f "$incoming" ] || refuse incomplete "$incoming is not there"
   actual=$(digest_of "$incoming")

@@ -187,6 +187,27 @@ describe("what is there already", () => {
   });
 });
 
+describe("two at once", () => {
+  test("of the same version: both find it installed, and nothing is left over", async () => {
+    const [home, wanted] = [directories(), directories()];
+    const artifact = program("1.0.0", { filler: 6_000_000 });
+    await put(wanted, artifact);
+    const both = await Promise.all([put(home, artifact), put(home, artifact), put(home, artifact)]);
+    expect(both.map(({ version }) => version)).toEqual(["1.0.0", "1.0.0", "1.0.0"]);
+    expect(Object.keys(tree(home)).sort()).toEqual(Object.keys(tree(wanted)).sort());
+    expect((await put(home, artifact)).sent).toBe(0);
+  }, 60_000);
+
+  test("of different versions: one of them is current, and the other is previous or beside it", async () => {
+    const home = directories();
+    const artifacts = ["1.0.0", "1.1.0"].map((version) => program(version, { filler: 3_000_000 }));
+    await Promise.all(artifacts.map((artifact) => put(home, artifact)));
+    const current = fs.readlinkSync(path.join(root(home), "current"));
+    expect(artifacts.map(({ digest }) => `versions/${digest}`)).toContain(current);
+    expect(fs.readdirSync(path.join(root(home), "versions")).sort()).toEqual(artifacts.map(({ digest }) => digest).sort());
+  }, 60_000);
+});
+
 describe("what does not go", () => {
   test("an executable that does not start changes nothing, and says what it said", async () => {
     const home = directories();

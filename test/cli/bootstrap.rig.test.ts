@@ -7,15 +7,10 @@ import { EXECUTABLE } from "../runner/relay.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 import { onTerminal } from "./on-terminal.ts";
-import { initialized, type SourceRelay } from "./source-relay.ts";
+import type { SourceRelay } from "./source-relay.ts";
+import { farLink, sshDesk } from "./ssh-desk.ts";
 
 const TIMEOUT = 300_000;
-
-interface Status {
-  state: string;
-  ledger: { purpose: string; outcome: string; requested_by: string }[];
-  ssh_connections_since_bring_up: number | null;
-}
 
 describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a password and a code", () => {
   const files = temporaryDirectory();
@@ -32,24 +27,7 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
     files[Symbol.dispose]();
   });
 
-  async function desk(): Promise<SourceRelay> {
-    const config = path.join(files.path, `config-${crypto.randomUUID()}`);
-    fs.writeFileSync(`${config}.known`, node.sshd.knownLine(), { mode: 0o600 });
-    const lines = [
-      "Host login",
-      `  HostName ${node.sshd.host}`,
-      `  Port ${node.sshd.port}`,
-      `  User ${node.user.name}`,
-      "  IdentityFile none",
-      "  IdentityAgent none",
-      `  UserKnownHostsFile ${config}.known`,
-      "  GlobalKnownHostsFile /dev/null",
-    ];
-    fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
-    const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
-    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
-    return relay;
-  }
+  const desk = (): Promise<SourceRelay> => sshDesk({ directory: files.path, sshd: node.sshd, user: node.user });
 
   test(
     "one password and one code, and then everything: install, connect, jobs, the worker stopped and started, installed again, removed",
@@ -111,8 +89,7 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       const back = await relay.run(["cluster", "rollback", "far"]);
       expect([back.code, back.stderr]).toEqual([7, expect.stringContaining("[state_conflict]")]);
 
-      const { links } = await relay.json<{ links: (Status & { cluster: string })[] }>("link", "list");
-      const far = links.find(({ cluster }) => cluster === "far")!;
+      const far = await farLink(relay);
       expect(far).toMatchObject({ state: "up", ssh_connections_since_bring_up: 0 });
       expect(far.ledger).toMatchObject([{ purpose: "bootstrap", outcome: "open", requested_by: "clio-relay cluster bootstrap far" }]);
 

@@ -7,7 +7,8 @@ import { describeWith } from "../runner/components.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 import { onTerminal } from "./on-terminal.ts";
-import { initialized, type SourceRelay } from "./source-relay.ts";
+import type { SourceRelay } from "./source-relay.ts";
+import { farLink, sshDesk } from "./ssh-desk.ts";
 
 const TIMEOUT = 120_000;
 
@@ -29,23 +30,7 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
     files[Symbol.dispose]();
   });
 
-  async function desk(): Promise<SourceRelay> {
-    const config = path.join(files.path, `config-${crypto.randomUUID()}`);
-    const lines = [
-      "Host login",
-      `  HostName ${node.sshd.host}`,
-      `  Port ${node.sshd.port}`,
-      `  User ${node.user.name}`,
-      "  IdentityFile none",
-      "  IdentityAgent none",
-      `  UserKnownHostsFile ${config}.known`,
-      "  GlobalKnownHostsFile /dev/null",
-    ];
-    fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
-    const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
-    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
-    return relay;
-  }
+  const desk = (): Promise<SourceRelay> => sshDesk({ directory: files.path, sshd: node.sshd, user: node.user, known: "" });
 
   /** What the daemon, the ledger and the registry have written down. */
   const written = (relay: SourceRelay): string =>
@@ -106,11 +91,7 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
       expect(command.shown()).not.toEndWith("-echo ");
       expect(command.shown()).toEndWith("echo ");
       const { ledger, state } = await eventually(async () => {
-        const { links } = await relay.json<{ links: { cluster: string; state: string; ledger: { outcome: string | null }[] }[] }>(
-          "link",
-          "list",
-        );
-        const far = links.find(({ cluster }) => cluster === "far")!;
+        const far = await farLink(relay);
         return far.ledger[0]?.outcome === "cancelled" ? far : null;
       });
       expect([ledger.length, state]).toEqual([1, "down"]);

@@ -7,7 +7,8 @@ import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, star
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
-import { initialized, type SourceRelay } from "./source-relay.ts";
+import type { SourceRelay } from "./source-relay.ts";
+import { farLink, sshDesk } from "./ssh-desk.ts";
 
 const TIMEOUT = 120_000;
 
@@ -35,35 +36,8 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
     keys[Symbol.dispose]();
   });
 
-  /** An installation whose cluster `far` is that one. */
-  async function desk(known = sshd.knownLine()): Promise<SourceRelay> {
-    const config = path.join(keys.path, `config-${crypto.randomUUID()}`);
-    const hosts = `${config}.known`;
-    fs.writeFileSync(hosts, known, { mode: 0o600 });
-    const lines = [
-      "Host login",
-      `  HostName ${sshd.host}`,
-      `  Port ${sshd.port}`,
-      `  User ${user.name}`,
-      `  IdentityFile ${key}`,
-      "  IdentityAgent none",
-      `  UserKnownHostsFile ${hosts}`,
-      "  GlobalKnownHostsFile /dev/null",
-    ];
-    fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
-    const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
-    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
-    return relay;
-  }
-
-  interface Link {
-    state: string;
-    ledger: unknown[];
-    ssh_connections_since_bring_up: number | null;
-    bytes_in: number | null;
-  }
-  const link = async (relay: SourceRelay): Promise<Link> =>
-    (await relay.json<{ links: (Link & { cluster: string })[] }>("link", "list")).links.find(({ cluster }) => cluster === "far")!;
+  const desk = (known?: string): Promise<SourceRelay> =>
+    sshDesk({ directory: keys.path, sshd, user, key, ...(known === undefined ? {} : { known }) });
 
   test(
     "connect, submit, watch, read what is left; every dial is in the ledger and in sshd's log",
@@ -81,12 +55,12 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       const zeros = artifacts.find(({ size_bytes }) => size_bytes === 3_000_000)!;
       await relay.ok("job", "read-artifact", zeros.artifact_id, "-o", "zeros");
       expect(fs.readFileSync(path.join(relay.directory, "zeros")).equals(Buffer.alloc(3_000_000))).toBe(true);
-      expect(await link(relay)).toMatchObject({
+      expect(await farLink(relay)).toMatchObject({
         state: "up",
         ssh_connections_since_bring_up: 0,
         ledger: [{ outcome: "open", requested_by: "clio-relay connect far", target: `${user.name}@127.0.0.1:${sshd.port}` }],
       });
-      expect((await link(relay)).bytes_in).toBeGreaterThan(3_000_000);
+      expect((await farLink(relay)).bytes_in).toBeGreaterThan(3_000_000);
       expect(await relay.ok("disconnect", "far")).toBe("far is down");
       expect((await relay.run(["job", "list"])).code).toBe(5);
       expect(sshd.connections() - before).toBe(1);
@@ -115,7 +89,7 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       ]);
       await eventually(() => shown.includes("one"), { what: "the first line" });
       cutSessions(user);
-      await eventually(async () => (await link(relay)).state === "authorization_required", { what: "the end of the link" });
+      await eventually(async () => (await farLink(relay)).state === "authorization_required", { what: "the end of the link" });
       const refused = await relay.run(["job", "status", id]);
       expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining("hint: clio-relay connect far")]);
       await eventually(() => said.includes("clio-relay connect far"), { what: "the notice of the watch" });
@@ -125,7 +99,7 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       expect(await watch.exited).toBe(0);
       await reading;
       expect(shown.match(/one|two/g)).toEqual(["one", "two"]);
-      expect((await link(relay)).ledger).toHaveLength(2);
+      expect((await farLink(relay)).ledger).toHaveLength(2);
       expect(sshd.connections() - before).toBe(2);
     },
     TIMEOUT,
@@ -138,9 +112,9 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       await using relay = await desk("");
       const asked = await relay.run(["connect", "far", "--no-input"]);
       expect([asked.code, asked.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
-      expect((await link(relay)).state).toBe("authorization_required");
+      expect((await farLink(relay)).state).toBe("authorization_required");
       expect((await relay.run(["job", "list"])).code).toBe(4);
-      expect((await link(relay)).ledger).toMatchObject([{ outcome: "cancelled", reason: "authorization_required" }]);
+      expect((await farLink(relay)).ledger).toMatchObject([{ outcome: "cancelled", reason: "authorization_required" }]);
       expect(sshd.connections() - before).toBe(1);
     },
     TIMEOUT,
@@ -154,13 +128,13 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       worker.stop();
       const down = await relay.run(["connect", "far"]);
       expect([down.code, down.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
-      expect(await link(relay)).toMatchObject({ state: "down" });
+      expect(await farLink(relay)).toMatchObject({ state: "down" });
       worker.start();
       await relay.ok("connect", "far");
       worker.stop();
       const gone = await relay.run(["job", "list"]);
       expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
-      expect((await link(relay)).state).toBe("up");
+      expect((await farLink(relay)).state).toBe("up");
       worker.start();
       expect((await relay.run(["job", "list"])).code).toBe(0);
       expect(sshd.connections() - before).toBe(1);
@@ -175,11 +149,11 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       await relay.ok("connect", "far");
       const refused = await relay.run(["desktop", "stop"]);
       expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("this ends the link to far")]);
-      expect((await link(relay)).state).toBe("up");
+      expect((await farLink(relay)).state).toBe("up");
       const [daemon] = relay.daemons();
       await relay.kill(daemon!);
       expect((await relay.run(["job", "list"])).code).toBe(4);
-      expect(await link(relay)).toMatchObject({
+      expect(await farLink(relay)).toMatchObject({
         state: "authorization_required",
         ledger: [{ outcome: "open", reason: expect.any(String) }],
       });

@@ -5,6 +5,9 @@ import { type RigUser, userFile } from "./sshd.ts";
 
 const MAIN = path.resolve(import.meta.dir, "../../src/main.ts");
 
+/** A version of no executable: that it is named like one is enough. */
+const VERSION_NAME = "0".repeat(64);
+
 /** An installation of the program as it is in the source, laid out as bootstrap does it in the home of another user, for one cluster. */
 export class RemoteWorker {
   constructor(
@@ -16,8 +19,8 @@ export class RemoteWorker {
     const root = ".local/share/clio-relay";
     for (const directory of [".local", ".local/share", root, `${root}/versions`]) userFile(user, `${directory}/of-the-user`, "");
     const words = ["env", `PATH=${process.env["PATH"] ?? ""}`, process.execPath, MAIN].map((word) => `'${word}'`).join(" ");
-    userFile(user, `${root}/versions/source/clio-relay`, `#!/bin/sh\nexec ${words} "$@"\n`, 0o500);
-    fs.symlinkSync("versions/source", path.join(user.home, root, "current"));
+    userFile(user, `${root}/versions/${VERSION_NAME}/clio-relay`, `#!/bin/sh\nexec ${words} "$@"\n`, 0o500);
+    fs.symlinkSync(`versions/${VERSION_NAME}`, path.join(user.home, root, "current"));
   }
 
   /** Run a command there; its output. */

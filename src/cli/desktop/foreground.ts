@@ -18,6 +18,7 @@ export async function runInForeground(io: CliIo, relay: Installation, background
         listen: relay.listen,
         version: VERSION,
         clock: io.clock,
+        self: io.self,
         log(level, message) {
           file.write(level, message);
           if (!background) io.stderr.write(`${level}: ${message}\n`).catch(() => undefined);

@@ -1,4 +1,3 @@
-import path from "node:path";
 import type { HostTask, HostTaskOptions } from "../../api/host-views.ts";
 import type { SshEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
@@ -14,8 +13,8 @@ import { type Activation, activateService } from "../../transport/service/activa
 import { installService, removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
 import { type ServiceStatus, serviceStatus } from "../../transport/service/status.ts";
 import { lineOfPublicKey, publicKeyOf } from "../../transport/session/keys.ts";
-import { ownKey } from "../own-key.ts";
 import type { Attended } from "./attended-run.ts";
+import { desktopKey } from "./desktop-key.ts";
 
 /** What a task on the host of a cluster's worker works with. */
 export interface HostWork {
@@ -63,7 +62,7 @@ const placeOf = ({ entry, attended }: HostWork) => ({
 
 /** The configuration that the worker there is to have. */
 function configurationOf({ entry, configDir }: HostWork) {
-  const key = publicKeyOf(ownKey(path.join(configDir, "desktop-key"), "clio-relay desktop"));
+  const key = publicKeyOf(desktopKey(configDir));
   return { env_setup: entry.env_setup, worker_capacity: entry.worker_capacity, client_keys: [lineOfPublicKey(key)] };
 }
 

@@ -22,6 +22,8 @@ export interface LinksOptions {
   readonly version: string;
   readonly clock: Clock;
   readonly patience: Patience;
+  /** How this program is run. */
+  readonly self: readonly string[];
   readonly log: (level: Level, message: string) => void;
 }
 
@@ -45,6 +47,8 @@ export class Links {
           this.#ledger ??= new Ledger(this.options.paths.ledgerFile, clock);
           return this.#ledger;
         },
+        askpass: [...this.options.self, "__askpass"],
+        privateDirectory: paths.runDir,
         configDir: paths.configDir,
         pinWorkerKey: (line) => registry.update(name, (known) => (known.mode === "ssh" ? { ...known, worker_key: line } : known)),
         report: (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),

@@ -1,11 +1,13 @@
 import type { Duplex } from "node:stream";
 import * as v from "valibot";
 import type { SshEntry } from "../../config/cluster-entry.ts";
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
+import { type BridgeIdentity, bridgeCommand, newNonce, openBridge } from "../../transport/bring-up/bridge.ts";
 import { type Found, findWorker, isOf } from "../../transport/bring-up/find-worker.ts";
 import { ChannelPool } from "../../transport/http/channel-pool.ts";
 import type { LinkTransport } from "../../transport/link.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
+import type { Session } from "../../transport/session/session.ts";
 import { hopSsh, type SshConnection } from "../../transport/ssh/connect.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
 import type { Attended } from "./attended-run.ts";
@@ -70,45 +72,89 @@ function checkName({ name, target_identity: { hostnames } }: SshEntry, found: st
   );
 }
 
+/** Who the two are in the worker's own sessions; null where bootstrap has not told. */
+export type BridgeKeys = BridgeIdentity | null;
+
 /**
- * The way to the worker's socket on its own host; a first channel shows that it is open.
+ * The way to the worker on its own host: a channel to its socket, which the first one shows to be open, or where the site forwards none, its own session
+ * over the bridge.
  *
  * @throws RelayError relay_not_installed, worker_not_running, link_bringup_failed
  */
-export async function reachWorker(cluster: string, { connection, found }: Arrival, signal: AbortSignal): Promise<LinkTransport> {
-  const { worker, runsHere, installed, root, hostname } = found;
-  if (worker === null || !runsHere) {
-    if (!installed) {
-      throw new RelayError(
-        "relay_not_installed",
-        `clio-relay is not installed on ${hostname}, in ${root}`,
-        { cluster, host: hostname, root },
-        `clio-relay cluster bootstrap --cluster ${cluster}`,
-      );
-    }
-    throw notRunning(cluster, hostname);
+export async function reachWorker(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<LinkTransport> {
+  const socket = servingSocket(entry.name, arrival);
+  const { session } = arrival.connection;
+  let first: Duplex | null;
+  try {
+    first = await session.openSocket(socket, signal);
+  } catch (error) {
+    if (!isRelayError(error, "channel_refused")) throw error;
+    // sshd says `connect_failed` where it may not forward, too; but the worker's process is there.
+    return await bridged(entry, arrival, keys, error, signal);
   }
-  const { session } = connection;
-  let first: Duplex | null = await session.openSocket(worker.socket, signal).catch((error: unknown) => {
-    throw refusal(cluster, hostname, error);
-  });
   const open: LinkTransport["open"] = (wanted) => {
     const ready = first;
     first = null;
-    return ready === null || ready.destroyed ? session.openSocket(worker.socket, wanted) : Promise.resolve(ready);
+    return ready === null || ready.destroyed ? session.openSocket(socket, wanted) : Promise.resolve(ready);
   };
   return { session, open };
 }
+
+/** Where the worker serves. @throws RelayError relay_not_installed, worker_not_running */
+function servingSocket(cluster: string, { found: { worker, runsHere, installed, root, hostname } }: Arrival): string {
+  if (worker !== null && runsHere) return worker.socket;
+  if (installed) throw notRunning(cluster, hostname);
+  throw new RelayError(
+    "relay_not_installed",
+    `clio-relay is not installed on ${hostname}, in ${root}`,
+    { cluster, host: hostname, root },
+    `clio-relay cluster bootstrap --cluster ${cluster}`,
+  );
+}
+
+async function bridged(
+  entry: SshEntry,
+  { connection, found }: Arrival,
+  keys: BridgeKeys,
+  refused: RelayError,
+  signal: AbortSignal,
+): Promise<LinkTransport> {
+  const reason = String(refused.data["reason"]);
+  if (keys === null) {
+    throw new RelayError(
+      "link_bringup_failed",
+      `${found.hostname} forwards nothing to the worker's socket (${reason}), and for a bridge bootstrap has not exchanged keys yet`,
+      { cluster: entry.name, host: found.hostname, reason },
+      `clio-relay cluster bootstrap --cluster ${entry.name}`,
+      { cause: refused },
+    );
+  }
+  const nonce = newNonce();
+  try {
+    const { stream, stderr } = await connection.session.exec(bridgeCommand({ cluster: entry.name, home: entry.core_dir, nonce }), signal);
+    stderr.resume();
+    return overBridge(await openBridge(stream, nonce, keys, signal));
+  } catch (error) {
+    if (!isRelayError(error)) throw error;
+    const what = `${found.hostname} forwards nothing to the worker's socket (${reason}), and the bridge failed: ${error.message}`;
+    throw new RelayError(error.code === "channel_refused" ? "link_bringup_failed" : error.code, what, { ...error.data }, error.hint, {
+      cause: error,
+    });
+  }
+}
+
+/** A session of the worker's own: it joins each channel with its HTTP socket, whatever it is called. */
+export const overBridge = (session: Session): LinkTransport => ({ session, open: (signal) => session.openSocket("/", signal) });
 
 const Counts = v.object({ active_leases_by_kind: v.record(v.string(), v.number()), queued_by_kind: v.record(v.string(), v.number()) });
 const Workers = v.object({ workers: v.array(Counts) });
 const STATUS_MAX_BYTES = 1024 * 1024;
 
 /** Jobs that have not ended, as the worker says. Null where none answers. */
-export async function activeJobs(cluster: string, arrival: Arrival, signal: AbortSignal): Promise<number | null> {
+export async function activeJobs(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<number | null> {
   const { worker, runsHere } = arrival.found;
   if (worker === null || !runsHere) return null;
-  const { open } = await reachWorker(cluster, arrival, signal);
+  const { session, open } = await reachWorker(entry, arrival, keys, signal);
   const pool = new ChannelPool({ open });
   try {
     const { status, body } = await pool.request({ method: "GET", target: "/workers", headers: new Headers(), body: null }, signal);
@@ -119,6 +165,8 @@ export async function activeJobs(cluster: string, arrival: Arrival, signal: Abor
     return counts.reduce((sum, count) => sum + count, 0);
   } finally {
     pool.close(new Error("asked"));
+    // A bridge was for this question only.
+    if (session !== arrival.connection.session) session.close();
   }
 }
 
@@ -130,15 +178,3 @@ const notRunning = (cluster: string, host: string, cause?: unknown): RelayError 
     `clio-relay worker start --cluster ${cluster}`,
     { cause },
   );
-
-function refusal(cluster: string, host: string, error: unknown): unknown {
-  if (!(error instanceof RelayError) || error.code !== "channel_refused") return error;
-  if (error.data["reason"] === "connect_failed") return notRunning(cluster, host, error);
-  return new RelayError(
-    "link_bringup_failed",
-    `${host} does not forward sockets (${String(error.data["reason"])})`,
-    { cluster, host, reason: error.data["reason"] },
-    "AllowStreamLocalForwarding of its sshd",
-    { cause: error },
-  );
-}

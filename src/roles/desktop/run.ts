@@ -27,6 +27,8 @@ export interface DesktopOptions {
   readonly listen: "unix" | "tcp";
   readonly version: string;
   readonly clock: Clock;
+  /** How this program is run: the executable, or the runtime and the script. */
+  readonly self: readonly string[];
   readonly log: (level: Level, message: string) => void;
   readonly patience?: Patience;
   /** Called when it answers. */
@@ -50,7 +52,7 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
   const identity = self();
   try {
     const registry = new ClusterRegistry(paths, env);
-    const links = new Links({ registry, paths, env, version, clock, patience, log });
+    const links = new Links({ registry, paths, env, version, clock, patience, log, self: options.self });
     const server = listen(options.listen, paths, appFor(options, registry, links, identity, stop));
     const record: DaemonRecord = { process: identity, version, tcp: server.tcp };
     writeDaemonRecord(paths, record);

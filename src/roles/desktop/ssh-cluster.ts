@@ -4,13 +4,16 @@ import { routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { canonicalJson } from "../../lib/digest.ts";
 import type { Ledger } from "../../transport/ledger.ts";
-import { Link, type LinkSnapshot } from "../../transport/link.ts";
+import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/link.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
+import { publicKeyFromLine } from "../../transport/session/keys.ts";
 import { connectSsh, type SshConnection } from "../../transport/ssh/connect.ts";
 import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
-import { type Arrival, activeJobs, arrive, reachWorker } from "./login-node.ts";
+import { desktopKey } from "./desktop-key.ts";
+import { type Arrival, activeJobs, arrive, type BridgeKeys, reachWorker } from "./login-node.ts";
 import { sshRequest } from "./ssh-request.ts";
 
 /** How long a connection without a link is kept for the next command. */
@@ -24,6 +27,10 @@ export interface SshClusterOptions {
   /** @throws RelayError local_file_unusable */
   readonly ledger: () => Ledger;
   readonly onChange: (snapshot: LinkSnapshot) => void;
+  /** What starts this program to ask for ssh. */
+  readonly askpass: readonly string[];
+  /** A directory of the user's alone. */
+  readonly privateDirectory: string;
   /** Where this installation's own key is. */
   readonly configDir: string;
   readonly pinWorkerKey: (line: string) => Promise<void>;
@@ -42,6 +49,8 @@ interface Kept {
 export class SshCluster {
   readonly link: Link;
   #kept: Kept | null = null;
+  /** Entry of the ledger of the last connection. */
+  #seq: number | null = null;
   #expiry: ReturnType<typeof setTimeout> | undefined;
   #run: { readonly what: string; readonly run: AttendedRun } | null = null;
 
@@ -68,10 +77,18 @@ export class SshCluster {
   /**
    * Do something on the host of the worker, over the connection that is there, or a new one that is kept for what follows.
    *
-   * @throws RelayError state_conflict while something else is done with the cluster's connection
+   * @throws RelayError state_conflict while something else is done with the cluster's connection; configuration_error with ssh_client openssh
    */
   host(entry: SshEntry, task: HostTask, request: AttendedRequest): Follow {
-    return this.attended(task.task, request, async (attended) => {
+    if (entry.ssh_client === "openssh") {
+      throw new RelayError(
+        "configuration_error",
+        `${entry.name} has ssh_client = "openssh", over which nothing but a link can go`,
+        { cluster: entry.name },
+        `clio-relay cluster add ${entry.name} --ssh-client builtin`,
+      );
+    }
+    return this.attended(`${task.task} ${canonicalJson(task.options)}`, request, async (attended) => {
       const arrival = await this.arrival(entry, request, attended, task.task === "bootstrap" ? "bootstrap" : "connect");
       const { clock, configDir, pinWorkerKey } = this.options;
       try {
@@ -84,7 +101,7 @@ export class SshCluster {
             configDir,
             clock,
             pinWorkerKey,
-            activeJobs: () => activeJobs(entry.name, arrival, attended.attending.signal),
+            activeJobs: () => activeJobs(entry, arrival, this.#keys(entry), attended.attending.signal),
           },
           task,
         );
@@ -127,8 +144,9 @@ export class SshCluster {
       async (stop) => {
         const signal = AbortSignal.any([stop, attended.attending.signal]);
         const own = { ...attended, attending: { ...attended.attending, signal } };
+        if (entry.ssh_client === "openssh") return this.#bridge(entry, request, own);
         const arrival = await this.arrival(entry, request, own, "connect");
-        const transport = await reachWorker(entry.name, arrival, signal);
+        const transport = await reachWorker(entry, arrival, this.#keys(entry), signal);
         own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
         return transport;
       },
@@ -136,6 +154,15 @@ export class SshCluster {
     );
     this.#hold();
     return this.status();
+  }
+
+  async #bridge(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkTransport> {
+    const { ledger, env, askpass, privateDirectory } = this.options;
+    const ssh = sshRequest(entry, "connect", { request, attended, ledger: ledger(), env });
+    const { bridgeOverOpenSsh } = await import("./openssh-bridge.ts");
+    const way = await bridgeOverOpenSsh(entry, ssh, { keys: this.#keys(entry), askpass, privateDirectory }, attended);
+    this.#seq = way.ledgerSeq;
+    return way.transport;
   }
 
   /**
@@ -162,8 +189,14 @@ export class SshCluster {
     return arrival;
   }
 
+  #keys({ worker_key }: SshEntry): BridgeKeys {
+    if (worker_key === null) return null;
+    return { workerKey: publicKeyFromLine(worker_key), privateKey: desktopKey(this.options.configDir) };
+  }
+
   #keep(kept: Kept): Kept {
     this.#kept = kept;
+    this.#seq = kept.connection.ledgerSeq;
     kept.connection.session.closed
       .then(() => {
         if (this.#kept === kept) this.#kept = null;
@@ -206,7 +239,7 @@ export class SshCluster {
     const kept = this.#kept?.connection ?? null;
     const stats = kept?.session.stats() ?? null;
     const { entries, trouble } = this.#entries();
-    const bring_up_seq = this.isUp ? (kept?.ledgerSeq ?? null) : null;
+    const bring_up_seq = this.isUp ? this.#seq : null;
     return {
       cluster,
       mode: "ssh",

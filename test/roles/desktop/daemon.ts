@@ -50,6 +50,7 @@ export async function startDaemon(
       listen,
       version: "1.2.3",
       clock: systemClock,
+      self: [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
       log: (level, message) => void log.push(`${level}: ${message}`),
       ...(patience === undefined ? {} : { patience }),
       onReady: () => ready.resolve(),

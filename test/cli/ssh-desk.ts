@@ -1,0 +1,59 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { RigUser, Sshd } from "../rigs/sshd.ts";
+import { initialized, type SourceRelay } from "./source-relay.ts";
+
+export interface SshDeskOptions {
+  /** Where its ssh configuration lies. */
+  readonly directory: string;
+  readonly sshd: Sshd;
+  readonly user: RigUser;
+  /** A private key file; none when left out. */
+  readonly key?: string;
+  /** known_hosts; the server's key when left out. */
+  readonly known?: string;
+  /** Further options of `cluster add`. */
+  readonly add?: readonly string[];
+}
+
+/** An installation whose cluster `far` is behind an sshd, with an ssh configuration of its own. */
+export async function sshDesk({
+  directory,
+  sshd,
+  user,
+  key = "none",
+  known = sshd.knownLine(),
+  add = [],
+}: SshDeskOptions): Promise<SourceRelay> {
+  const config = path.join(directory, `config-${crypto.randomUUID()}`);
+  fs.writeFileSync(`${config}.known`, known, { mode: 0o600 });
+  const lines = [
+    "Host login",
+    `  HostName ${sshd.host}`,
+    `  Port ${sshd.port}`,
+    `  User ${user.name}`,
+    `  IdentityFile ${key}`,
+    "  IdentityAgent none",
+    `  UserKnownHostsFile ${config}.known`,
+    "  GlobalKnownHostsFile /dev/null",
+  ];
+  fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
+  const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
+  await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login", ...add);
+  return relay;
+}
+
+/** The link to `far`, as link list has it. */
+export interface FarLink {
+  readonly cluster: string;
+  readonly state: string;
+  readonly detail: string | null;
+  readonly ledger: readonly { readonly purpose: string; readonly outcome: string | null; readonly requested_by: string }[];
+  readonly ssh_connections_since_bring_up: number | null;
+  readonly bytes_in: number | null;
+}
+
+export async function farLink(relay: SourceRelay): Promise<FarLink> {
+  const { links } = await relay.json<{ links: FarLink[] }>("link", "list");
+  return links.find(({ cluster }) => cluster === "far")!;
+}

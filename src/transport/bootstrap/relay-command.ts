@@ -60,7 +60,7 @@ async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text);
 }
 
-/** env(1): 126 and 127 for a program that cannot be started. Else the last line is a problem document, where it got that far. */
+/** sh(1): 126 and 127 for a program that cannot be started. Else the last line is a problem document, where it got that far. */
 function failureOf(code: number, said: string, args: readonly string[]): RelayError {
   const shown = said.trim().slice(0, 1_000);
   if (code === 126 || code === 127) {

@@ -9,13 +9,18 @@ main() {
     index=$((index + 1))
     eval "set -- \"\$@\" \"\$a_$index\""
   done
-  set -- "$program" "$@"
-  if [ -n "$a_spool" ]; then set -- CLIO_RELAY_SPOOL_DIR="$(expanded "$a_spool")" "$@"; fi
-  if [ -n "$a_home" ]; then set -- CLIO_RELAY_HOME="$root" "$@"; fi
+  if [ -n "$a_home" ]; then
+    CLIO_RELAY_HOME=$root
+    export CLIO_RELAY_HOME
+  fi
+  if [ -n "$a_spool" ]; then
+    CLIO_RELAY_SPOOL_DIR=$(expanded "$a_spool")
+    export CLIO_RELAY_SPOOL_DIR
+  fi
   # Its standard output is a document of some kilobytes; its standard error is taken apart from it. What it starts must not hold fd 5.
   {
     said=$({
-      printed=$(restored env "$@" 5>&-)
+      printed=$(restored "$program" "$@" 5>&-)
       code=$?
       say code "$code" >&5
       say printed "$printed" >&5

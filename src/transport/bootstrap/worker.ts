@@ -3,7 +3,8 @@ import { RelayError } from "../../domain/errors.ts";
 import { type WorkerConfiguration, WorkerConfigured } from "../../domain/worker-configuration.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Remote } from "../script/remote.ts";
-import { activateService } from "../service/activate.ts";
+import { activateService, observe } from "../service/activate.ts";
+import { startSupervisor } from "../service/install.ts";
 import { type ServiceStatus, serviceStatus } from "../service/status.ts";
 import type { HostProbe } from "./probe.ts";
 import { runRelay, type Whereabouts } from "./relay-command.ts";
@@ -92,8 +93,13 @@ export async function ensureWorker(remote: Remote, worker: HostProbe["worker"], 
     return { state, pid: status.unit?.main_pid ?? null, supervised_by: "systemd" };
   }
   if (runs) await stopWorker(remote, wanted);
-  const started = await startWorker(remote, wanted);
-  return { state, pid: started, supervised_by: service.unit === null && service.supervisor_pid !== null ? service.launcher : null };
+  if (service.unit === null && service.launcher !== null && service.state !== "intentional-stop") {
+    await startSupervisor(remote, wanted);
+    const before = worker?.process.pid ?? null;
+    const { status } = await observe(remote, wanted, (seen) => seen.state === "ready" && seen.worker?.process.pid !== before);
+    return { state, pid: status.worker?.process.pid ?? null, supervised_by: service.launcher };
+  }
+  return { state, pid: await startWorker(remote, wanted), supervised_by: null };
 }
 
 /** Drain the worker; its jobs go on. @throws RelayError as runRelay */

@@ -1,6 +1,6 @@
 # crontab(1) edits the table in place, and tells "none yet" from "cannot be read" itself: its editor is a program of ours.
 
-# edit_crontab FILE LINE…: the table without the lines that name FILE, and with these.
+# edit_crontab WORD LINE…: the table without the lines that have WORD, and with these.
 edit_crontab() {
   named=$1
   shift
@@ -19,13 +19,16 @@ edit_crontab() {
   return "$edited"
 }
 
-# looks_after FILE: how many lines name it.
-looks_after() { crontab -l 2>/dev/null | grep -cF "$1"; }
+# cron_word FILE: as it stands in the table. cron takes % for the end of a line.
+cron_word() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g; s/%/\\\\%/g")"; }
 
-crontab_without() { edit_crontab "$1" && [ "$(looks_after "$1")" -eq 0 ]; }
+# entries FILE: how many lines name it.
+entries() { crontab -l 2>/dev/null | grep -cF "$(cron_word "$1")"; }
 
-# crontab_with FILE: run it at boot, and every five minutes; it ends at once where it runs already. cron takes % for the end of a line.
+crontab_without() { edit_crontab "$(cron_word "$1")" && [ "$(entries "$1")" -eq 0 ]; }
+
+# crontab_with FILE: run it at boot, and every five minutes; it ends at once where it runs already.
 crontab_with() {
-  quoted="'$(printf '%s' "$1" | sed "s/'/'\\\\''/g; s/%/\\\\%/g")'"
-  edit_crontab "$1" "@reboot $quoted # clio-relay" "*/5 * * * * $quoted # clio-relay" && [ "$(looks_after "$1")" -eq 2 ]
+  word=$(cron_word "$1")
+  edit_crontab "$word" "@reboot $word # clio-relay" "*/5 * * * * $word # clio-relay" && [ "$(entries "$1")" -eq 2 ]
 }

@@ -1,5 +1,5 @@
 # Put a supervisor of ours in place, and start it. What stands before this: a_home, a_cluster, a_spool, a_launcher (setsid or cron), a_start (yes or no), a_log,
-# a_supervise: its text.
+# a_supervise: its text, and start-supervisor.sh.
 main() { locked "$state/service.lock" place_supervisor; }
 
 quoted() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
@@ -16,8 +16,5 @@ place_supervisor() {
   mkdir -p "${a_log%/*}"
   say written "$file"
   if [ "$a_launcher" = cron ]; then crontab_with "$file" || refuse cron "$file"; fi
-  [ "$a_start" = yes ] || return 0
-  rm -f "$file.stopped"
-  if has setsid; then restored setsid "$file" </dev/null >/dev/null 2>&1 & else restored nohup "$file" </dev/null >/dev/null 2>&1 & fi
-  say started yes
+  [ "$a_start" != yes ] || start_supervisor
 }

@@ -8,11 +8,13 @@ import supervisorText from "./install-supervisor.sh" with { type: "text" };
 import unitText from "./install-unit.sh" with { type: "text" };
 import manager from "./manager.sh" with { type: "text" };
 import removeText from "./remove.sh" with { type: "text" };
+import startText from "./start-supervisor.sh" with { type: "text" };
 import supervise from "./supervise.sh" with { type: "text" };
 import { unitName, userUnit } from "./unit.ts";
 
 const UNIT: Script = { name: "install the service", text: layout + lock + manager + unitText };
-const SUPERVISOR: Script = { name: "install the supervisor", text: layout + lock + crontab + supervisorText };
+const SUPERVISOR: Script = { name: "install the supervisor", text: layout + lock + startText + crontab + supervisorText };
+const START: Script = { name: "start the supervisor", text: layout + lock + startText };
 const REMOVE: Script = { name: "remove the service", text: layout + lock + manager + crontab + removeText };
 const WITHIN_MS = 300_000;
 
@@ -79,6 +81,14 @@ export async function supervisor(remote: Remote, install: ServiceInstall, start:
     a_supervise: supervise.replace(/^#!.*\n/, ""),
   };
   accepted(await remote.run(SUPERVISOR, { values, signal: install.signal, withinMs: WITHIN_MS }), SUPERVISOR);
+}
+
+/** Start the supervisor that is in place; one that runs is left alone. @throws RelayError service_failed where there is none; as Remote.run */
+export async function startSupervisor(
+  remote: Remote,
+  { cluster, home, signal }: { readonly cluster: string; readonly home: string | null; readonly signal: AbortSignal },
+): Promise<void> {
+  accepted(await remote.run(START, { values: { a_cluster: cluster, a_home: home ?? "" }, signal }), START);
 }
 
 /**

@@ -14,7 +14,7 @@ export interface UnitOptions {
  * one job that runs out of memory is not the worker's end. The trial before each start is bounded by TimeoutStartSec.
  */
 export function userUnit({ cluster, executable, environment }: UnitOptions): string {
-  const program = word(executable, true);
+  const program = programOf(executable);
   return [
     "[Unit]",
     `Description=clio-relay worker of ${cluster}`,
@@ -37,6 +37,13 @@ export function userUnit({ cluster, executable, environment }: UnitOptions): str
     "",
   ].join("\n");
 }
+
+/** What systemd takes for the name of an executable as it is, whatever its version. */
+const PLAIN = /^[A-Za-z0-9_./+@-]+$/;
+
+/** The beginning of a command line. A shell hands over to an executable whose name systemd would not take. */
+const programOf = (executable: string): string =>
+  PLAIN.test(executable) ? executable : `/bin/sh -c ${word('exec "$0" "$@"', true)} ${word(executable, true)}`;
 
 /** A quoted word of a unit (systemd.syntax(7), Quoting); `%` begins a specifier, and `$` a variable in command lines (systemd.service(5)). */
 function word(text: string, command: boolean): string {

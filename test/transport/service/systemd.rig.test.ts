@@ -242,6 +242,22 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     await failure(activateService(remote, { ...PLACE, action: "start", clock: systemClock }), "service_failed");
   }, 180_000);
 
+  test("an installation in a place of an odd name, whose jobs write elsewhere", async () => {
+    rig.addUser("fay");
+    rig.run("loginctl", "enable-linger", "fay");
+    const remote = remoteOver(rig.login("fay"));
+    const place = { home: "~/a $HOME 5% 'q' \"d\" x=y", spool: "~/the spool %h" };
+    await bring(remote, place);
+    const done = await installEndpointService(remote, service("fay", place));
+    expect(done).toMatchObject({ outcome: "ready", drained: true });
+    const pid = done.status.unit!.main_pid!;
+    const variables = rig.run("cat", `/proc/${pid}/environ`).split("\0");
+    expect(variables).toContain(`CLIO_RELAY_HOME=/home/fay/a $HOME 5% 'q' "d" x=y`);
+    expect(variables).toContain("CLIO_RELAY_SPOOL_DIR=/home/fay/the spool %h");
+    expect(done.status.worker!.process.pid).toBe(pid);
+    await removeService(remote, { ...PLACE, home: place.home, stopOnly: false });
+  }, 120_000);
+
   test("where the user's manager cannot be reached, that is said, and the supervisor goes without", async () => {
     rig.addUser("dan");
     // As in a container, or a cron job of a site without sessions: no PAM, no manager.
@@ -271,8 +287,20 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
       drained: false,
       status: { supervisor_pid },
     });
+    // Another version is started by the supervisor, and by a new one where that is gone.
+    const other = path.join(rig.directory, "clio-relay-supervised");
+    fs.copyFileSync(EXECUTABLE, other);
+    fs.appendFileSync(other, "\n");
+    const upgraded = await bring(remote, { artifacts: [await openArtifact(other)] });
+    expect(upgraded.worker).toMatchObject({ state: "replaced", supervised_by: "setsid" });
+    expect(rig.run("readlink", `/proc/${upgraded.worker.pid}/exe`)).toContain(upgraded.artifact.digest);
+    rig.run("kill", "-KILL", String(supervisor_pid), String(upgraded.worker.pid));
+    const revived = await bring(remote, { artifacts: [await openArtifact(other)] });
+    expect(revived.worker).toMatchObject({ state: "started", supervised_by: "setsid" });
+    const last = (await serviceStatus(remote, PLACE)).supervisor_pid;
+    expect(last).not.toBe(supervisor_pid);
     await removeService(remote, { ...PLACE, stopOnly: true });
-    expect([alive(supervisor_pid!), alive(back.worker!.process.pid)]).toEqual([false, false]);
+    expect([alive(last!), alive(revived.worker.pid!)]).toEqual([false, false]);
     expect((await serviceStatus(remote, PLACE)).state).toBe("intentional-stop");
     await removeService(remote, { ...PLACE, stopOnly: false });
     expect((await serviceStatus(remote, PLACE)).state).toBe("not-installed");

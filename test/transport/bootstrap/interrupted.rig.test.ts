@@ -99,6 +99,29 @@ test("a channel that is cut at any record: the next run finishes it", async () =
   }
 }, 300_000);
 
+test.each(["sent 0", "sent 3", "there"])(
+  'a desktop that is killed at "%s": nothing of it runs on, and the next run finishes it',
+  async (mark) => {
+    const [home, wanted] = [directories(), directories()];
+    const artifact = program("1.1.0", { filler: 6_000_000 });
+    for (const one of [home, wanted]) await put(one, ONE);
+    await put(wanted, artifact);
+    const desktop = Bun.spawn([process.execPath, path.join(import.meta.dir, "deliver-process.ts"), home], { stdout: "pipe" });
+    const decoder = new TextDecoder();
+    for await (const chunk of desktop.stdout as unknown as AsyncIterable<Uint8Array>) {
+      if (decoder.decode(chunk).includes(mark)) break;
+    }
+    desktop.kill("SIGKILL");
+    await desktop.exited;
+    expect(["1.0.0", "1.1.0"]).toContain(version(home));
+    await put(home, artifact);
+    expect(comparable(home)).toEqual(comparable(wanted));
+    const running = () => Bun.spawnSync(["pgrep", "-f", home]).stdout.toString();
+    await eventually(() => running() === "");
+  },
+  60_000,
+);
+
 describe("a script that is killed before any of its steps", () => {
   test("an installation over another: the old or the new one runs at each moment, and the next run finishes it", async () => {
     const steps = await atEveryStep(

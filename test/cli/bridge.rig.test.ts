@@ -51,6 +51,13 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
       await relay.ok("job", "read-artifact", zeros.artifact_id, "-o", "zeros");
       expect(fs.readFileSync(path.join(relay.directory, "zeros")).equals(Buffer.alloc(3_000_000))).toBe(true);
       expect(await farLink(relay)).toMatchObject({ state: "up", ssh_connections_since_bring_up: 0 });
+      // A worker that dies takes its session with it, not the connection: the next worker is reached without anybody.
+      const { workers } = await relay.json<{ workers: { process: { pid: number } }[] }>("worker", "status");
+      process.kill(workers[0]!.process.pid, "SIGKILL");
+      await eventually(async () => (await farLink(relay)).state !== "up", { what: "the end of the session" });
+      worker.start();
+      await eventually(async () => (await farLink(relay)).state === "up", { what: "the next session" });
+      expect(await relay.ok("job", "read-log", id)).toBe(user.name);
       expect(await relay.ok("disconnect", "far")).toBe("far is down");
       expect(sshd.connections()).toBe(1);
 

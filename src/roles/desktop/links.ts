@@ -43,6 +43,7 @@ export class Links {
         env,
         version,
         clock,
+        entry: () => registry.entry(name),
         ledger: () => {
           this.#ledger ??= new Ledger(this.options.paths.ledgerFile, clock);
           return this.#ledger;

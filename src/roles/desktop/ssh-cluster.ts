@@ -1,10 +1,13 @@
 import type { HostTask } from "../../api/host-views.ts";
 import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
-import { routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
+import { type ClusterEntry, routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
+import type { LinkState } from "../../domain/link.ts";
+import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { canonicalJson } from "../../lib/digest.ts";
+import { findWorker } from "../../transport/bring-up/find-worker.ts";
 import type { Ledger } from "../../transport/ledger.ts";
 import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/link.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
@@ -18,12 +21,17 @@ import { sshRequest } from "./ssh-request.ts";
 
 /** How long a connection without a link is kept for the next command. */
 const KEPT_MS = 15 * 60_000;
+/** Pause before a bridge is tried again: the first, and the longest; milliseconds. */
+const AGAIN_MS = 100;
+const AGAIN_CAP_MS = 5_000;
 
 export interface SshClusterOptions {
   readonly cluster: string;
   readonly env: Environment;
   readonly version: string;
   readonly clock: Clock;
+  /** The cluster's entry as it is now. @throws RelayError cluster_not_found, configuration_error */
+  readonly entry: () => ClusterEntry;
   /** @throws RelayError local_file_unusable */
   readonly ledger: () => Ledger;
   readonly onChange: (snapshot: LinkSnapshot) => void;
@@ -52,6 +60,7 @@ export class SshCluster {
   /** Entry of the ledger of the last connection. */
   #seq: number | null = null;
   #expiry: ReturnType<typeof setTimeout> | undefined;
+  #state: LinkState = "down";
   #run: { readonly what: string; readonly run: AttendedRun } | null = null;
 
   constructor(private readonly options: SshClusterOptions) {
@@ -61,7 +70,12 @@ export class SshCluster {
       clock: options.clock,
       afterDrop: "authorization_required",
       initial: this.#wasLost() ? "authorization_required" : "down",
-      onChange: options.onChange,
+      onChange: (now) => {
+        options.onChange(now);
+        // The session over a bridge may end without the connection that it was on: then nobody is needed for the next one.
+        if (this.#state === "dropped" && now.state === "authorization_required" && this.#kept !== null) void this.#bridgeAgain(this.#kept);
+        this.#state = now.state;
+      },
     });
   }
 
@@ -154,6 +168,28 @@ export class SshCluster {
     );
     this.#hold();
     return this.status();
+  }
+
+  /** Start the bridge again on a connection, until it carries a link: the worker may be on its way back. Nothing is dialed. */
+  async #bridgeAgain(kept: Kept): Promise<void> {
+    const backoff = new Backoff(AGAIN_MS, AGAIN_CAP_MS);
+    this.#hold();
+    while (this.#kept === kept && this.link.snapshot().state === "authorization_required") {
+      try {
+        await this.link.connect((signal) => this.#reach(kept, signal), { cluster: this.options.cluster });
+      } catch (error) {
+        if (!isRelayError(error)) this.options.report(error);
+        await Bun.sleep(backoff.next());
+      }
+    }
+  }
+
+  async #reach({ connection, route }: Kept, signal: AbortSignal): Promise<LinkTransport> {
+    const entry = this.options.entry();
+    if (entry.mode !== "ssh" || routeRevision(entry) !== route)
+      throw new RelayError("link_down", "the cluster's entry leads elsewhere now");
+    const found = await findWorker(remoteOver(connection.session), { cluster: entry.name, coreDir: entry.core_dir }, signal);
+    return reachWorker(entry, { connection, found }, this.#keys(entry), signal);
   }
 
   async #bridge(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkTransport> {

@@ -135,6 +135,11 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       const gone = await relay.run(["job", "list"]);
       expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
       expect((await farLink(relay)).state).toBe("up");
+      // Whatever lies here under its name is not its queue.
+      for (const verb of ["audit", "repair"]) {
+        const checked = await relay.run(["queue", verb, "--yes"]);
+        expect([checked.code, checked.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
+      }
       worker.start();
       expect((await relay.run(["job", "list"])).code).toBe(0);
       expect(sshd.connections() - before).toBe(1);

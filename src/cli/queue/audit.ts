@@ -3,6 +3,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
+import { ownCoreDir } from "./own-core-dir.ts";
 
 export const verb = defineVerb({
   summary: "Check the whole queue",
@@ -14,7 +15,7 @@ export const verb = defineVerb({
   async run({ flags, io, json, relay }) {
     const { auditQueue } = await import("../../roles/queue-check.ts");
     const cluster = await relay.cluster(flags.cluster);
-    const report = await auditQueue(cluster, relay.paths.coreDir(cluster.name));
+    const report = await auditQueue(cluster, await ownCoreDir(relay, cluster.name));
     if (json) await printJson(io.stdout, report);
     else {
       const rows = report.findings.map(({ check, subject, repairable, detail }) => [check, subject, repairable ? "yes" : "no", detail]);

@@ -5,6 +5,7 @@ import { Interrupted } from "../failure.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
+import { ownCoreDir } from "./own-core-dir.ts";
 
 export const verb = defineVerb({
   summary: "Put right what an audit can prove",
@@ -17,7 +18,7 @@ export const verb = defineVerb({
     const { repairQueue } = await import("../../roles/queue-check.ts");
     const cluster = await relay.cluster(flags.cluster);
     if (!(await confirm(call, `Change the queue of ${cluster.name}?`))) throw new Interrupted();
-    const report = await repairQueue(cluster, relay.paths.coreDir(cluster.name));
+    const report = await repairQueue(cluster, await ownCoreDir(relay, cluster.name));
     if (json) await printJson(io.stdout, report);
     else {
       const rowsOf = (result: string, findings: typeof report.repaired) =>

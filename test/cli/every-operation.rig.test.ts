@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { RemoteWorker } from "../rigs/remote-worker.ts";
+import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../rigs/sshd.ts";
+import { describeWith } from "../runner/components.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
+import type { SourceRelay } from "./source-relay.ts";
+import { farLink, sshDesk } from "./ssh-desk.ts";
+
+const TIMEOUT = 300_000;
+
+/** What a job is known by. */
+interface Known {
+  readonly job: string;
+  readonly task: string;
+  readonly artifact: string;
+}
+
+/** Query and body for the operations that need one. */
+const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) => unknown; status?: number }>> = {
+  submitJob: { body: () => ({ cluster: "far", kind: "command", spec: { argv: ["true"] } }), status: 201 },
+  waitForJob: { query: "timeout_seconds=5" },
+  cancelJob: { body: () => ({}) },
+  streamEvents: { query: "stop_after_replay=true" },
+  streamMonitor: { query: "stop_after_replay=true" },
+  streamTaskEvents: { query: "stop_after_replay=true" },
+  recordTaskEvent: { body: () => ({ event_type: "seen", label: "a", summary: "b" }), status: 201 },
+  recordProgress: { body: () => ({ label: "a", current: 1 }), status: 201 },
+};
+
+/** Operations of the daemon itself: those about links are what the other tests of this kind are about. */
+const OWN =
+  /^(?:desktop|stop|list(?:Links|Clusters)|putCluster|getCluster|removeCluster|connectCluster|disconnectCluster|answerPrompt|host[A-Z])/;
+
+/** The arguments of every verb that works on a cluster; null for those that do not, or that make or end connections. */
+const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | null>> = {
+  init: null,
+  connect: () => [],
+  disconnect: null,
+  version: null,
+  "job submit": () => ["--wait", "--", "true"],
+  "job watch": ({ job }) => [job],
+  "job read-log": ({ job }) => [job, "--follow"],
+  "job wait": ({ job }) => [job],
+  "job status": ({ job }) => [job],
+  "job monitor": ({ job }) => [job],
+  "job list": () => [],
+  "job cancel": ({ job }) => [job],
+  "job attempts": ({ job }) => [job],
+  "job progress": ({ job }) => [job],
+  "job record-progress": ({ job }) => [job, "--current", "1"],
+  "job tasks": ({ job }) => [job],
+  "job task-events": ({ task }) => [task],
+  "job record-task-event": ({ task }) => [task, "--event-type", "seen", "--label", "a", "--summary", "b"],
+  "job list-artifacts": ({ job }) => [job],
+  "job read-artifact": ({ artifact }) => [artifact, "-o", "copy"],
+  "queue list": () => [],
+  "queue audit": () => [],
+  "queue repair": () => [],
+  "worker run": null,
+  "worker bridge": null,
+  "worker configure": null,
+  "worker status": () => [],
+  "desktop start": () => [],
+  "desktop stop": null,
+  "desktop status": () => [],
+  "desktop logs": () => [],
+  "desktop run": null,
+  "cluster add": () => ["--worker-concurrency", "4"],
+  "cluster list": () => [],
+  "cluster show": () => [],
+  "cluster pin-target": null,
+  "cluster probe": () => [],
+  "cluster endpoint-service-status": () => [],
+  // With an installation to work on: bootstrap.rig.test.ts has them on one connection.
+  "worker stop": null,
+  "worker start": null,
+  "cluster bootstrap": null,
+  "cluster install-endpoint-service": null,
+  "cluster restart-endpoint-service": null,
+  "cluster rollback": null,
+  "cluster uninstall": null,
+  "cluster remove": null,
+  "link list": () => [],
+  "emit progress": null,
+  "emit task-event": null,
+};
+/** Verbs that name the cluster as an argument. */
+const NAMED = /^(?:connect|cluster (?:add|show|probe|endpoint-service-status))$/;
+
+describeWith(["sshd", "ssh"], "over a link that is up", () => {
+  const keys = temporaryDirectory();
+  let user: RigUser;
+  let sshd: Sshd;
+  let relay: SourceRelay;
+  let known: Known;
+
+  beforeAll(async () => {
+    user = makeUser();
+    const key = makeKey(keys.path);
+    authorize(user, `${key}.pub`);
+    sshd = await startSshd();
+    const worker = new RemoteWorker(user, "far");
+    relay = await sshDesk({ directory: keys.path, sshd, user, key });
+    // Started from here, so that it is the installation's own and may be stopped from here.
+    await relay.ok("worker", "start");
+    await relay.ok("connect", "far");
+    expect(worker.cluster).toBe("far");
+    const script = "echo said; mkdir -p out; echo kept > out/file";
+    const job = await relay.submit("--output", "out/*", "--wait", "--", "sh", "-c", script);
+    const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", job);
+    const { artifacts } = await relay.json<{ artifacts: { artifact_id: string }[] }>("job", "list-artifacts", job);
+    known = { job, task: tasks[0]!.task_id, artifact: artifacts[0]!.artifact_id };
+  }, TIMEOUT);
+  afterAll(async () => {
+    await relay[Symbol.asyncDispose]();
+    await sshd[Symbol.asyncDispose]();
+    removeUser(user);
+    keys[Symbol.dispose]();
+  });
+
+  /** That nothing was dialed: the ledger and sshd's own log agree on the one connection. */
+  async function oneConnection(): Promise<void> {
+    const link = await farLink(relay);
+    expect([link.state, link.ssh_connections_since_bring_up, link.ledger.length, sshd.connections()]).toEqual(["up", 0, 1, 1]);
+  }
+
+  const fetchUnix = (route: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(`http://relay${route}`, { ...init, unix: path.join(relay.home, "run", "desktop.sock") } as RequestInit);
+
+  interface Document {
+    paths: Record<string, Record<string, { operationId: string }>>;
+  }
+
+  test(
+    "every operation of the worker goes without a connection of its own",
+    async () => {
+      const document = (await (await fetchUnix("/openapi.json")).json()) as Document;
+      const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
+        Object.entries(methods).map(([method, { operationId }]) => ({ route, method, operationId })),
+      );
+      const forwarded = operations.filter(({ operationId }) => !OWN.test(operationId));
+      expect(forwarded.length).toBeGreaterThan(25);
+      for (const { route, method, operationId } of forwarded) {
+        const id = /\/(?:tasks)\//.test(route) ? known.task : /\/artifacts\/\{id\}/.test(route) ? known.artifact : known.job;
+        const at = route.replace("{name}", "far").replace("{id}", id).replace("{stream}", "stdout").replace("{attempt}", "1");
+        expect([operationId, at]).toEqual([operationId, expect.stringMatching(/^\/clusters\/far\/[^{}]*$/)]);
+        const { query, body, status = 200 } = REQUESTS[operationId] ?? {};
+        const response = await fetchUnix(`${at}${query === undefined ? "" : `?${query}`}`, {
+          method: method.toUpperCase(),
+          ...(body === undefined ? {} : { body: JSON.stringify(body(known)) }),
+        });
+        expect([operationId, response.status, await response.text()]).toEqual([operationId, status, expect.any(String)]);
+      }
+      await oneConnection();
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "and so does every verb",
+    async () => {
+      const verbs = Object.entries(COMMANDS).flatMap(([noun, all]) =>
+        Object.entries(all)
+          .filter(([, command]) => !command.alias)
+          .map(([verb]) => `${noun} ${verb}`.trim()),
+      );
+      expect(Object.keys(VERBS).toSorted()).toEqual(verbs.toSorted());
+      for (const [verb, args] of Object.entries(VERBS)) {
+        if (args === null) continue;
+        const result = await relay.run([...verb.split(" "), ...(NAMED.test(verb) ? ["far"] : []), "--no-input", ...args(known)]);
+        expect([verb, result.code, result.stderr]).toEqual([verb, 0, expect.any(String)]);
+      }
+      expect(fs.readFileSync(path.join(relay.directory, "copy"), "utf8").length).toBeGreaterThan(0);
+      await oneConnection();
+    },
+    TIMEOUT,
+  );
+});

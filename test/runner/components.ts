@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { noArm64 } from "../rigs/arm64.ts";
 import type { SkipRecord } from "./verdict.ts";
 
 /** Something that a machine may lack and a test may need. */
@@ -93,12 +94,6 @@ function networkNamespace(): string | null {
   return null;
 }
 
-/** What runs executables for Linux on arm64 here: an emulator of the processor, and that architecture's C and C++ libraries. */
-function qemuArm64(): string | null {
-  const library = ["lib/libc.so.6", "lib/libstdc++.so.6"].find((file) => !fs.existsSync(path.join("/usr/aarch64-linux-gnu", file)));
-  return program("qemu-aarch64-static", "--version")() ?? (library === undefined ? null : `/usr/aarch64-linux-gnu/${library} is missing`);
-}
-
 /** To add one: an entry here, and its name in .ci/run where a bare Debian machine can have it. */
 export const COMPONENTS = {
   linux: { probe: () => (process.platform === "linux" ? null : "needs Linux") },
@@ -121,7 +116,7 @@ export const COMPONENTS = {
   "sshd-2fa": { probe: secondFactor, packages: ["openssh-server", "openssh-client", "libpam-google-authenticator", "oathtool"] },
   netns: { probe: networkNamespace, packages: ["iproute2"] },
   wine: { probe: program("wine", "--version"), packages: ["wine", "wine64"] },
-  "qemu-arm64": { probe: qemuArm64, packages: ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross"] },
+  "qemu-arm64": { probe: noArm64, packages: ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross"] },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;
 

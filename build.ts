@@ -1,5 +1,6 @@
 /**
- * Builds the executable: `bun build.ts [--outdir DIR] [--target bun-linux-arm64 …] [--if-stale] [--digest]`.
+ * Builds the executable: `bun build.ts [--outdir DIR] [--target bun-linux-arm64] [--if-stale] [--digest]`, or a release:
+ * `bun build.ts --release [--outdir DIR] [--target …] [--releases-url URL]`.
  * Two builds of one source give the same bytes, wherever they are made; only the file's name is part of them.
  */
 import fs from "node:fs";
@@ -13,13 +14,17 @@ const started = process.cwd();
 const { values: options } = parseArgs({
   options: {
     /** Directory that the executable is put into. */
-    outdir: { type: "string", default: path.join(root, "dist") },
-    /** A Bun compile target; this platform when left out. */
+    outdir: { type: "string" },
+    /** A Bun compile target. When left out: this platform, or of a release all that there are. */
     target: { type: "string" },
     /** Do nothing when the executable there was made from these very sources. */
     "if-stale": { type: "boolean", default: false },
     /** Print size and SHA-256. */
     digest: { type: "boolean", default: false },
+    /** Everything that is published, into dist/release. */
+    release: { type: "boolean", default: false },
+    /** The page where releases are published, for the installer. */
+    "releases-url": { type: "string" },
   },
   strict: true,
 });
@@ -70,7 +75,14 @@ const withoutAddons: Bun.BunPlugin = {
   },
 };
 
-async function build(outfile: string, builtCommit: string): Promise<void> {
+interface Platform {
+  readonly target?: Bun.Build.CompileTarget | undefined;
+  /** The runtime that becomes part of the executable; else Bun's own, or what it downloads. */
+  readonly executablePath?: string;
+}
+
+/** @returns the files that the executable was made from, relative to the project */
+async function build(outfile: string, builtCommit: string, { target, executablePath }: Platform): Promise<readonly string[]> {
   // Built beside its place and renamed: a running executable keeps its file, and nobody ever starts half of one.
   const temporary = fs.mkdtempSync(path.join(path.dirname(outfile), ".build-"));
   try {
@@ -91,7 +103,8 @@ async function build(outfile: string, builtCommit: string): Promise<void> {
       define: { CLIO_RELAY_COMMIT: JSON.stringify(builtCommit) },
       compile: {
         outfile: built,
-        ...(options.target === undefined ? {} : { target: options.target as Bun.Build.CompileTarget }),
+        ...(target === undefined ? {} : { target }),
+        ...(executablePath === undefined ? {} : { executablePath }),
         // What lies in the user's working directory must not change what the program does.
         autoloadDotenv: false,
         autoloadBunfig: false,
@@ -104,32 +117,54 @@ async function build(outfile: string, builtCommit: string): Promise<void> {
     const addons = inputs.filter((file) => file.endsWith(".node") && !file.startsWith(`${LEFT_OUT}:`));
     if (addons.length > 0) throw new Error(`native addons would be embedded: ${addons.join(", ")}`);
     fs.renameSync(built, outfile);
+    return inputs;
   } finally {
     process.chdir(started);
     fs.rmSync(temporary, { recursive: true, force: true });
   }
 }
 
-const outdir = path.resolve(options.outdir);
-const forWindows = (options.target ?? `bun-${process.platform}`).startsWith("bun-win");
-const name = `clio-relay${options.target === undefined ? "" : options.target.replace(/^bun/, "")}${forWindows ? ".exe" : ""}`;
-const outfile = path.join(outdir, name);
-const stamp = path.join(outdir, `.${name}.sources`);
-
-const builtCommit = commit();
-const sources = sourcesDigest(builtCommit);
-const current = options["if-stale"] && fs.existsSync(outfile) && fs.existsSync(stamp) && fs.readFileSync(stamp, "utf8") === sources;
-if (!current) {
-  fs.mkdirSync(outdir, { recursive: true });
-  fs.rmSync(stamp, { force: true });
-  await build(outfile, builtCommit);
-  fs.writeFileSync(stamp, sources);
+async function buildRelease(): Promise<void> {
+  const { makeRelease } = await import("./scripts/release/release.ts");
+  const builtCommit = commit();
+  if (builtCommit.endsWith("+changes"))
+    console.error("warning: there are changes that are not committed; nobody can build this release again");
+  const sums = await makeRelease({
+    root,
+    outdir: path.resolve(options.outdir ?? path.join(root, "dist", "release")),
+    only: options.target === undefined ? [] : [options.target],
+    version: manifest.version,
+    commit: builtCommit,
+    releasesUrl: options["releases-url"],
+    build: (outfile, { target }, executablePath) => build(outfile, builtCommit, { target, executablePath }),
+  });
+  console.log(sums.join("\n"));
 }
 
-const shown = path.relative(process.cwd(), outfile);
-if (options.digest) {
-  const bytes = fs.readFileSync(outfile);
-  console.log(`${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}  ${shown}  ${bytes.length} bytes`);
-} else if (!current) {
-  console.log(`built ${shown}, version ${manifest.version}, from ${builtCommit}`);
+async function buildOne(): Promise<void> {
+  const outdir = path.resolve(options.outdir ?? path.join(root, "dist"));
+  const forWindows = (options.target ?? `bun-${process.platform}`).startsWith("bun-win");
+  const name = `clio-relay${options.target === undefined ? "" : options.target.replace(/^bun/, "")}${forWindows ? ".exe" : ""}`;
+  const outfile = path.join(outdir, name);
+  const stamp = path.join(outdir, `.${name}.sources`);
+
+  const builtCommit = commit();
+  const sources = sourcesDigest(builtCommit);
+  const current = options["if-stale"] && fs.existsSync(outfile) && fs.existsSync(stamp) && fs.readFileSync(stamp, "utf8") === sources;
+  if (!current) {
+    fs.mkdirSync(outdir, { recursive: true });
+    fs.rmSync(stamp, { force: true });
+    await build(outfile, builtCommit, { target: options.target as Bun.Build.CompileTarget | undefined });
+    fs.writeFileSync(stamp, sources);
+  }
+
+  const shown = path.relative(process.cwd(), outfile);
+  if (options.digest) {
+    const bytes = fs.readFileSync(outfile);
+    console.log(`${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}  ${shown}  ${bytes.length} bytes`);
+  } else if (!current) {
+    console.log(`built ${shown}, version ${manifest.version}, from ${builtCommit}`);
+  }
 }
+
+await (options.release ? buildRelease() : buildOne());

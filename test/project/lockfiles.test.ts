@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { bunPins, disagreements, npmPins } from "./lockfiles.ts";
+import { bunPins, disagreements, npmPins } from "../../scripts/lockfiles.ts";
 
 const ROOT = path.dirname(path.dirname(import.meta.dir));
 const read = (file: string): string => fs.readFileSync(path.join(ROOT, file), "utf8");

@@ -12,8 +12,8 @@ export interface SshDeskOptions {
   readonly key?: string;
   /** known_hosts; the server's key when left out. */
   readonly known?: string;
-  /** Further options of `cluster add`. */
-  readonly add?: readonly string[];
+  /** Further lines of the ssh configuration; they come first. */
+  readonly more?: readonly string[];
 }
 
 /** An installation whose cluster `far` is behind an sshd, with an ssh configuration of its own. */
@@ -23,11 +23,12 @@ export async function sshDesk({
   user,
   key = "none",
   known = sshd.knownLine(),
-  add = [],
+  more = [],
 }: SshDeskOptions): Promise<SourceRelay> {
   const config = path.join(directory, `config-${crypto.randomUUID()}`);
   fs.writeFileSync(`${config}.known`, known, { mode: 0o600 });
   const lines = [
+    ...more,
     "Host login",
     `  HostName ${sshd.host}`,
     `  Port ${sshd.port}`,
@@ -39,7 +40,7 @@ export async function sshDesk({
   ];
   fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
   const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
-  await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login", ...add);
+  await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
   return relay;
 }
 

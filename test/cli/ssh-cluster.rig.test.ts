@@ -168,4 +168,23 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
     },
     TIMEOUT,
   );
+
+  test(
+    "a cluster that is forgotten, or is on this machine from now on, lets go of its connection",
+    async () => {
+      await using relay = await desk();
+      const sessions = (): number => spawnSync("pgrep", ["-f", `^sshd: ${user.name}`], { encoding: "utf8" }).stdout.split("\n").length - 1;
+      const over = () => eventually(() => sessions() === 0, { what: "the end of the session" });
+      await over();
+      await relay.ok("connect", "far");
+      expect(sessions()).toBeGreaterThan(0);
+      await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "localhost");
+      await over();
+      await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
+      await relay.ok("connect", "far");
+      await relay.ok("cluster", "remove", "far", "--yes");
+      await over();
+    },
+    TIMEOUT,
+  );
 });

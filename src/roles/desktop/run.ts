@@ -127,7 +127,11 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
   const services: Omit<DesktopServices, "access" | "status"> = {
     version,
     clusters: () => registry.all(),
-    putCluster: (entry, allow) => registry.put(entry, allow),
+    async putCluster(entry, allow) {
+      const kept = await registry.put(entry, allow);
+      if (kept.mode === "local") await links.forget(kept.name);
+      return kept;
+    },
     async removeCluster(name) {
       const removed = await registry.remove(name);
       await links.forget(name);

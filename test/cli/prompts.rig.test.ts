@@ -122,4 +122,34 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
     },
     TIMEOUT,
   );
+
+  test(
+    "the same where the daemon listens on loopback",
+    async () => {
+      const before = node.sshd.connections();
+      await using relay = await sshDesk({
+        directory: files.path,
+        sshd: node.sshd,
+        user: node.user,
+        env: { CLIO_RELAY_LOCAL_LISTEN: "tcp" },
+      });
+      const command = onTerminal(relay, ["connect", "far"]);
+      await eventually(() => command.shown().includes("Password: "), { what: "the question for the password" });
+      command.press(`${node.password}\r`);
+      await eventually(() => command.shown().includes("Verification code: "), { what: "the question for the code" });
+      command.press(`${node.code()}\r`);
+      expect(await command.end()).toBe(0);
+      const id = await relay.submit("--wait", "--", "id", "-un");
+      expect(await relay.ok("job", "read-log", id)).toBe(node.user.name);
+      // A command that is killed takes its dial with it.
+      await relay.ok("disconnect", "far");
+      const killed = onTerminal(relay, ["connect", "far"]);
+      await eventually(() => killed.shown().includes("Password: "), { what: "the question for the password" });
+      for (const pid of relay.processes("connect far")) await relay.kill(pid);
+      await eventually(async () => (await farLink(relay)).ledger[1]?.outcome === "cancelled", { what: "the end of the dial" });
+      await killed.child.exited;
+      expect(node.sshd.connections() - before).toBe(2);
+    },
+    TIMEOUT,
+  );
 });

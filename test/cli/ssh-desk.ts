@@ -14,6 +14,8 @@ export interface SshDeskOptions {
   readonly known?: string;
   /** Further lines of the ssh configuration; they come first. */
   readonly more?: readonly string[];
+  /** Further variables for every command. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** An installation whose cluster `far` is behind an sshd, with an ssh configuration of its own. */
@@ -24,6 +26,7 @@ export async function sshDesk({
   key = "none",
   known = sshd.knownLine(),
   more = [],
+  env = {},
 }: SshDeskOptions): Promise<SourceRelay> {
   const config = path.join(directory, `config-${crypto.randomUUID()}`);
   fs.writeFileSync(`${config}.known`, known, { mode: 0o600 });
@@ -39,7 +42,7 @@ export async function sshDesk({
     "  GlobalKnownHostsFile /dev/null",
   ];
   fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
-  const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far" });
+  const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far", ...env });
   await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
   return relay;
 }

@@ -1,7 +1,10 @@
 import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { must, type Sshd, startSshd } from "./sshd.ts";
 
-/** A login node: a network namespace with a host name of its own and an sshd on port 22. */
+/** A login node: a network namespace with a host name and a boot id of its own and an sshd on port 22. The nodes know each other by name. */
 export interface LoginNode {
   readonly name: string;
   readonly address: string;
@@ -23,7 +26,10 @@ export class LoginNodes implements AsyncDisposable {
     const bridge = `rb${mark}`;
     const spaces = [`rig-${mark}-a`, `rig-${mark}-b`];
     const started: LoginNode[] = [];
+    const files = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-nodes-"));
     const remove = (): void => {
+      for (const space of spaces) fs.rmSync(path.join("/etc/netns", space), { recursive: true, force: true });
+      fs.rmSync(files, { recursive: true, force: true });
       for (const space of spaces) spawnSync("ip", ["netns", "delete", space], { stdio: "ignore" });
       spawnSync("ip", ["link", "delete", bridge], { stdio: "ignore" });
     };
@@ -32,7 +38,13 @@ export class LoginNodes implements AsyncDisposable {
       must("ip", "link", "add", bridge, "type", "bridge");
       must("ip", "address", "add", `${network}.1/24`, "dev", bridge);
       must("ip", "link", "set", bridge, "up");
+      const hosts = spaces.map((_space, index) => `${network}.${11 + index} node${index + 1}-${mark}\n`).join("");
       for (const [index, space] of spaces.entries()) {
+        // ip-netns(8): what lies there is seen in place of /etc's.
+        fs.mkdirSync(path.join("/etc/netns", space), { recursive: true });
+        fs.writeFileSync(path.join("/etc/netns", space, "hosts"), `127.0.0.1 localhost\n${hosts}`);
+        const bootId = path.join(files, `boot-id-${index}`);
+        fs.writeFileSync(bootId, `${crypto.randomUUID()}\n`, { mode: 0o644 });
         const address = `${network}.${11 + index}`;
         const [outside, inside] = [`rv${mark}${index}`, `ri${mark}${index}`];
         must("ip", "netns", "add", space);
@@ -43,7 +55,8 @@ export class LoginNodes implements AsyncDisposable {
         must("ip", "-n", space, "link", "set", inside, "up");
         must("ip", "-n", space, "link", "set", "lo", "up");
         const name = `node${index + 1}-${mark}`;
-        const prefix = ["ip", "netns", "exec", space, "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name];
+        const enter = 'hostname "$0" && mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"';
+        const prefix = ["ip", "netns", "exec", space, "unshare", "--uts", "sh", "-c", enter, name, bootId];
         started.push({ name, address, sshd: await startSshd({ config, listen: address, prefix }) });
       }
       return new LoginNodes([started[0]!, started[1]!], remove);

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { describeWith } from "../runner/components.ts";
 import { eventually } from "../runner/wait.ts";
@@ -19,7 +20,7 @@ async function refused(site: Installing, options: RunOptions, ...why: readonly s
   return run;
 }
 
-describeWith("linux", "the installer refuses", () => {
+describeWith(["linux", "curl"], "the installer refuses", () => {
   test("a file that is not what SHA256SUMS says, and sums that say nothing usable", async () => {
     await using site = new Installing();
     site.publish("0.1.0");
@@ -154,26 +155,47 @@ describeWith("linux", "the installer refuses", () => {
   });
 });
 
-describeWith("linux", "the installer makes do", () => {
-  const downloaders: readonly (readonly [name: string, own: Record<string, string>])[] = [
-    ["curl", {}],
-    ["wget", {}],
-  ];
-  for (const [name, own] of downloaders) {
-    test(`with ${name} alone, and with openssl or shasum for the digest`, async () => {
+for (const name of ["curl", "wget"] as const) {
+  describeWith([name, "openssl"], "the installer makes do", () => {
+    test(`with ${name} alone, and with openssl, perl or shasum for the digest`, async () => {
       for (const digester of [["openssl"], ["perl"], ["shasum", "perl"]]) {
         if (digester.some((tool) => Bun.which(tool) === null)) continue;
         await using site = new Installing();
         site.publish("0.1.0");
-        const run = await site.run({ env: { PATH: site.tools([...SYSTEM, name, ...digester], own) } });
+        const env = { PATH: site.tools([...SYSTEM, name, ...digester]) };
+        const run = await site.run({ env });
         expect(run, run.stderr).toMatchObject({ code: 0 });
         site.publish("0.2.0");
         site.files.set(`/${HOST_FILE}`, "tampered");
-        await refused(site, { env: { PATH: site.tools([...SYSTEM, name, ...digester], own) } }, "and SHA256SUMS says");
+        await refused(site, { env }, "and SHA256SUMS says");
       }
     });
-  }
-});
+
+    test(`with ${name} over https, by the authorities that the environment names, and by no others`, async () => {
+      await using site = new Installing();
+      site.publish("0.1.0");
+      const [key, cert] = ["key.pem", "cert.pem"].map((file) => path.join(site.directory, file)) as [string, string];
+      const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"];
+      spawnSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject]);
+      const page = Bun.serve({
+        hostname: "127.0.0.1",
+        port: 0,
+        tls: { key: Bun.file(key), cert: Bun.file(cert) },
+        fetch: (request) => new Response(site.files.get(new URL(request.url).pathname) as string),
+      });
+      try {
+        const env = { PATH: site.tools([...SYSTEM, name, "sha256sum"]), CLIO_RELAY_BASE_URL: `https://localhost:${page.port}` };
+        await refused(site, { env }, "could not be downloaded");
+        const ours = name === "curl" ? { SSL_CERT_FILE: cert, CURL_CA_BUNDLE: cert } : { WGETRC: path.join(site.directory, "wgetrc") };
+        if (name === "wget") fs.writeFileSync(path.join(site.directory, "wgetrc"), `ca_certificate = ${cert}\n`);
+        const run = await site.run({ env: { ...env, ...ours } });
+        expect(run, run.stderr).toMatchObject({ code: 0 });
+      } finally {
+        await page.stop(true);
+      }
+    });
+  });
+}
 
 describeWith("busybox", "the installer makes do", () => {
   test("with nothing but what busybox has", async () => {
@@ -189,7 +211,7 @@ describeWith("busybox", "the installer makes do", () => {
   });
 });
 
-describeWith(["linux", "root"], "the installer, as root", () => {
+describeWith(["linux", "root", "curl"], "the installer, as root", () => {
   test("refuses under sudo, doas and pkexec, and says how a container goes on", async () => {
     await using site = new Installing();
     site.publish("0.1.0");
@@ -197,6 +219,21 @@ describeWith(["linux", "root"], "the installer, as root", () => {
       await refused(site, { env: { [name]: "somebody" } }, "without sudo", "CLIO_RELAY_ALLOW_ROOT=1");
     }
     expect((await site.run({ env: { SUDO_USER: "somebody", CLIO_RELAY_ALLOW_ROOT: "1" } })).code).toBe(0);
+  });
+
+  test("takes over the lock of an installation that was killed, also where there is no /proc", async () => {
+    await using site = new Installing();
+    site.files.set("/clio-relay-linux-x64", program("0.1.0"));
+    site.files.set("/clio-relay-linux-arm64", program("0.1.0"));
+    site.files.set("/SHA256SUMS", sumsOf({ "clio-relay-linux-x64": program("0.1.0"), "clio-relay-linux-arm64": program("0.1.0") }));
+    const state = path.join(site.home, ".local/share/clio-relay/bootstrap");
+    fs.mkdirSync(state, { recursive: true });
+    const child = Bun.spawn(["true"]);
+    await child.exited;
+    fs.symlinkSync(`${os.hostname()}::${child.pid}::killed`, path.join(state, "lock"));
+    const run = await site.run({ shell: ["unshare", "--mount", "sh", "-c", `mount -t tmpfs none /proc && exec sh "$@"`, "sh"] });
+    expect(run, run.stderr).toMatchObject({ code: 0 });
+    expect(fs.existsSync(path.join(state, "lock"))).toBe(false);
   });
 
   test("takes the baseline build for a processor without AVX2, and refuses one that is older still", async () => {
@@ -219,7 +256,7 @@ describeWith(["linux", "root"], "the installer, as root", () => {
   });
 });
 
-describeWith("tmpfs", "the installer, on a file system", () => {
+describeWith(["tmpfs", "curl"], "the installer, on a file system", () => {
   function mounted(options: string, at: string): Disposable {
     fs.mkdirSync(at);
     if (spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", at]).status !== 0) throw new Error("the tmpfs could not be mounted");

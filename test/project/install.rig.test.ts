@@ -25,7 +25,7 @@ const SHELLS: readonly (readonly [ComponentName, readonly string[]])[] = [
 ];
 
 for (const [component, shell] of SHELLS) {
-  describeWith(component, `the installer in ${shell.join(" ")}`, () => {
+  describeWith([component, "curl"], `the installer in ${shell.join(" ")}`, () => {
     test("installs, does nothing the second time, keeps the version before the next one, and goes back", async () => {
       await using site = new Installing();
       const first = site.publish("0.1.0");
@@ -82,7 +82,7 @@ describeWith("shellcheck", "the installer's text", () => {
   });
 });
 
-describeWith("linux", "the installer", () => {
+describeWith(["linux", "curl"], "the installer", () => {
   test("says what it would do, and does none of it", async () => {
     await using site = new Installing();
     const digest = site.publish("0.1.0");

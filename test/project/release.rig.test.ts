@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,26 +9,42 @@ import { npmPins } from "../../scripts/lockfiles.ts";
 import { fileOf, TARGETS } from "../../scripts/release/targets.ts";
 import { sha256Hex } from "../../src/lib/digest.ts";
 import { describeWith } from "../runner/components.ts";
-import { temporaryDirectories } from "../runner/temporary.ts";
+import { temporaryDirectories, temporaryDirectory } from "../runner/temporary.ts";
 import { HOST_FILE, Installing } from "./installing.ts";
 
 const ROOT = path.dirname(path.dirname(import.meta.dir));
 const directories = temporaryDirectories();
 
+/** A copy of the project as it is now, its commit included, that nobody changes while releases are made of it. */
+function snapshot(directory: string): string {
+  const root = path.join(directory, "project");
+  const git = (...args: string[]): string => Bun.spawnSync(["git", ...args], { cwd: ROOT }).stdout.toString();
+  git("clone", "--quiet", "--shared", "--no-checkout", ROOT, root);
+  for (const file of git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")) {
+    if (file !== "" && fs.existsSync(path.join(ROOT, file))) fs.cpSync(path.join(ROOT, file), path.join(root, file));
+  }
+  fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(root, "node_modules"));
+  return root;
+}
+
 /** Make a release; `--target` limits it. */
-function release(outdir: string, ...args: string[]): { code: number; stdout: string; stderr: string } {
-  const made = Bun.spawnSync([process.execPath, "build.ts", "--release", "--outdir", outdir, ...args], { cwd: ROOT });
+function release(root: string, outdir: string, ...args: string[]): { code: number; stdout: string; stderr: string } {
+  const made = Bun.spawnSync([process.execPath, "build.ts", "--release", "--outdir", outdir, ...args], { cwd: root });
   return { code: made.exitCode, stdout: made.stdout.toString(), stderr: made.stderr.toString() };
 }
 
 const HOST_TARGET = `bun-${HOST_FILE.slice("clio-relay-".length)}`;
 
-describeWith("linux", "a release", () => {
-  const outdir = path.join(ROOT, "dist", "release");
+describeWith(["linux", "curl"], "a release", () => {
+  const directory = temporaryDirectory();
+  const outdir = path.join(directory.path, "release");
+  let root: string;
   beforeAll(() => {
-    const made = release(outdir, "--releases-url", "https://releases.example/page");
+    root = snapshot(directory.path);
+    const made = release(root, outdir, "--releases-url", "https://releases.example/page");
     if (made.code !== 0) throw new Error(made.stderr);
   }, 120_000);
+  afterAll(() => directory[Symbol.dispose]());
 
   const sums = (): Map<string, string> =>
     new Map(
@@ -57,7 +73,7 @@ describeWith("linux", "a release", () => {
 
   test("is the same when it is made again, elsewhere", () => {
     const again = path.join(directories(), "again");
-    const made = release(again, "--target", HOST_TARGET, "--releases-url", "https://releases.example/page");
+    const made = release(root, again, "--target", HOST_TARGET, "--releases-url", "https://releases.example/page");
     expect(made.code, made.stderr).toBe(0);
     const lines = fs.readFileSync(path.join(again, "SHA256SUMS"), "utf8").trimEnd().split("\n");
     expect(lines.map((line) => line.slice(66))).toEqual([HOST_FILE, "clio-relay-sbom.cdx.json", "install.sh"]);
@@ -67,10 +83,11 @@ describeWith("linux", "a release", () => {
 
   test("knows its version and the commit that it was made from", () => {
     const said = Bun.spawnSync([path.join(outdir, HOST_FILE), "version", "--json"]).stdout.toString();
-    const head = Bun.spawnSync(["git", "rev-parse", "HEAD"], { cwd: ROOT }).stdout.toString().trim();
+    const head = Bun.spawnSync(["git", "rev-parse", "HEAD"], { cwd: root }).stdout.toString().trim();
     const { version, commit } = JSON.parse(said) as { version: string; commit: string };
     expect(version).toBe(manifest.version);
-    expect(commit.replace(/\+changes$/, "")).toBe(head === "" ? "unknown" : head);
+    expect(head).not.toBe("");
+    expect(commit.replace(/\+changes$/, "")).toBe(head);
   });
 
   test("starts from its bytecode", () => {
@@ -112,7 +129,7 @@ describeWith("linux", "a release", () => {
 
   test("refuses a target that is none, and leaves the release before as it is", () => {
     const before = fs.readFileSync(path.join(outdir, "SHA256SUMS"), "utf8");
-    const made = release(outdir, "--target", "bun-plan9-mips");
+    const made = release(root, outdir, "--target", "bun-plan9-mips");
     expect(made.code).toBe(1);
     expect(made.stderr).toContain("no release is made for bun-plan9-mips; there are bun-linux-x64");
     expect(fs.readFileSync(path.join(outdir, "SHA256SUMS"), "utf8")).toBe(before);

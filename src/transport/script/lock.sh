@@ -10,7 +10,8 @@ held() {
   held_boot=${held_rest%%:*} held_rest=${held_rest#*:}
   held_pid=${held_rest%%:*} held_rest=${held_rest#*:}
   if [ "$held_host" = "$(uname -n)" ]; then
-    [ "$held_boot" = "$lock_boot" ] && [ -n "$held_pid" ] && [ "$(start_of "$held_pid")" = "${held_rest%%:*}" ]
+    # Where there is no /proc (macOS) nothing but the pid tells.
+    [ "$held_boot" = "$lock_boot" ] && [ -n "$held_pid" ] && kill -0 "$held_pid" 2>/dev/null && [ "$(start_of "$held_pid")" = "${held_rest%%:*}" ]
   else
     # Nobody here can see a process of another host; none of ours is at work for so long.
     [ -z "$(find "$2" -prune -mmin +15 2>/dev/null)" ]

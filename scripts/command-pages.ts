@@ -60,6 +60,9 @@ ${rows.join("\n")}
 | \`CLIO_RELAY_CLUSTER_REGISTRY\` | another place for \`clusters.json\` |
 | \`CLIO_RELAY_SSH_CONFIG\` | an ssh configuration in place of the user's and the system's, for connections that the command asks for; \`none\` for none |
 
+State, output and registry are moved to absolute paths; a relative one is refused. That makes no other installation: \`CLIO_RELAY_HOME\` does, with a daemon and workers of its own. A command that names
+another registry than the daemon's, or other directories than those of the worker that runs, is refused (\`configuration_error\`), and the error names both.
+
 Without them: \`~/.config/clio-relay\`, \`~/.local/share/clio-relay/core\` and \`spool\`, \`~/.cache/clio-relay\`, \`~/.local/state/clio-relay\` and \`log\` in it. Sockets are never in a home directory that other
 machines share: they lie in \`run\` where its path is short enough and its file system local, else in \`$XDG_RUNTIME_DIR/clio-relay\` or \`/tmp/clio-relay-UID\`.
 `;

@@ -22,6 +22,8 @@ type Named<K extends string, T> = Record<K, T[]> & { cursor: number; limit: numb
 /** How a peer is found. A plain address is one that never changes; a door can bring its owner to life and ask to try again. */
 export interface Door {
   address(): Address | Promise<Address>;
+  /** Said with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
   /**
    * Called when a request got no answer. True: send it once more.
    *
@@ -125,7 +127,7 @@ export class HttpPeer {
       if (value === undefined) continue;
       for (const item of Array.isArray(value) ? value : [value]) url.searchParams.append(key, String(item));
     }
-    const headers: Record<string, string> = { ...options.headers };
+    const headers: Record<string, string> = { ...this.door.headers, ...options.headers };
     if (options.body !== undefined) headers["content-type"] = "application/json";
     if (address.kind === "tcp") headers["authorization"] = `Bearer ${address.token}`;
     const hung = new AbortController();

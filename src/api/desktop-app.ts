@@ -8,6 +8,7 @@ import { hostOperations, linkOperations } from "./desktop-links.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { ClusterList, DesktopHealth, DesktopStatus, Stopping } from "./desktop-views.ts";
 import { IDENTITY_PATH, Identity, IdentityQuery, identityOf } from "./identity.ts";
+import { refuseOtherRegistry } from "./installation-check.ts";
 import { json, mount, type Operation, operation } from "./operation.ts";
 import { checkUnchanged } from "./range.ts";
 import { withProblems } from "./with-problems.ts";
@@ -134,7 +135,10 @@ const registryOperations = (services: DesktopServices): Operation[] => [
  */
 export function desktopApp(services: DesktopServices, report: (error: unknown) => void): Hono {
   const app = new Hono();
-  withProblems(app, services.version, report, (request) => authorize(services.access, request));
+  withProblems(app, services.version, report, (request) => {
+    authorize(services.access, request);
+    refuseOtherRegistry(request.headers, services.clustersFile);
+  });
   mount(app, desktopOperations(services));
   app.get("/openapi.json", async () => {
     const { desktopDocument } = await import("./desktop-document.ts");

@@ -11,6 +11,8 @@ export interface DesktopServices {
   /** null on a Unix socket, whose permissions say who may connect; the token and address of a listener on loopback otherwise. */
   readonly access: Secret | null;
   status(): DesktopStatus;
+  /** Where the registry is kept, absolute. */
+  readonly clustersFile: string;
   /** The registered clusters. Throws configuration_error when the registry cannot be read. */
   clusters(): readonly ClusterEntry[];
   /**

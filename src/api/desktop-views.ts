@@ -11,6 +11,8 @@ export const DesktopStatus = v.strictObject({
   /** Where it listens: the path of a Unix socket, or a URL on loopback. */
   socket: text(4_096),
   clusters: v.array(Id),
+  /** Where the registry is kept. */
+  clusters_file: text(4_096),
   /** Why the registry cannot be used; null when it can. */
   registry_error: v.nullable(looseText(2_000)),
   /** Requests that are being forwarded. */

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { RelayError } from "../domain/errors.ts";
 import { isErrno } from "../lib/atomic-file.ts";
 import { sha256Hex } from "../lib/digest.ts";
 import { fileSystemKind } from "../lib/file-system.ts";
@@ -56,11 +57,23 @@ const NETWORK_KINDS =
  * Decide where everything lies. With CLIO_RELAY_HOME everything lies below it, so that installations live side by side; a
  * relative one is taken from the working directory. Worker, daemon and CLI must come to the same answer, whatever
  * shell, service or cron job started them.
+ *
+ * @throws RelayError configuration_error when one of the other places is relative: the installation, with its daemon and its workers, stays the
+ *   same from whatever directory a command is typed in, and so must they
  */
 export function resolvePaths(env: Environment): Paths {
   const given = variable(env, "CLIO_RELAY_HOME");
   const home = given === undefined ? null : path.resolve(env.cwd, given);
-  const absolute = (name: string, fallback: string): string => path.resolve(env.cwd, variable(env, name) ?? fallback);
+  const absolute = (name: string, fallback: string): string => {
+    const named = variable(env, name) ?? fallback;
+    if (path.isAbsolute(named)) return path.resolve(named);
+    throw new RelayError(
+      "configuration_error",
+      `${name} is ${JSON.stringify(named.slice(0, 200))}, but must be an absolute path`,
+      { variable: name },
+      `${name}=${path.resolve(env.cwd, named)}`,
+    );
+  };
   const below = (own: string, usual: string): string => (home === null ? path.join(env.home, usual) : path.join(home, own));
 
   const configDir = below("config", ".config/clio-relay");
@@ -137,6 +150,9 @@ function isPrivateDirectory(directory: string, uid: number): boolean {
   }
   return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o077) === 0;
 }
+
+/** Whether two absolute paths lead to the same place, be there something or not yet. */
+export const samePlace = (one: string, other: string): boolean => one === other || existingPart(one) === existingPart(other);
 
 /** The path without symbolic links, as far as it exists, so that an installation has one name. */
 function existingPart(target: string): string {

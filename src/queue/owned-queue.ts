@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError, RelayError } from "../domain/errors.ts";
+import { isErrno } from "../lib/atomic-file.ts";
 import { acquireOwnership, type Owner, type Ownership, type OwnershipOptions } from "./ownership.ts";
 import { QUEUE_FILE } from "./sqlite/database-file.ts";
 import { makeAnew } from "./sqlite/make-anew.ts";
@@ -21,6 +22,16 @@ export interface OwnedQueueOptions {
   readonly queue: QueueOptions;
   /** Go on without a write-ahead log that is gone, and make a damaged file anew. Otherwise both are refused. */
   readonly repair: boolean;
+}
+
+/** Whether a directory holds a queue, or what is left of one: its database, that one's log or backups, or the record of an owner. */
+export function hasQueue(directory: string): boolean {
+  try {
+    return fs.readdirSync(directory).some((name) => name === "owner.json" || name.startsWith(QUEUE_FILE));
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return false;
+    throw error;
+  }
 }
 
 /**

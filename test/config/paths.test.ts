@@ -103,11 +103,17 @@ describe("without CLIO_RELAY_HOME", () => {
   test("state, output and registry can be moved by themselves", () => {
     const paths = resolvePaths(
       environment(
-        { CLIO_RELAY_CORE_DIR: "/fast/core", CLIO_RELAY_SPOOL_DIR: "spool", CLIO_RELAY_CLUSTER_REGISTRY: "/etc/c.json" },
+        { CLIO_RELAY_CORE_DIR: "/fast/core", CLIO_RELAY_SPOOL_DIR: "/fast/../spool", CLIO_RELAY_CLUSTER_REGISTRY: "/etc/c.json" },
         { cwd: "/w" },
       ),
     );
-    expect([paths.coreDir("a"), paths.spoolDir("a"), paths.clustersFile]).toEqual(["/fast/core/a", "/w/spool/a", "/etc/c.json"]);
+    expect([paths.coreDir("a"), paths.spoolDir("a"), paths.clustersFile]).toEqual(["/fast/core/a", "/spool/a", "/etc/c.json"]);
+  });
+
+  test.each(["CLIO_RELAY_CORE_DIR", "CLIO_RELAY_SPOOL_DIR", "CLIO_RELAY_CLUSTER_REGISTRY"])("%s is absolute, or refused", (name) => {
+    const resolve = () => resolvePaths(environment({ [name]: "here/x" }, { cwd: "/w" }));
+    expect(resolve).toThrow(`${name} is "here/x", but must be an absolute path`);
+    expect(resolve).toThrow(expect.objectContaining({ code: "configuration_error", hint: `${name}=/w/here/x` }));
   });
 });
 

@@ -27,6 +27,7 @@ export const verb = defineVerb({
       ["since", `${status.started_at} (${agoText(status.started_at, io.clock.now())})`],
       ["listens on", status.socket],
       ["requests", status.active_requests],
+      ["clusters in", status.clusters_file ?? null],
       ["registry", status.registry_error],
     ]);
     await printTable(

@@ -15,7 +15,7 @@ export const verb = defineVerb({
   async run({ flags, io, json, relay }) {
     const { auditQueue } = await import("../../roles/queue-check.ts");
     const cluster = await relay.cluster(flags.cluster);
-    const report = await auditQueue(cluster, await ownCoreDir(relay, cluster.name));
+    const report = await auditQueue(cluster, await ownCoreDir(io, relay, cluster));
     if (json) await printJson(io.stdout, report);
     else {
       const rows = report.findings.map(({ check, subject, repairable, detail }) => [check, subject, repairable ? "yes" : "no", detail]);

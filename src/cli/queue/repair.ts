@@ -18,7 +18,7 @@ export const verb = defineVerb({
     const { repairQueue } = await import("../../roles/queue-check.ts");
     const cluster = await relay.cluster(flags.cluster);
     if (!(await confirm(call, `Change the queue of ${cluster.name}?`))) throw new Interrupted();
-    const report = await repairQueue(cluster, await ownCoreDir(relay, cluster.name));
+    const report = await repairQueue(cluster, await ownCoreDir(io, relay, cluster));
     if (json) await printJson(io.stdout, report);
     else {
       const rowsOf = (result: string, findings: typeof report.repaired) =>

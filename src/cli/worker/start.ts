@@ -5,6 +5,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { CAPACITY, capacityOf, capacityWords } from "./capacity-options.ts";
+import { otherDirectories, refuseOtherDirectories } from "./directories.ts";
 import { startElsewhere } from "./elsewhere.ts";
 import { ensureWorker } from "./ensure-worker.ts";
 import { clusterElsewhere, localCluster, localWorker, restartCommand, runningWorker } from "./local-worker.ts";
@@ -32,10 +33,13 @@ export const verb = defineVerb({
     const running = await runningWorker(localWorker(io, relay, name));
     const pid = running?.process.pid ?? null;
     const state = started !== null && (pid === null || pid === started) ? "started" : "already_running";
+    if (state === "already_running" && running !== null) refuseOtherDirectories(io.env, paths, running);
     const log = paths.workerLog(name);
     if (json) await printJson(io.stdout, { cluster: name, state, pid: pid ?? started, log });
     else if (state === "started") await io.stdout.write(`worker of ${name} runs as process ${started}; its log is ${log}\n`);
     else await io.stdout.write(`worker of ${name} runs already${pid === null ? "" : ` as process ${pid}`}\n`);
+    const apart = state === "already_running" && running !== null ? otherDirectories(paths, running) : null;
+    if (apart !== null) await io.stderr.write(`notice: ${apart}\n`);
     if (state === "already_running" && options.length > 0 && running !== null && !Bun.deepEquals(running.capacity, capacity)) {
       await io.stderr.write(
         `notice: it runs with other limits; these take effect when it is restarted: ${restartCommand(name, options)}\n`,

@@ -16,9 +16,14 @@ export const verb = defineVerb({
     ["worker status --json", "the same, for a program"],
   ],
   async run({ flags, io, json, relay }) {
-    const answer = await (await relay.cluster(flags.cluster)).workers();
+    const cluster = await relay.cluster(flags.cluster);
+    const answer = await cluster.workers();
     if (json) await printJson(io.stdout, answer);
-    else for (const worker of answer.workers) await printFields(io.stdout, fieldsOf(worker, io.clock.now()));
+    else {
+      const { mode } = await relay.clusterEntry(cluster.name);
+      const socket = mode === "local" ? relay.paths.workerSocket(cluster.name) : null;
+      for (const worker of answer.workers) await printFields(io.stdout, fieldsOf(worker, socket, io.clock.now()));
+    }
     return EXIT.ok;
   },
 });
@@ -28,12 +33,13 @@ const counts = (by: Readonly<Record<string, number>>): string =>
     .map(([name, count]) => `${count} ${name}`)
     .join(", ") || "none";
 
-const fieldsOf = (worker: WorkerStatus, now: number) =>
+const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
   [
     ["cluster", worker.cluster],
     ["process", `${worker.process.pid} on ${worker.process.hostname}`],
     ["version", worker.version],
     ["since", `${worker.registered_at} (${agoText(worker.registered_at, now)})`],
+    ["listens on", socket],
     ["slots", `${worker.capacity.concurrency}, ${worker.capacity.control_query_concurrency} of them for control queries`],
     ["kind limits", Object.keys(worker.capacity.kind_concurrency).length === 0 ? null : counts(worker.capacity.kind_concurrency)],
     ["running", counts(worker.active_leases_by_kind)],

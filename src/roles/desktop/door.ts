@@ -1,4 +1,5 @@
 import type { Address, Door } from "../../api/client.ts";
+import { registryHeader } from "../../api/installation-check.ts";
 import { Unproven } from "../../api/unproven.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
@@ -25,6 +26,7 @@ export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
   const onUnix: Address = { kind: "unix", path: paths.desktopSocket };
   let found: Address | null = null;
   return {
+    headers: registryHeader(paths.clustersFile),
     liveness: {
       everyMs: SILENT_MS,
       probe: async () => (await import("./start.ts")).answers(paths, env),

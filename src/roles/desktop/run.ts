@@ -126,6 +126,7 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
   let active = 0;
   const services: Omit<DesktopServices, "access" | "status"> = {
     version,
+    clustersFile: options.paths.clustersFile,
     clusters: () => registry.all(),
     async putCluster(entry, allow) {
       const kept = await registry.put(entry, allow);
@@ -159,7 +160,15 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
       {
         ...services,
         access,
-        status: () => ({ version, process, started_at, socket: where(), ...namesOf(registry), active_requests: active }),
+        status: () => ({
+          version,
+          process,
+          started_at,
+          socket: where(),
+          clusters_file: services.clustersFile,
+          ...namesOf(registry),
+          active_requests: active,
+        }),
       },
       (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
     );

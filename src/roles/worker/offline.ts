@@ -1,14 +1,15 @@
+import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { self } from "../../lib/process-identity.ts";
-import { type OwnedQueue, openOwnedQueue } from "../../queue/owned-queue.ts";
+import { hasQueue, type OwnedQueue, openOwnedQueue } from "../../queue/owned-queue.ts";
 import type { AuditReport, RepairReport } from "../../queue/store.ts";
 
 /**
  * Audit a queue that no worker owns.
  *
- * @throws RelayError queue_owned while a worker runs, queue_* when the file cannot be used
+ * @throws RelayError not_found where there is none, queue_owned while a worker runs, queue_* when the file cannot be used
  */
 export const auditOffline = (coreDir: string): Promise<AuditReport> =>
   withQueue(coreDir, false, ({ store }) => store.audit({ deep: true }));
@@ -23,7 +24,14 @@ export const repairOffline = (coreDir: string): Promise<RepairReport> =>
     return { ...report, repaired: [...repaired, ...report.repaired] };
   });
 
+/** Whoever looks at a queue makes none. */
+function refuseNone(coreDir: string): void {
+  if (hasQueue(coreDir)) return;
+  throw new RelayError("not_found", `there is no queue in ${coreDir}`, { directory: coreDir }, "the first start of its worker makes it");
+}
+
 async function withQueue<T>(coreDir: string, repair: boolean, work: (queue: OwnedQueue) => Promise<T>): Promise<T> {
+  refuseNone(coreDir);
   const queue = openOwnedQueue(coreDir, {
     ownership: { identity: self(), endpointId: newId("endpoint"), takeOver: false, confirmHostDead: false, clock: systemClock },
     queue: { clock: systemClock, activeJobsMax: LIMITS.activeJobs, leaseSeconds: LIMITS.leaseSeconds },

@@ -41,6 +41,11 @@ export class AnswerParser {
     return this.#state === "done";
   }
 
+  /** Whether a part of what was pushed is kept for what comes next. */
+  get keeps(): boolean {
+    return this.#kept.length > 0;
+  }
+
   /** @throws RelayError answer_malformed */
   push(chunk: Buffer): void {
     let rest = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);

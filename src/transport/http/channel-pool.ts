@@ -4,7 +4,7 @@ import { type ChannelAnswer, HttpChannel, NoAnswer } from "./http-channel.ts";
 import { type ChannelRequest, isSafe } from "./request-head.ts";
 
 export interface ChannelPoolOptions {
-  /** A new connection to the other side's HTTP server. */
+  /** A new connection to the other side's HTTP server. The memory of what it gives is nobody else's. */
   readonly open: (signal?: AbortSignal) => Promise<Duplex>;
   /** How many idle connections are kept. */
   readonly maxIdle?: number;

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
+import { giveBack } from "../../lib/give-back.ts";
 import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
 import { endToEndFilter } from "./end-to-end.ts";
 import { type AnswerHead, closesAfter } from "./head.ts";
@@ -130,8 +131,11 @@ class Exchange implements AnswerSink {
   #over = false;
   /** The body's stream, once somebody has to wait for more of it. */
   #stream: ReadableStreamDefaultController<Uint8Array> | null = null;
-  /** What came of the body in the same turn as the head. */
+  /** What came of the body in the same turn as the head, or of one that comes as a whole and does not say its length. */
   #early: Buffer[] = [];
+  /** Room for a body that comes as a whole and says its length, and how much of it is there. */
+  #room: Buffer | null = null;
+  #filled = 0;
   /** The answer comes as a whole, unless it turns out to be longer than this. */
   #whole = false;
   #wholeLeft = 0;
@@ -200,6 +204,8 @@ class Exchange implements AnswerSink {
       this.#fail(error);
       return;
     }
+    // Copied, and nothing but it was in the packet.
+    if (this.#room !== null && !this.#parser.keeps) giveBack(chunk);
     if (this.#head !== null && !this.#whole && !this.#over) this.#answerWith(this.#head);
   }
 
@@ -211,10 +217,14 @@ class Exchange implements AnswerSink {
     this.#wholeLeft = wholeUpTo ?? WHOLE_UP_TO;
     // Without a length it may be one that goes on for ever.
     this.#whole = length === undefined ? wholeUpTo !== undefined : Number(length) <= this.#wholeLeft;
+    if (this.#whole && length !== undefined && this.request.method !== "HEAD") this.#room = Buffer.allocUnsafe(Number(length));
   }
 
   data(chunk: Buffer): void {
-    if (this.#stream === null) {
+    if (this.#room !== null) {
+      this.#room.set(chunk, this.#filled);
+      this.#filled += chunk.length;
+    } else if (this.#stream === null) {
       this.#early.push(chunk);
       this.#wholeLeft -= chunk.length;
       if (this.#wholeLeft < 0) this.#whole = false;
@@ -233,10 +243,15 @@ class Exchange implements AnswerSink {
       this.outcome.resolve({ status: 101, headers: headersOf(head), body: null, upgraded });
       return;
     }
-    if (this.#stream === null) this.#resolve(head, this.#early.length === 0 ? emptyBody(head, this.request.method) : joined(this.#early));
+    if (this.#stream === null) this.#resolve(head, this.#wholeBody(head));
     else this.#stream.close();
     // Bytes behind the answer are nobody's, and an answer that came before the whole request is the last one.
     this.#finish(rest.length === 0 && this.#sent && !closesAfter(head));
+  }
+
+  #wholeBody(head: AnswerHead): Uint8Array | null {
+    if (this.#filled > 0) return this.#room;
+    return this.#early.length === 0 ? emptyBody(head, this.request.method) : joined(this.#early);
   }
 
   /** The head is there and the body is not complete: it goes on as a stream. */

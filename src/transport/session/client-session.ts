@@ -202,6 +202,7 @@ class BringUp {
   #ready(): void {
     if (this.#settled) return;
     this.#settle();
+    this.#wire.established();
     this.resolve(new ClientSession(this.#client, this.#wire));
   }
 

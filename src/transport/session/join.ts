@@ -1,5 +1,7 @@
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ServerChannel } from "ssh2";
+import { giveBack } from "../../lib/give-back.ts";
 import type { Wire } from "./wire.ts";
 
 /** Above this much that waits, a source is not read; the window of a channel alone would let 2 MiB wait for each. */
@@ -28,8 +30,10 @@ export function joinChannel(channel: ServerChannel, connection: Duplex, wire: Wi
       connection.destroy();
       resolve();
     };
-    carry(channel, connection, () => true);
-    carry(connection, channel, () => wire.pending < HIGH, wire);
+    // A channel hands out what it has decrypted, and copies what it encrypts; a socket shares nothing either.
+    const exclusive = connection instanceof Socket;
+    carry(channel, connection, { exclusive, mayGoOn: () => true });
+    carry(connection, channel, { exclusive, mayGoOn: () => wire.pending < HIGH, turn: wire });
     channel.on("end", () => connection.end(() => over("up")));
     connection.on("end", () => channel.end());
     channel.on("finish", () => {
@@ -46,11 +50,16 @@ export function joinChannel(channel: ServerChannel, connection: Duplex, wire: Wi
   });
 }
 
-/**
- * @param mayGoOn whether the source may be read while nothing of it waits
- * @param turn emits `drain` when that may have changed
- */
-function carry(from: Duplex, to: Duplex, mayGoOn: () => boolean, turn?: Wire): void {
+interface Carriage {
+  /** Whether the source may be read while nothing of it waits. */
+  readonly mayGoOn: () => boolean;
+  /** Emits `drain` when that may have changed. */
+  readonly turn?: Wire;
+  /** Whether nobody else knows the memory of what is carried. */
+  readonly exclusive: boolean;
+}
+
+function carry(from: Duplex, to: Duplex, { mayGoOn, turn, exclusive }: Carriage): void {
   let waiting = 0;
   let paused = false;
   const goOn = (): void => {
@@ -63,9 +72,11 @@ function carry(from: Duplex, to: Duplex, mayGoOn: () => boolean, turn?: Wire): v
   from.on("data", (chunk: Buffer) => {
     // Nobody listens any more; what comes is dropped, so that the end is seen.
     if (!to.writable) return;
-    waiting += chunk.length;
+    const { length } = chunk;
+    waiting += length;
     to.write(chunk, () => {
-      waiting -= chunk.length;
+      waiting -= length;
+      if (exclusive) giveBack(chunk);
       goOn();
     });
     if (waiting <= HIGH && mayGoOn()) return;

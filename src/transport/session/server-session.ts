@@ -150,6 +150,7 @@ class Served implements ServerSession {
   }
 
   #ready(): void {
+    this.#wire.established();
     this.#stopTimers();
     const ms = this.options.silenceMs ?? SILENCE_MS;
     let heard = -1;

@@ -1,5 +1,7 @@
 import { EventEmitter } from "node:events";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { giveBack } from "../../lib/give-back.ts";
 
 /** The software version that both sides name (RFC 4253, section 4.2: no minus sign). */
 export const IDENTIFICATION = "ClioRelay";
@@ -20,6 +22,12 @@ interface ReadableInside {
 export class Wire extends EventEmitter {
   bytesIn = 0;
   bytesOut = 0;
+  /** What was written in this turn; it goes out as one. */
+  #collected: Buffer[] = [];
+  #collectedBytes = 0;
+  /** Whether the Duplex leaves what was read, and what was written, to us alone. */
+  readonly #exclusive: boolean;
+  #established = false;
   #closed = false;
   #lingering: ReturnType<typeof setTimeout> | undefined;
 
@@ -29,6 +37,7 @@ export class Wire extends EventEmitter {
     private readonly onChunk: (chunk: Buffer) => void = () => undefined,
   ) {
     super();
+    this.#exclusive = duplex instanceof Socket;
     // Each channel listens.
     this.setMaxListeners(0);
     duplex.pause();
@@ -36,6 +45,8 @@ export class Wire extends EventEmitter {
       this.bytesIn += chunk.length;
       this.onChunk(chunk);
       this.emit("data", chunk);
+      // Decrypted into memory of its own.
+      if (this.#established && this.#exclusive) giveBack(chunk);
     });
     duplex.on("end", () => {
       this.emit("end");
@@ -64,12 +75,31 @@ export class Wire extends EventEmitter {
 
   /** Bytes that were written and not yet taken by the Duplex's other side. */
   get pending(): number {
-    return this.duplex.writableLength;
+    return this.#collectedBytes + this.duplex.writableLength;
   }
 
+  /** The session is open: from here on ssh2 keeps nothing of what it has read or written. Before, it does (RFC 4253, section 8: the hash of both sides' first messages). */
+  established(): void {
+    this.#established = true;
+  }
+
+  /** ssh2 writes each packet in three parts: two more calls of the system, and at worst two more packets on the network. */
   write(chunk: Buffer): boolean {
     this.bytesOut += chunk.length;
-    return this.duplex.write(chunk);
+    if (this.#collected.push(chunk) === 1) queueMicrotask(() => this.#flush());
+    this.#collectedBytes += chunk.length;
+    return this.pending < this.duplex.writableHighWaterMark;
+  }
+
+  #flush(): void {
+    const [parts, bytes] = [this.#collected, this.#collectedBytes];
+    this.#collected = [];
+    this.#collectedBytes = 0;
+    if (bytes === 0 || this.#closed || !this.duplex.writable) return;
+    const whole = parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
+    if (this.#established && parts.length > 1) for (const part of parts) giveBack(part);
+    const mine = this.#exclusive && parts.length > 1;
+    this.duplex.write(whole, mine ? () => giveBack(whole) : undefined);
   }
 
   pause(): this {
@@ -85,6 +115,7 @@ export class Wire extends EventEmitter {
   /** Let what was written go out, but not for ever. */
   end(): this {
     if (this.#closed || this.#lingering !== undefined) return this;
+    this.#flush();
     this.duplex.end();
     this.#lingering = setTimeout(() => this.destroy(), LINGER_MS);
     return this;

@@ -10,7 +10,8 @@ export async function cliPage(): Promise<string> {
     `# Commands
 
 Generated from \`src/cli/\`. Standard output is data, standard error everything else. \`--json\` prints the record itself, or one a line where they go on.
-Tables are for terminals; elsewhere the same comes as lines with tabs. Everything after the first \`--\` is passed on untouched. Exit codes are in [errors](errors.md),
+Tables are for terminals; elsewhere the same comes as lines with tabs. Everything after the first \`--\` is passed on untouched. What goes wrong is said
+on standard error: as \`error:\` and \`hint:\`, or with \`--json\` as one line that is the problem document of [http](http.md). Lines that begin with \`notice:\` may come before. Exit codes are in [errors](errors.md),
 settings in [settings](settings.md).`,
   ];
   for (const [noun, verbs] of Object.entries(COMMANDS)) {

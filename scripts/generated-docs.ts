@@ -30,7 +30,8 @@ function errorsPage(): string {
   return `# Errors
 
 Generated from \`src/domain/errors.ts\`. Every failure carries one of these reasons, at each door in its own form: the HTTP problem's
-\`reason\` and \`status\`, the CLI's exit code, the JSON-RPC code of MCP. Programs decide on the reason, never on the text.
+\`reason\` and \`status\`, the CLI's exit code, the JSON-RPC code of MCP. Programs decide on the reason, never on the text. With
+\`--json\` the CLI writes the problem document to standard error, on one line, and no other words about the failure.
 
 | reason | HTTP | exit | MCP | retryable | meaning | what to do |
 |---|---|---|---|---|---|---|

@@ -6,29 +6,34 @@ import { jsonText, oneLine } from "./print/safe-text.ts";
 export class Interrupted extends Error {}
 
 /**
- * Say what went wrong on standard error: one line with the reason, one with what to do, and with `json` the problem document
- * as one line at the end. Returns the exit code.
+ * Say what went wrong on standard error: for people one line with the reason and one with what to do, with `json` the problem document, which has
+ * both, on one line and nothing else. Returns the exit code.
  */
 export async function reportFailure(io: CliIo, error: unknown, json: boolean): Promise<number> {
   if (error instanceof OutputClosed) return EXIT.ok;
   if (error instanceof Interrupted) return EXIT.interrupted;
   const failure = error instanceof RelayError ? error : unexpected(error);
   const rule = errorRule(failure.code);
-  const hint = failure.hint ?? rule.hint;
-  const lines = [`error: ${oneLine(failure.message)} [${failure.code}]`];
-  const issues = Array.isArray(failure.data["issues"]) ? (failure.data["issues"] as { path: string; message: string }[]) : [];
-  for (const issue of issues.slice(1, 10)) lines.push(`  ${oneLine(`${issue.path}: ${issue.message}`)}`);
-  if (hint !== undefined) lines.push(`hint: ${oneLine(hint)}`);
-  if (json) {
-    const { problemOf } = await import("../api/problem.ts");
-    lines.push(jsonText(problemOf(failure)));
-  }
   try {
-    await io.stderr.write(`${lines.join("\n")}\n`);
+    await io.stderr.write(`${json ? await problemLine(failure) : personsText(failure)}\n`);
   } catch (closed) {
     if (!(closed instanceof OutputClosed)) throw closed;
   }
   return rule.exit;
+}
+
+async function problemLine(failure: RelayError): Promise<string> {
+  const { problemOf } = await import("../api/problem.ts");
+  return jsonText(problemOf(failure));
+}
+
+function personsText(failure: RelayError): string {
+  const hint = failure.hint ?? errorRule(failure.code).hint;
+  const lines = [`error: ${oneLine(failure.message)} [${failure.code}]`];
+  const issues = Array.isArray(failure.data["issues"]) ? (failure.data["issues"] as { path: string; message: string }[]) : [];
+  for (const issue of issues.slice(1, 10)) lines.push(`  ${oneLine(`${issue.path}: ${issue.message}`)}`);
+  if (hint !== undefined) lines.push(`hint: ${oneLine(hint)}`);
+  return lines.join("\n");
 }
 
 /** System errors (a file that is not there, no permission) say enough by themselves; anything else is a fault of ours and shows where. */

@@ -2,8 +2,10 @@ import type { JobSubmission } from "../domain/job.ts";
 
 const TITLE_MAX = 512;
 
+type Titled = Pick<JobSubmission, "kind" | "spec"> & Partial<Pick<JobSubmission, "metadata">>;
+
 /** A short name of the work for lists: the command line as a shell would take it, or what another kind of job is about. One line. */
-export function titleOf(submission: Pick<JobSubmission, "kind" | "spec">): string {
+export function titleOf(submission: Titled): string {
   const title = oneLine(workOf(submission as JobSubmission));
   return (title.length > TITLE_MAX ? `${title.slice(0, TITLE_MAX - 1)}…` : title).toWellFormed();
 }
@@ -11,7 +13,7 @@ export function titleOf(submission: Pick<JobSubmission, "kind" | "spec">): strin
 function workOf(submission: JobSubmission): string {
   switch (submission.kind) {
     case "command":
-      return submission.spec.argv === undefined ? firstLine(submission.spec.script ?? "") : commandLine(submission.spec.argv);
+      return submission.spec.argv === undefined ? scriptName(submission) : commandLine(submission.spec.argv);
     case "jarvis":
       return submission.spec.pipeline_name ?? submission.spec.pipeline_path ?? "pipeline";
     case "remote_agent":
@@ -35,9 +37,18 @@ function commandLine(argv: readonly string[]): string {
 
 const PLAIN = /^[\p{L}\p{N}_@%+=:,./-]+$/u;
 const quoted = (argument: string): string => {
-  const shown = argument.slice(0, TITLE_MAX + 1);
+  const shown = onOneLine(argument.slice(0, 4 * TITLE_MAX)).slice(0, TITLE_MAX + 1);
   return PLAIN.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
 };
+
+/** A text of several lines from its first word on, lines joined by a space. */
+const onOneLine = (text: string): string => (text.includes("\n") ? text.trim().replaceAll(/[ \t]*[\r\n]\s*/g, " ") : text);
+
+/** The name of the file that a script came from, as its submitter gave it in the metadata; else its first line. */
+function scriptName({ spec, metadata }: JobSubmission & { readonly kind: "command" }): string {
+  const name = metadata?.["script_name"];
+  return typeof name === "string" && name !== "" ? name : firstLine(spec.script ?? "");
+}
 
 /** The first line of a script that says something: neither empty nor a comment. */
 function firstLine(script: string): string {

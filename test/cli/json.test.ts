@@ -138,7 +138,7 @@ test(
     ] as const) {
       const result = await relay.run([...args, "--json"]);
       expect([args, result.code, result.stdout]).toEqual([args, code, ""]);
-      expect(JSON.parse(result.stderr.trimEnd().split("\n").at(-1)!)).toMatchObject({ reason });
+      expect(JSON.parse(result.stderr)).toMatchObject({ reason });
     }
   },
   TIMEOUT,

@@ -13,9 +13,20 @@ const outcome = (reason: Outcome["reason"], message: string): Outcome => ({ reas
 /** What a person reads of a job, by name. */
 function shown(job: Partial<Job>, attempt: Partial<Attempt> | null): Record<string, unknown> {
   const status = {
-    job: { job_id: "job_1", created_at: at(0), updated_at: at(90), outcome: null, cancellation_request: null, not_before: null, ...job },
+    job: {
+      job_id: "job_1",
+      kind: "command",
+      spec: { argv: ["true"], workdir: "/w" },
+      last_error: null,
+      created_at: at(0),
+      updated_at: at(90),
+      outcome: null,
+      cancellation_request: null,
+      not_before: null,
+      ...job,
+    },
     attempt: attempt === null ? null : { attempt: 1, state: "ended", started_at: null, ended_at: null, process: null, ...attempt },
-    relay_queue: { position: null },
+    relay_queue: { position: job.state === "queued" ? 1 : null },
     progress: [],
     logs: [],
   };
@@ -39,6 +50,17 @@ describe("a job that is over", () => {
     expect(fields).not.toHaveProperty("ended");
     expect(fields).not.toHaveProperty("duration");
   });
+});
+
+test("between two attempts it shows why the last one failed and when the next one comes, and no place in the lane before", () => {
+  const failed = { state: "queued", last_error: "exited with code 3" } as const;
+  const waiting = shown({ ...failed, not_before: at(130) }, { started_at: at(10), ended_at: at(85) });
+  expect(waiting).toMatchObject({ "last failure": "exited with code 3", "next try": at(130), what: "true", "runs in": "/w" });
+  expect(waiting).not.toHaveProperty("position");
+  const due = shown({ ...failed, not_before: at(99) }, { started_at: at(10), ended_at: at(85) });
+  expect(due).toMatchObject({ "last failure": "exited with code 3", position: "1 in its lane" });
+  expect(due).not.toHaveProperty("next try");
+  expect(shown({ state: "failed", last_error: "exited with code 3" }, null)).not.toHaveProperty("last failure");
 });
 
 test("a message that only repeats the reason is not said twice", () => {

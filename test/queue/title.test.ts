@@ -13,7 +13,12 @@ describe("titleOf", () => {
   });
 
   test("shows control characters, so that a title is one line and moves no cursor", () => {
-    expect(argv("printf", "a\nb\t\u001b[2Jc\u0000")).toBe("printf 'a\\nb\\t\\x1b[2Jc\\x00'");
+    expect(argv("printf", "b\t\u001b[2Jc\u0000")).toBe("printf 'b\\t\\x1b[2Jc\\x00'");
+  });
+
+  test("joins lines, and begins with the first word", () => {
+    expect(argv("sh", "-c", "\n  cd /data\n\n  make -j 4 \n")).toBe("sh -c 'cd /data make -j 4'");
+    expect(argv("sh", "-c", "\n".repeat(100_000))).toBe("sh -c ''");
   });
 
   test("is cut where it is too long, between characters", () => {
@@ -28,6 +33,14 @@ describe("titleOf", () => {
     expect(script("#!/bin/bash\n\n  # set up\n  module load gcc\nsrun x\n")).toBe("module load gcc");
     expect(script("#!/bin/bash\n# nothing else")).toBe("#!/bin/bash");
     expect(script("\n")).toBe("script");
+  });
+
+  test("of a script whose file is named is that name", () => {
+    const named = (script_name: unknown) =>
+      titleOf({ kind: "command", spec: { script: "make\n" }, metadata: { script_name } } as unknown as JobSubmission);
+    expect(named("prepare.sh")).toBe("prepare.sh");
+    expect(named("a\u001b\n.sh")).toBe("a\\x1b\\n.sh");
+    expect([named(""), named(7)]).toEqual(["make", "make"]);
   });
 
   test("of other kinds names their subject", () => {

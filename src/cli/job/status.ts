@@ -1,6 +1,7 @@
 import { EXIT } from "../../domain/errors.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import type { JobStatus } from "../../domain/views.ts";
+import { titleOf } from "../../queue/title.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { progressText } from "../print/progress-text.ts";
@@ -32,13 +33,16 @@ export function statusFields({ job, attempt, relay_queue, progress, progress_tru
   const shim = attempt?.process ?? null;
   // A job that was canceled in the queue has no attempt; its last change was its end.
   const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
+  const waits = job.not_before !== null && Date.parse(job.not_before) > now && !isTerminal(job.state);
   return [
     ["job", job.job_id],
     ["state", job.cancellation_request !== null && !isTerminal(job.state) ? `${job.state}, cancel requested` : job.state],
     ["kind", job.kind],
+    ["what", titleOf(job)],
+    ["runs in", "workdir" in job.spec ? job.spec.workdir : null],
     ["cluster", job.cluster],
     ["submitted", `${job.created_at} (${agoText(job.created_at, now)})`],
-    ["position", relay_queue.position === null ? null : `${relay_queue.position} in its lane`],
+    ["position", relay_queue.position === null || waits ? null : `${relay_queue.position} in its lane`],
     [
       "attempt",
       attempt === null
@@ -48,7 +52,8 @@ export function statusFields({ job, attempt, relay_queue, progress, progress_tru
     ["ended", ended === null ? null : `${ended} (${agoText(ended, now)})`],
     ["duration", ended === null || attempt === null || attempt.started_at === null ? null : between(attempt.started_at, ended)],
     ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],
-    ["next try", job.not_before],
+    ["last failure", isTerminal(job.state) ? null : job.last_error],
+    ["next try", waits ? job.not_before : null],
     ["outcome", job.outcome === null ? null : withReason(job.outcome.reason, job.outcome.message)],
     ["quarantine", job.quarantine],
     ...progress.map((report) => ["progress", progressText(report)] as const),

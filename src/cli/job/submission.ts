@@ -5,6 +5,7 @@ import type { JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { CliIo } from "../io.ts";
 import { decodeText, readLocalText } from "../local-file.ts";
+import { oneLine } from "../print/safe-text.ts";
 import { isUndecodable } from "../undecodable.ts";
 
 /** What a submission's options say. */
@@ -21,7 +22,7 @@ export interface SubmitOptions {
   readonly "used-artifact": readonly (readonly [string, string])[];
 }
 
-type Work = Pick<JobSubmissionInput, "kind" | "spec">;
+type Work = Pick<JobSubmissionInput, "kind" | "spec" | "metadata">;
 
 /**
  * The work of a submission, from exactly one of its sources: what follows `--`, a script, standard input, a pipeline file.
@@ -39,7 +40,11 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
   if (sources.length === 0) {
     throw new RelayError("usage", "what is to be run?", {}, "clio-relay job submit -- COMMAND ARGUMENTS…, or --script FILE, or --stdin");
   }
-  if (sources.length > 1) throw new RelayError("usage", `${sources.join(" and ")} exclude each other`);
+  if (sources.length > 1) {
+    const forScript = rest.length > 0 && sources.length === 2 && (options.script !== undefined || options.stdin);
+    const hint = forScript ? "a script gets no arguments; --env NAME=VALUE hands it values" : undefined;
+    throw new RelayError("usage", `${sources.join(" and ")} exclude each other`, {}, hint);
+  }
   const workdir = workdirOf(options.workdir, here);
   const shared = {
     env: variables(options.env),
@@ -52,7 +57,18 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
   }
   const patterns = outputs(options.output);
   const spec = { ...(await programOf(io, options, rest)), ...shared, login: options.login, outputs: patterns, retries: options.retries };
-  return { kind: "command", spec } as Work;
+  if ("script" in spec && options.script !== undefined) await noteInterpreter(io, options.script, spec.script);
+  return {
+    kind: "command",
+    spec,
+    ...(options.script === undefined ? {} : { metadata: { script_name: path.basename(options.script) } }),
+  } as Work;
+}
+
+/** A name that says another language than the one that is going to read it. */
+async function noteInterpreter(io: CliIo, file: string, script: string): Promise<void> {
+  if (script.startsWith("#!") || ["", ".sh"].includes(path.extname(file))) return;
+  await io.stderr.write(`notice: ${oneLine(file)} has no #! line, so that /bin/sh runs it\n`);
 }
 
 async function programOf(io: CliIo, options: SubmitOptions, rest: readonly string[]): Promise<{ argv: string[] } | { script: string }> {

@@ -42,7 +42,7 @@ export const verb = defineVerb({
   summary: "Put a job into a cluster's queue",
   details:
     "Prints the job's id, or with --json the job. Everything after -- is the command, word for word, without a shell. A script's #! line names its " +
-    "interpreter.\n\nEvery submission of a command is a new job. With --idempotency-key the same submission under the same key is the same job, and " +
+    "interpreter, which is /bin/sh where there is none; it gets no arguments, and --env hands it values.\n\nEvery submission of a command is a new job. With --idempotency-key the same submission under the same key is the same job, and " +
     "another one under it is refused; a pipeline file's own content is its key unless --new is given.\n\nA job does not get this shell's environment. It " +
     "gets an allow-list of the worker's (HOME, PATH, LANG, MODULEPATH and the like); --env adds to it, and --login gives what the profile sets.\n\n" +
     "Output appears when the program writes it. Python keeps it back where it writes to no terminal: use python3 -u, or --env PYTHONUNBUFFERED=1.",
@@ -57,7 +57,10 @@ export const verb = defineVerb({
     env: list(assignment("NAME=VALUE"), "Add a variable to its environment"),
     login: toggle("Run it through the login shell, so that its profile applies"),
     timeout: also(option(timeLimit, "End it after this time"), "timeout-seconds"),
-    output: list(text("GLOB"), "Keep files below its directory that match"),
+    output: list(
+      text("GLOB"),
+      "Keep files below its directory that match; a pattern that matches none fails the job (and --retries run it again), and a file above 64 MiB is kept by reference, where it lies",
+    ),
     retries: optionOr(whole(0, LIMITS.retriesMax), 0, "Further attempts when one fails"),
     "used-artifact": list(pin, "Record that it consumes this artifact (no worker of this version fetches or checks it)"),
     "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
@@ -75,6 +78,8 @@ export const verb = defineVerb({
   async run({ flags, rest, io, json, relay }) {
     if (flags.new && flags["idempotency-key"] !== undefined)
       throw new RelayError("usage", "--new and --idempotency-key exclude each other");
+    if (flags.new && flags["jarvis-yaml"] === undefined)
+      throw new RelayError("usage", "--new is for pipelines: every submission of a command is a new job");
     if (flags["idempotency-key"] === "") throw new RelayError("usage", "--idempotency-key is empty");
     const name = await relay.clusterName(flags.cluster);
     const { mode } = await relay.clusterEntry(name);

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import type { Attempt } from "../../src/domain/attempt.ts";
+import type { ErrorCode } from "../../src/domain/errors.ts";
 import { type Identity, isAlive } from "../../src/lib/process-identity.ts";
 import { processesMarked } from "../runner/leftovers.ts";
 import { Relay } from "../runner/relay.ts";
@@ -26,6 +27,8 @@ export interface CampaignOptions {
   readonly kinds?: readonly [Kind, ...(readonly Kind[])];
   /** Where the installation lies, when it is not a directory of its own. */
   readonly directory?: string;
+  /** Failures after which users try again, besides those that say that it is worth it. */
+  readonly again?: readonly ErrorCode[];
 }
 
 /** A job that the relay took. */
@@ -39,7 +42,10 @@ export interface Submitted {
  * when they are told to; and at the end a look at everything that is left.
  */
 export class Campaign implements AsyncDisposable {
+  /** Where the worker is. */
   readonly relay: Relay;
+  /** By what the users' commands go, when that is another installation, on another machine as it were. Its `local` is the campaign's. */
+  users: Relay;
   /** For the faults; jobs are chosen from a sequence of their own, so that they do not depend on when faults happen. */
   readonly faults: Choice;
   readonly submitted: Submitted[] = [];
@@ -48,17 +54,20 @@ export class Campaign implements AsyncDisposable {
   readonly #kinds: readonly [Kind, ...(readonly Kind[])] | undefined;
   readonly #scratch: string;
   #chosen = 0;
+  readonly #again: readonly string[];
   readonly #cancels: Promise<void>[] = [];
   readonly #troubles: string[] = [];
 
-  constructor(name: string, { env = {}, kinds, directory }: CampaignOptions = {}) {
+  constructor(name: string, { env = {}, kinds, directory, again = [] }: CampaignOptions = {}) {
     const { seed } = soakSettings();
     const own = Number(Bun.hash(name) & 0xffffn);
     this.faults = new Choice(seed * 2 + own);
     this.#jobs = new Choice(seed * 2 + 1 + own);
     this.#kinds = kinds;
+    this.#again = again;
     const limits = { CLIO_RELAY_CANCEL_GRACE_SECONDS: "1", CLIO_RELAY_SPARE_SHIMS: "2", CLIO_RELAY_MIN_FREE_BYTES: "0" };
     this.relay = new Relay({ env: { ...limits, ...env }, ...(directory === undefined ? {} : { directory }) });
+    this.users = this.relay;
     this.#scratch = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), "soak-"));
   }
 
@@ -109,12 +118,13 @@ export class Campaign implements AsyncDisposable {
   async persist(args: readonly string[]): Promise<string> {
     return await eventually(
       async () => {
-        const { code, stdout, stderr } = await this.relay.run(args);
+        const { code, stdout, stderr } = await this.users.run(args);
         if (code === 0) return stdout;
         const problem = stderr.split("\n").find((line) => line.startsWith("{"));
-        const { retryable } = JSON.parse(problem ?? "{}") as { retryable?: boolean };
-        if (retryable !== true) this.#troubles.push(`${args.slice(0, 3).join(" ")} ended with ${code}: ${stderr}`);
-        return retryable === true ? false : FAILED;
+        const { retryable, reason = "" } = JSON.parse(problem ?? "{}") as { retryable?: boolean; reason?: string };
+        const again = retryable === true || this.#again.includes(reason);
+        if (!again) this.#troubles.push(`${args.slice(0, 3).join(" ")} ended with ${code}: ${stderr}`);
+        return again ? false : FAILED;
       },
       { timeoutMs: 120_000, everyMs: 100, what: `the success of ${args.slice(0, 3).join(" ")}` },
     );
@@ -150,7 +160,7 @@ export class Campaign implements AsyncDisposable {
   async ended(): Promise<void> {
     await Promise.all(this.#cancels);
     for (const { jobId } of this.submitted) {
-      const { code, stderr } = await this.relay.run(["job", "wait", jobId, "--timeout-seconds", "180"]);
+      const { code, stderr } = await this.users.run(["job", "wait", jobId, "--timeout-seconds", "180"]);
       if (code !== 0 && code !== 10) this.#troubles.push(`job wait ${jobId} ended with ${code}: ${stderr}`);
     }
   }
@@ -163,12 +173,12 @@ export class Campaign implements AsyncDisposable {
     const lane = async (): Promise<void> => {
       for (let one = rest.shift(); one !== undefined; one = rest.shift()) {
         const { job, jobId } = one;
-        const found = await jobFaults(this.relay, job, jobId, excuses);
+        const found = await jobFaults(this.users, job, jobId, excuses);
         faults.push(...found.map((fault) => `${jobId} (${job.kind} ${job.work.key}): ${fault}`));
       }
     };
     await Promise.all([lane(), lane(), lane()]);
-    const { source_total } = await this.relay.json<{ source_total: number }>("queue", "list", "--include-terminal");
+    const { source_total } = await this.users.json<{ source_total: number }>("queue", "list", "--include-terminal");
     if (source_total !== this.submitted.length) faults.push(`${source_total} jobs of ${this.submitted.length} keys`);
     return [...faults, ...this.#spoolFaults(await this.#recordedArtifacts()), ...(await this.#closingFaults())];
   }
@@ -176,7 +186,7 @@ export class Campaign implements AsyncDisposable {
   async #recordedArtifacts(): Promise<Set<string>> {
     const ids = new Set<string>();
     for (const { jobId } of this.submitted) {
-      const { artifacts } = await this.relay.json<{ artifacts: { artifact_id: string }[] }>(
+      const { artifacts } = await this.users.json<{ artifacts: { artifact_id: string }[] }>(
         "job",
         "list-artifacts",
         jobId,

@@ -1,9 +1,9 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { Hono } from "hono";
 import { ClusterEntry } from "../config/cluster-entry.ts";
 import { clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
+import { carriesToken } from "./bearer.ts";
 import { hostOperations, linkOperations } from "./desktop-links.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { ClusterList, DesktopHealth, DesktopStatus, Stopping } from "./desktop-views.ts";
@@ -160,10 +160,7 @@ function authorize(access: DesktopServices["access"], request: Request): void {
   if (access === null) return;
   if (request.headers.get("host") !== access.host) throw new RelayError("host_refused", "the Host header names another server");
   if (OPEN.has(new URL(request.url).pathname)) return;
-  const given = /^Bearer (.+)$/.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  // Digests have one length, so that the comparison tells nothing of the token's.
-  if (!timingSafeEqual(digest(given), digest(access.token))) {
+  if (!carriesToken(request.headers.get("authorization"), access.token)) {
     throw new RelayError("authentication_required", "the daemon's token is missing or wrong");
   }
 }

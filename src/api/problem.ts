@@ -61,8 +61,15 @@ export function problemOf(error: unknown): Problem {
   return { ...base, ...extensions, ...(left.length > 0 ? { truncated_members: left.slice(0, 16) } : {}) };
 }
 
-/** Headers that HTTP wants with a failure (RFC 9110, sections 10.2.1, 11.6.1 and 14.4). */
+/** Whoever meets these keeps no connection: what its request still has to send is not waited for. */
+const CLOSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["authentication_required", "host_refused", "request_timeout"]);
+
+/** Headers that HTTP wants with a failure (RFC 9110, sections 10.2.1, 11.6.1 and 14.4; RFC 9112, section 9.6). */
 function headersOf(error: unknown): Record<string, string> {
+  return { ...fieldsOf(error), ...(error instanceof RelayError && CLOSING.has(error.code) ? { connection: "close" } : {}) };
+}
+
+function fieldsOf(error: unknown): Record<string, string> {
   if (!(error instanceof RelayError)) return {};
   const { allowed, size_bytes } = error.data;
   if (error.code === "method_not_allowed" && Array.isArray(allowed)) return { allow: allowed.join(", ") };

@@ -4,12 +4,24 @@ import { LIMITS } from "../domain/limits.ts";
 
 const MAX_DEPTH = 64;
 const MAX_ISSUES = 20;
+/** How long the body of a request may take to come, in milliseconds. */
+const BODY_MS = 120_000;
 
-/** Read a JSON body of at most `maxBytes`; the bound is checked before, and while, anything is kept. */
-export async function readJsonBody(request: Request, maxBytes: number = LIMITS.requestBodyBytes): Promise<unknown> {
+/**
+ * Read a JSON body of at most `maxBytes`; the bound is checked before, and while, anything is kept.
+ *
+ * @throws RelayError payload_too_large, http_request_malformed; request_timeout when it has not come to its end within `withinMs`
+ */
+export async function readJsonBody(
+  request: Request,
+  maxBytes: number = LIMITS.requestBodyBytes,
+  withinMs: number = BODY_MS,
+): Promise<unknown> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
-  const text = decode(declared === null ? await readBounded(request.body, maxBytes) : await request.arrayBuffer());
+  const text = decode(
+    await inTime<ArrayBuffer | Uint8Array>(declared === null ? readBounded(request.body, maxBytes) : request.arrayBuffer(), withinMs),
+  );
   if (text === "") return undefined;
   let value: unknown;
   try {
@@ -19,6 +31,19 @@ export async function readJsonBody(request: Request, maxBytes: number = LIMITS.r
   }
   if (nestsTooDeep(value)) throw new RelayError("http_request_malformed", `the body is nested more than ${MAX_DEPTH} deep`);
   return value;
+}
+
+async function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new RelayError("request_timeout", `the body did not come to its end within ${withinMs / 1_000} s`)),
+    withinMs,
+  );
+  try {
+    return await Promise.race([body, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 const tooLarge = (maxBytes: number) =>

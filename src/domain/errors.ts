@@ -73,6 +73,7 @@ export const ERRORS = {
   log_stream_invalid: rule(400, "There is no such log stream"),
   range_not_satisfiable: rule(416, "The range lies outside the content", { exit: EXIT.usage }),
   payload_too_large: rule(413, "The body is larger than this route takes", { exit: EXIT.usage, mcp: -32055 }),
+  request_timeout: rule(408, "The request was not sent to its end in time", { exit: EXIT.failed, retryable: true }),
   method_not_allowed: rule(405, "The route does not take this method"),
   usage: rule(400, "The command line is not understood"),
   configuration_error: rule(400, "The configuration is not usable"),

@@ -1,7 +1,15 @@
 import { describe, expect, test } from "bun:test";
+import net from "node:net";
+import path from "node:path";
+import { Hono } from "hono";
 import * as v from "valibot";
 import { parse, queryObject, readJsonBody } from "../../src/api/request.ts";
+import { serveOnSocket } from "../../src/api/socket-server.ts";
+import { withProblems } from "../../src/api/with-problems.ts";
 import { RelayError } from "../../src/domain/errors.ts";
+import { temporaryDirectories } from "../runner/temporary.ts";
+
+const temporary = temporaryDirectories();
 
 const post = (body: string, headers: Record<string, string> = {}) => new Request("http://relay/", { method: "POST", body, headers });
 
@@ -14,6 +22,37 @@ async function reasonOf(promise: Promise<unknown>): Promise<string> {
   }
   return "accepted";
 }
+
+/** What a client gets that sends `first` and then nothing, of a server that waits 50 ms for bodies; once the server has ended the connection. */
+async function halfSent(first: string): Promise<string> {
+  const socket = path.join(temporary(), "s.sock");
+  const app = new Hono();
+  withProblems(app, "1", () => undefined);
+  app.post("/", async (c) => c.json({ got: await readJsonBody(c.req.raw, 1_000, 50) }));
+  const server = serveOnSocket(app, socket);
+  try {
+    const client = net.connect({ path: socket, allowHalfOpen: true });
+    client.write(first);
+    const chunks: Buffer[] = [];
+    for await (const chunk of client) chunks.push(chunk as Buffer);
+    client.destroy();
+    return Buffer.concat(chunks).toString();
+  } finally {
+    await server.stop(0);
+  }
+}
+
+describe("a body that does not come to its end", () => {
+  test.each([
+    ["of a declared length", "POST / HTTP/1.1\r\nHost: relay\r\nContent-Length: 10\r\n\r\n{"],
+    ["in chunks", "POST / HTTP/1.1\r\nHost: relay\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"],
+  ])("%s is not waited for, and neither is its connection", async (_, first) => {
+    const answer = await halfSent(first);
+    expect(answer).toStartWith("HTTP/1.1 408 ");
+    expect(answer.toLowerCase()).toContain("connection: close");
+    expect(answer).toContain("request_timeout");
+  });
+});
 
 describe("readJsonBody", () => {
   test("reads JSON", async () => {

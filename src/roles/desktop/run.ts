@@ -53,7 +53,7 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
   try {
     const registry = new ClusterRegistry(paths, env);
     const links = new Links({ registry, paths, env, version, clock, patience, log, self: options.self });
-    const server = listen(options.listen, paths, appFor(options, registry, links, identity, stop));
+    const server = await listen(options.listen, paths, env.platform, appFor(options, registry, links, identity, stop));
     const record: DaemonRecord = { process: identity, version, tcp: server.tcp };
     writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);

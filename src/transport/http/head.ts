@@ -27,9 +27,15 @@ export function parseHead(text: string): AnswerHead {
 }
 
 function parseField(line: string): readonly [string, string] {
-  const field = FIELD.exec(line);
+  const field = fieldOf(line);
   if (field === null) throw malformed("a field of the answer's head is not well-formed");
-  return [field[1]!.toLowerCase(), field[2]!];
+  return field;
+}
+
+/** A field line's name, in lower case, and value; null where it is not well-formed. */
+export function fieldOf(line: string): readonly [name: string, value: string] | null {
+  const field = FIELD.exec(line);
+  return field === null ? null : [field[1]!.toLowerCase(), field[2]!];
 }
 
 const valuesOf = (head: AnswerHead, name: string): string[] => head.fields.filter(([field]) => field === name).map(([, value]) => value);

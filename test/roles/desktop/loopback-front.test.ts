@@ -1,0 +1,225 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import { Hono } from "hono";
+import { type SocketServer, serveOnSocket } from "../../../src/api/socket-server.ts";
+import { type Front, type FrontOptions, listenInFront } from "../../../src/roles/desktop/loopback-front.ts";
+import { initialized, MAIN } from "../../cli/source-relay.ts";
+import { temporaryDirectories } from "../../runner/temporary.ts";
+import { eventually } from "../../runner/wait.ts";
+
+const directory = temporaryDirectories();
+const ending: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ending.splice(0).reverse()) await end();
+});
+
+const TOKEN = "t0ken";
+const BLOCK = Buffer.alloc(64 * 1024, "clio ");
+
+interface Behind {
+  readonly front: Front;
+  readonly server: SocketServer;
+  /** Requests that the server's client gave up. */
+  readonly aborted: string[];
+}
+
+async function behind(limits: Partial<FrontOptions> = {}): Promise<Behind> {
+  const socket = path.join(directory(), "front.sock");
+  const aborted: string[] = [];
+  const app = new Hono();
+  app.get("/owner", (c) => c.text("served"));
+  app.post("/echo", (c) => new Response(c.req.raw.body));
+  app.get("/blocks", () => {
+    let left = 512;
+    return new Response(new ReadableStream({ pull: (out) => (left-- > 0 ? out.enqueue(new Uint8Array(BLOCK)) : out.close()) }));
+  });
+  app.get("/stream", (c) => {
+    c.req.raw.signal.addEventListener("abort", () => aborted.push("/stream"));
+    return new Response(new ReadableStream({ start: (out) => out.enqueue(Buffer.from("first\n")) }));
+  });
+  const server = serveOnSocket(app, socket);
+  const answer = (request: Request) => Response.json({ open: new URL(request.url).pathname }, { status: 401 });
+  const front = await listenInFront({ token: TOKEN, socket, answer, ...limits });
+  ending.push(async () => {
+    front.close();
+    await server.stop(0);
+    await front.drain(0);
+  });
+  return { front, server, aborted };
+}
+
+interface Raw {
+  readonly socket: net.Socket;
+  text(): string;
+  readonly closed: Promise<void>;
+  isClosed(): boolean;
+}
+
+async function connect(port: number, first = ""): Promise<Raw> {
+  const chunks: Buffer[] = [];
+  const socket = net.connect(port, "127.0.0.1");
+  ending.push(() => socket.destroy());
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  socket.on("error", () => undefined);
+  let isClosed = false;
+  const closed = new Promise<void>((resolve) =>
+    socket.once("close", () => {
+      isClosed = true;
+      resolve();
+    }),
+  );
+  await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+  if (first !== "") socket.write(first);
+  return { socket, text: () => Buffer.concat(chunks).toString("latin1"), closed, isClosed: () => isClosed };
+}
+
+const head = (line: string, ...fields: string[]): string => [line, "Host: 127.0.0.1", ...fields, "", ""].join("\r\n");
+const BEARER = `Authorization: Bearer ${TOKEN}`;
+const HALF_HEAD = "POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le";
+const HALF_BODY = `${head("POST /echo HTTP/1.1", "Content-Length: 100")}{`;
+
+describe("a connection without the token", () => {
+  test.each([
+    ["says nothing", ""],
+    ["sends half a head", HALF_HEAD],
+    ["sends half a body, and keeps the answer waiting", HALF_BODY],
+    ["wants to be kept", head("GET /open HTTP/1.1", "Connection: keep-alive")],
+  ])("that %s ends with its time", async (_, first) => {
+    const { front } = await behind({ unprovenMs: 200 });
+    const { closed } = await connect(front.port, first);
+    await closed;
+    await eventually(() => front.connections.unproven === 0);
+  });
+
+  test("gains no time by sending on", async () => {
+    const { front } = await behind({ unprovenMs: 300 });
+    const raw = await connect(front.port, "GET / HTTP/1.1\r\n");
+    const dripping = setInterval(() => raw.socket.write("A: b\r\n"), 20);
+    ending.push(() => clearInterval(dripping));
+    await raw.closed;
+    expect(front.connections).toEqual({ unproven: 0, proven: 0 });
+  });
+
+  test("is answered once, whatever it still wants to send, and told that this was all", async () => {
+    const { front } = await behind();
+    const raw = await connect(front.port, head("POST /echo HTTP/1.1", "Content-Length: 4000000"));
+    for (let n = 0; n < 50 && !raw.isClosed(); n++) raw.socket.write(Buffer.alloc(20_000, "x"));
+    await eventually(() => raw.text().endsWith('{"open":"/echo"}'));
+    expect(raw.text()).toStartWith("HTTP/1.1 401 ");
+    expect(raw.text()).toContain("connection: close");
+    expect(raw.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+
+  test("finds its place taken by the next one when there are too many; the owner's stay", async () => {
+    const { front } = await behind({ maxUnproven: 3 });
+    const stream = await connect(front.port, head("GET /stream HTTP/1.1", BEARER));
+    await eventually(() => stream.text().includes("first\n"));
+    const strangers: Raw[] = [];
+    for (let n = 0; n < 10; n++) strangers.push(await connect(front.port, HALF_HEAD));
+    await eventually(() => strangers.filter((raw) => raw.isClosed()).length === 7);
+    expect(strangers.slice(-3).some((raw) => raw.isClosed())).toBe(false);
+    expect(front.connections).toEqual({ unproven: 3, proven: 1 });
+    expect(stream.isClosed()).toBe(false);
+  });
+
+  test.each([
+    ["no request", "hello\r\n\r\n"],
+    ["another version", head("GET /owner HTTP/1.0", BEARER)],
+    ["a whole address", head("GET http://elsewhere/owner HTTP/1.1", BEARER)],
+    ["a folded field", head("GET /owner HTTP/1.1", BEARER, " more")],
+    ["a space before the colon", head("GET /owner HTTP/1.1", `Authorization : Bearer ${TOKEN}`)],
+    ["a head without end", `GET /owner HTTP/1.1\r\nA: ${"x".repeat(17 * 1024)}`],
+  ])("with %s is refused", async (_, first) => {
+    const { front } = await behind();
+    const raw = await connect(front.port, first);
+    await eventually(() => raw.text().includes("\r\n\r\n"));
+    expect(raw.text()).toStartWith("HTTP/1.1 400 ");
+    expect(raw.text()).toContain("http_request_malformed");
+    expect(front.connections.proven).toBe(0);
+  });
+
+  test.each([
+    ["two tokens", [BEARER, "Authorization: Bearer other"]],
+    ["another token", ["Authorization: Bearer other"]],
+    ["another scheme", [`Authorization: Basic ${TOKEN}`]],
+  ])("with %s never comes to the server", async (_, fields) => {
+    const { front } = await behind();
+    const raw = await connect(front.port, head("GET /owner HTTP/1.1", ...fields));
+    await eventually(() => raw.text().includes("/owner"));
+    expect(raw.text()).toStartWith("HTTP/1.1 401 ");
+    expect(front.connections.proven).toBe(0);
+  });
+});
+
+describe("a connection with the token", () => {
+  test("has all the time it wants, its head in pieces or not", async () => {
+    const { front } = await behind({ unprovenMs: 500 });
+    const raw = await connect(front.port);
+    for (const byte of head("GET /stream HTTP/1.1", BEARER)) raw.socket.write(byte);
+    await eventually(() => raw.text().includes("first\n"));
+    // A stranger that came later is gone already.
+    await (await connect(front.port, HALF_HEAD)).closed;
+    expect(raw.isClosed()).toBe(false);
+    expect(front.connections).toEqual({ unproven: 0, proven: 1 });
+  });
+
+  test("is kept for more requests, and carries what is large both ways", async () => {
+    const { front } = await behind();
+    const url = `http://127.0.0.1:${front.port}`;
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    for (let n = 0; n < 3; n++) expect(await (await fetch(`${url}/owner`, { headers })).text()).toBe("served");
+    expect(front.connections.proven).toBe(1);
+    const sent = Buffer.alloc(8 << 20, "0123456789abcdef-");
+    const back = await fetch(`${url}/echo`, { method: "POST", headers, body: sent });
+    expect(Bun.SHA256.hash(await back.bytes(), "hex")).toBe(Bun.SHA256.hash(sent, "hex"));
+  });
+
+  test("whose reader is slow holds the server back", async () => {
+    const { front } = await behind();
+    const raw = await connect(front.port, head("GET /blocks HTTP/1.1", BEARER, "Connection: close"));
+    await eventually(() => raw.text().length > 100);
+    raw.socket.pause();
+    const before = process.memoryUsage().rss;
+    raw.socket.resume();
+    await raw.closed;
+    expect(raw.text().split("clio ").length - 1).toBeGreaterThan(512 * 13_000);
+    expect(process.memoryUsage().rss - before).toBeLessThan(256 << 20);
+  });
+
+  test("that goes away ends its request; so does the server's end end the connection", async () => {
+    const { front, server, aborted } = await behind();
+    const [leaving, staying] = [
+      await connect(front.port, head("GET /stream HTTP/1.1", BEARER)),
+      await connect(front.port, head("GET /stream HTTP/1.1", BEARER)),
+    ];
+    for (const raw of [leaving, staying]) await eventually(() => raw.text().includes("first\n"));
+    leaving.socket.destroy();
+    await eventually(() => aborted.length === 1);
+    await server.stop(0);
+    await staying.closed;
+    await eventually(() => front.connections.proven === 0);
+  });
+});
+
+test("400 connections that begin and never end do not take a daemon with 200 descriptors from its owner", async () => {
+  await using relay = await initialized({ CLIO_RELAY_LOCAL_LISTEN: "tcp" });
+  const daemon = Bun.spawn(["sh", "-c", 'ulimit -n 200; exec "$@"', "sh", process.execPath, MAIN, "desktop", "run"], {
+    env: relay.environment,
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  ending.push(() => daemon.kill("SIGKILL"));
+  const record = path.join(relay.home, "run", "desktop.json");
+  const port = await eventually(() => {
+    const { tcp } = JSON.parse(fs.readFileSync(record, "utf8")) as { tcp: { url: string } };
+    return Number(new URL(tcp.url).port);
+  });
+  const strangers: Raw[] = [];
+  for (let n = 0; n < 400; n++) strangers.push(await connect(port, n % 2 === 0 ? HALF_HEAD : HALF_BODY));
+  expect(await relay.json<{ clusters: unknown[] }>("cluster", "list")).toMatchObject({ clusters: [{ name: "local" }] });
+  expect(await relay.json<{ process: { pid: number } }>("desktop", "status")).toMatchObject({ process: { pid: daemon.pid } });
+  expect(strangers.filter((raw) => !raw.isClosed()).length).toBeLessThanOrEqual(64);
+  expect(fs.readdirSync(`/proc/${daemon.pid}/fd`).length).toBeLessThan(150);
+}, 60_000);

@@ -10,6 +10,7 @@ import { tryLock } from "../lib/file-lock.ts";
 import { type Identity, isAlive } from "../lib/process-identity.ts";
 import { readSmallFile } from "../lib/regular-file.ts";
 import { fileSystemFailure } from "./file-failure.ts";
+import { refuseOtherKind } from "./queue-files.ts";
 
 /** owner.json: the process that owns the queue in this directory, or the last one that did not let go of it. */
 const Owner = v.strictObject({
@@ -68,7 +69,9 @@ function typed<T>(file: string, work: () => T): T {
 function acquire(directory: string, options: OwnershipOptions): Ownership {
   makePrivateDirectory(directory);
   const record = recordOf(directory);
-  const lock = tryLock(path.join(directory, "queue.lock"));
+  const lockFile = path.join(directory, "queue.lock");
+  refuseOtherKind(lockFile);
+  const lock = typed(lockFile, () => tryLock(lockFile));
   if (lock === null) throw held(directory, readOwner(record));
   let before: Owner | null = null;
   let mine: Owner;

@@ -42,7 +42,7 @@ function open(notify: (topic: Topic) => void = () => undefined) {
   });
   sql.run("CREATE TABLE notes (n INTEGER PRIMARY KEY)");
   const reading: Reading = { sql, counts: new Counts(), time: new SteadyTime(systemClock), held: new HeldAttempts() };
-  const committer = new Committer(database, file, reading, systemClock, notify);
+  const committer = new Committer(database, file, reading, systemClock, notify, { advance: () => undefined });
   const notes = () => sql.all<{ n: number }>("SELECT n FROM notes ORDER BY n").map(({ n }) => n);
   const note = (n: number) => (w: Writing) => {
     w.sql.run("INSERT INTO notes (n) VALUES (?)", n);

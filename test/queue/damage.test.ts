@@ -1,8 +1,13 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import os from "node:os";
+import { systemClock } from "../../src/lib/clock.ts";
 import { self } from "../../src/lib/process-identity.ts";
+import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
+import { sqliteQueue } from "../../src/queue/sqlite/sqlite-queue.ts";
 import type { Finding } from "../../src/queue/store.ts";
 import { report } from "../contract/queue-store/ingest.ts";
+import { command } from "../contract/queue-store/scene.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
 import { type Case, LOST, MENDED, OF } from "./damage-cases.ts";
 import { type Sample, type Statement, sample } from "./damage-sample.ts";
 
@@ -131,15 +136,17 @@ test("what cannot be mended after all keeps nothing else from being mended", asy
 });
 
 test("a repair ends when every mending brings about another damage", async () => {
-  const s = await open();
-  await s.damage(
-    ["UPDATE jobs SET next_seq = 100 WHERE job_id = ?", s.ended],
-    [
-      `CREATE TRIGGER worse AFTER UPDATE OF next_seq ON jobs WHEN new.next_seq < old.next_seq
-       BEGIN UPDATE jobs SET next_seq = old.next_seq + 1 WHERE sequence = new.sequence; END`,
-    ],
+  using directory = temporaryDirectory();
+  const { database, file } = openDatabase(directory.path);
+  const store = sqliteQueue(database, file, { clock: systemClock, activeJobsMax: 10, leaseSeconds: 120 });
+  const { job } = await store.submit(command(), "workload");
+  database.run("UPDATE jobs SET next_seq = 100");
+  database.run(
+    `CREATE TRIGGER worse AFTER UPDATE OF next_seq ON jobs WHEN new.next_seq < old.next_seq
+     BEGIN UPDATE jobs SET next_seq = old.next_seq + 1 WHERE sequence = new.sequence; END`,
   );
-  const { repaired, remaining } = await s.scene.store.repair();
+  const { repaired, remaining } = await store.repair();
   expect(repaired.length).toBeGreaterThan(1);
-  expect(remaining).toMatchObject([{ check: "event_counter", subject: s.ended, repairable: true }]);
+  expect(remaining).toMatchObject([{ check: "event_counter", subject: job.job_id, repairable: true }]);
+  await store.close();
 });

@@ -3,21 +3,15 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { type ErrorCode, isRelayError, type RelayError } from "../../src/domain/errors.ts";
-import { systemClock } from "../../src/lib/clock.ts";
 import { self } from "../../src/lib/process-identity.ts";
-import { type OwnedQueue, openOwnedQueue } from "../../src/queue/owned-queue.ts";
+import type { OwnedQueue } from "../../src/queue/owned-queue.ts";
 import { auditOffline, repairOffline } from "../../src/roles/worker/offline.ts";
 import { command } from "../contract/queue-store/scene.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
+import { ownQueue as open } from "./kill-rounds.ts";
+import { killedOwner } from "./killed-owner.ts";
 
 const makeDirectory = temporaryDirectories();
-
-const open = (directory: string): OwnedQueue =>
-  openOwnedQueue(directory, {
-    ownership: { identity: self(), endpointId: "endpoint_me", takeOver: false, confirmHostDead: false, clock: systemClock },
-    queue: { clock: systemClock, activeJobsMax: 1_000_000, leaseSeconds: 120 },
-    repair: false,
-  });
 
 async function refusal(directory: string, code: ErrorCode): Promise<RelayError> {
   try {
@@ -33,20 +27,6 @@ const jobsOf = async ({ store }: OwnedQueue): Promise<number> => (await store.st
 
 const ownerOf = (directory: string) => JSON.parse(fs.readFileSync(path.join(directory, "owner.json"), "utf8"));
 
-/** A queue whose owner submitted some jobs and was killed. Returns its pid. */
-async function killed(directory: string, jobs: number): Promise<number> {
-  const child = Bun.spawn([process.execPath, path.join(import.meta.dir, "owned-child.ts"), directory, String(jobs)], {
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  for await (const chunk of child.stdout) {
-    if (new TextDecoder().decode(chunk).includes("ready")) break;
-  }
-  child.kill("SIGKILL");
-  await child.exited;
-  return child.pid;
-}
-
 /** A closed queue with some jobs. */
 async function closed(jobs = 40): Promise<string> {
   const directory = makeDirectory();
@@ -59,7 +39,7 @@ async function closed(jobs = 40): Promise<string> {
 describe("a file that is gone since its owner was killed", () => {
   test("the write-ahead log: refused, saying since when something may be missing, until a repair goes on without it", async () => {
     const directory = await closed(3);
-    const pid = await killed(directory, 5);
+    const pid = await killedOwner(directory, 5);
     expect(ownerOf(directory)).toMatchObject({ pid, database_open: true });
     const log = path.join(directory, "queue.db-wal");
     fs.renameSync(log, `${log}.elsewhere`);
@@ -80,7 +60,7 @@ describe("a file that is gone since its owner was killed", () => {
     await whole.close();
     expect(fs.existsSync(path.join(directory, "owner.json"))).toBe(false);
 
-    await killed(directory, 1);
+    await killedOwner(directory, 1);
     fs.rmSync(log);
     const { repaired, remaining } = await repairOffline(directory);
     expect(repaired).toMatchObject([{ check: "file", subject: "queue.db-wal" }]);
@@ -92,7 +72,7 @@ describe("a file that is gone since its owner was killed", () => {
 
   test("the file itself: no empty queue takes its place, not even by a repair", async () => {
     const directory = await closed();
-    await killed(directory, 1);
+    await killedOwner(directory, 1);
     for (const name of ["queue.db", "queue.db-wal", "queue.db-shm"]) fs.rmSync(path.join(directory, name), { force: true });
     expect((await refusal(directory, "queue_incomplete")).data).toMatchObject({ missing: "queue.db" });
     await expect(repairOffline(directory)).rejects.toMatchObject({ code: "queue_incomplete", hint: expect.stringContaining("backup") });
@@ -101,7 +81,7 @@ describe("a file that is gone since its owner was killed", () => {
 
   test("nothing is gone after a clean end, nor when the owner was killed before it had opened the file", async () => {
     const directory = await closed(2);
-    expect(fs.readdirSync(directory).toSorted()).toEqual(["queue.db", "queue.lock"]);
+    expect(fs.readdirSync(directory).toSorted()).toEqual(["committed.json", "queue.db", "queue.lock"]);
     const record = { ...self(), start_time: 1, endpoint_id: "endpoint_before", since: "2030-01-01T00:00:00.000Z" };
     for (const before of [record, { ...record, database_open: false }]) {
       fs.writeFileSync(path.join(directory, "owner.json"), JSON.stringify(before));
@@ -114,7 +94,7 @@ describe("a file that is gone since its owner was killed", () => {
 
   test("an owner that is killed before it opens the file leaves on record that the one before had it open", async () => {
     const directory = await closed(2);
-    await killed(directory, 1);
+    await killedOwner(directory, 1);
     const child = Bun.spawn([process.execPath, path.join(import.meta.dir, "owning-child.ts"), directory], { stdout: "pipe" });
     while (ownerOf(directory).pid !== child.pid) await Bun.sleep(10);
     child.kill("SIGKILL");
@@ -159,7 +139,7 @@ describe("a damaged file", () => {
 
   test("in an index, with a write-ahead log left: what the log holds is kept", async () => {
     const directory = await closed();
-    await killed(directory, 7);
+    await killedOwner(directory, 7);
     const file = path.join(directory, "queue.db");
     const log = fs.readFileSync(`${file}-wal`);
     // Where the file's copy of the page is covered by the log, the damage is not seen.

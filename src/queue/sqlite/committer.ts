@@ -14,6 +14,11 @@ interface Pending {
   readonly reject: (error: RelayError) => void;
 }
 
+/** Is told of each commit, before those who wait for it are. */
+export interface Commits {
+  advance(): void;
+}
+
 type Result = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: RelayError };
 
 /**
@@ -32,6 +37,7 @@ export class Committer {
     private readonly reading: Reading,
     private readonly clock: Clock,
     private readonly notify: (topic: Topic) => void,
+    private readonly commits: Commits,
   ) {}
 
   /** Run a write in the next batch. `fn` is synchronous, and must leave nothing behind but rows and counts. */
@@ -95,6 +101,7 @@ export class Committer {
       const results =
         batch.length === 1 && first !== undefined ? [this.#alone(first, topics)] : batch.map((one) => this.#inSavepoint(one, topics));
       if (this.database.inTransaction) sql.run("COMMIT");
+      this.commits.advance();
       return results;
     } catch (error) {
       counts.restore(before);

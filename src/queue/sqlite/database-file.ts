@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import { makePrivateDirectory, takePlace } from "../../lib/atomic-file.ts";
+import { isThere } from "../../lib/file-system.ts";
 import { unusable } from "../file-failure.ts";
 import { backUp, MIGRATIONS, migrate, schemaVersion } from "./migrate.ts";
 import { corrupt, relayFailure } from "./sqlite-failure.ts";
@@ -42,13 +43,24 @@ const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: fal
 function create(file: string, migrations: readonly string[]): void {
   if (sizeOf(`${file}-wal`) > 0) throw corrupt(file, `${path.basename(file)}-wal holds changes of it, but the file itself is gone`);
   const temporary = `${file}.new`;
-  makeEmpty(temporary, migrations).close();
+  const made = makeEmpty(temporary, migrations);
+  try {
+    keepLog(made, file);
+  } finally {
+    made.close();
+  }
   takePlace(temporary, file);
+}
+
+/** For as long as the database lives: it never has a rollback journal under its own name. */
+export function keepLog(database: Database, file: string): void {
+  const mode = database.query<{ journal_mode: string }, []>("PRAGMA journal_mode = WAL").get()?.journal_mode;
+  if (mode !== "wal") throw unusable(file, String(mode), "a write-ahead log cannot be had there");
 }
 
 /** A new database of the queue under a name that nobody looks for; left-overs of that name are removed. */
 export function makeEmpty(file: string, migrations: readonly string[]): Database {
-  for (const name of [file, `${file}-journal`]) fs.rmSync(name, { force: true });
+  for (const name of [file, `${file}-journal`, `${file}-wal`, `${file}-shm`]) fs.rmSync(name, { force: true });
   const database = new Database(file, { create: true, readwrite: true });
   try {
     fs.chmodSync(file, 0o600);
@@ -62,15 +74,26 @@ export function makeEmpty(file: string, migrations: readonly string[]): Database
   }
 }
 
-/** Look at the file through a connection that cannot write, so that whatever is refused stays byte for byte what it was. */
+/**
+ * Look into a database through a connection that cannot write, so that whatever is refused stays byte for byte what it was. The files that SQLite
+ * makes beside it to read it are removed again.
+ */
+export function lookInto(file: string, look: (database: Database) => void): void {
+  const made = [`${file}-shm`, `${file}-wal`].filter((name) => !isThere(name));
+  const database = new Database(file, { readonly: true });
+  try {
+    look(database);
+  } finally {
+    database.close();
+    for (const name of made) fs.rmSync(name, { force: true });
+  }
+}
+
 function inspect(file: string, migrations: readonly string[]): void {
   const size = sizeOf(file);
   if (size === 0) throw corrupt(file, "it is empty");
   const clean = sizeOf(`${file}-wal`) === 0;
-  const sharedMemory = `${file}-shm`;
-  const hadSharedMemory = fs.existsSync(sharedMemory);
-  const database = new Database(file, { readonly: true });
-  try {
+  lookInto(file, (database) => {
     // Pragmas answer with defaults where a query finds that the file is no database.
     database.run("SELECT count(*) FROM sqlite_schema");
     const pageSize = database.query<{ page_size: number }, []>("PRAGMA page_size").get()?.page_size ?? 1;
@@ -83,13 +106,10 @@ function inspect(file: string, migrations: readonly string[]): void {
     }
     inspectSchema(database, file, migrations);
     if (!clean || size <= ALWAYS_CHECKED_BYTES) quickCheck(database, file);
-  } finally {
-    database.close();
-    if (!hadSharedMemory) fs.rmSync(sharedMemory, { force: true });
-  }
+  });
 }
 
-/** The number is one that is known, and the tables and indexes are those of that number. */
+/** The number is one that is known, and the tables and indexes are those of that number, with nothing beside them. */
 function inspectSchema(database: Database, file: string, migrations: readonly string[]): void {
   const version = schemaVersion(database);
   if (version > migrations.length) {
@@ -101,21 +121,27 @@ function inspectSchema(database: Database, file: string, migrations: readonly st
   }
   if (version < 1) throw corrupt(file, `its schema has the number ${version}, and the first one is 1`, { schema: version });
   const there = schemaOf(database);
-  const lacking = [...schemaOfMigrations(migrations.slice(0, version))]
-    .filter(([name, sql]) => there.get(name) !== sql)
-    .map(([name]) => name);
+  const due = schemaOfMigrations(migrations.slice(0, version));
+  const lacking = [...due].filter(([name, sql]) => there.get(name) !== sql).map(([name]) => name);
   if (lacking.length > 0) {
     throw corrupt(file, `${lacking.join(", ")}: gone, or not those of schema ${version}`, { schema: version });
   }
+  const foreign = [...there.keys()].filter((name) => !due.has(name));
+  if (foreign.length > 0) {
+    throw corrupt(file, `${foreign.slice(0, FOREIGN_NAMED).join(", ")}: there, and not of schema ${version}`, { schema: version });
+  }
 }
 
-/** Tables and indexes by name, as they were made. */
+/** Names of strange tables and the like that a refusal lists. */
+const FOREIGN_NAMED = 20;
+
+/** Tables, indexes, views and triggers by kind and name, as they were made. A trigger may have the name of a table. */
 const schemaOf = (database: Database): ReadonlyMap<string, string> =>
   new Map(
     database
-      .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+      .query<{ type: string; name: string; sql: string }, []>("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
       .all()
-      .map(({ name, sql }) => [name, sql]),
+      .map(({ type, name, sql }) => [`${type} ${name}`, sql]),
   );
 
 function schemaOfMigrations(migrations: readonly string[]): ReadonlyMap<string, string> {
@@ -140,8 +166,7 @@ function connect(file: string, migrations: readonly string[]): Database {
   try {
     database.run("PRAGMA locking_mode = EXCLUSIVE");
     // The first query takes the lock. Opening alone succeeds although another process holds it.
-    const mode = database.query<{ journal_mode: string }, []>("PRAGMA journal_mode = WAL").get()?.journal_mode;
-    if (mode !== "wal") throw unusable(file, String(mode), "a write-ahead log cannot be had there");
+    keepLog(database, file);
     database.run("PRAGMA synchronous = FULL");
     database.run("PRAGMA temp_store = MEMORY");
     database.run(`PRAGMA cache_size = -${PAGE_CACHE_KIB}`);

@@ -1,11 +1,12 @@
-import { Database, type SQLQueryBindings } from "bun:sqlite";
+import type { Database, SQLQueryBindings } from "bun:sqlite";
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import { fsyncDirectory } from "../../lib/atomic-file.ts";
-import { makeEmpty, quickCheck } from "./database-file.ts";
+import { nameForDamaged } from "../queue-files.ts";
+import { keepLog, lookInto, makeEmpty, quickCheck } from "./database-file.ts";
 import { MIGRATIONS, schemaVersion } from "./migrate.ts";
-import { relayFailure } from "./sqlite-failure.ts";
+import { corrupt, relayFailure, sqliteCode } from "./sqlite-failure.ts";
 
 /**
  * Make a damaged queue file anew from its tables. That brings back whatever can be derived from them: indexes, and the order of pages. The damaged
@@ -22,7 +23,7 @@ export function makeAnew(file: string): string {
     fs.rmSync(anew, { force: true });
     throw error;
   }
-  const kept = freeName(file);
+  const kept = nameForDamaged(file);
   // In this order: whatever is interrupted leaves a queue that is refused, never one that lacks something.
   fs.renameSync(file, kept);
   if (fs.existsSync(`${file}-wal`)) fs.renameSync(`${file}-wal`, `${kept}-wal`);
@@ -34,26 +35,30 @@ export function makeAnew(file: string): string {
 }
 
 function copyTables(file: string, anew: string): void {
-  const damaged = new Database(file, { readonly: true });
   try {
-    const made = makeEmpty(anew, MIGRATIONS.slice(0, schemaVersion(damaged)));
-    try {
-      // Rules that rows do not keep are for the audit to find.
-      made.run("PRAGMA ignore_check_constraints = ON");
-      made.run("PRAGMA foreign_keys = OFF");
-      made.transaction(() => {
-        for (const table of tablesOf(made)) copyRows(damaged, made, table);
-      })();
-      quickCheck(made, anew);
-    } finally {
-      made.close();
-    }
+    lookInto(file, (damaged) => {
+      const version = schemaVersion(damaged);
+      if (version < 1) throw corrupt(file, `its schema has the number ${version}, so it is not known what its tables are`);
+      const made = makeEmpty(anew, MIGRATIONS.slice(0, version));
+      try {
+        // Rules that rows do not keep are for the audit to find.
+        made.run("PRAGMA ignore_check_constraints = ON");
+        made.run("PRAGMA foreign_keys = OFF");
+        made.transaction(() => {
+          for (const table of tablesOf(made)) copyRows(damaged, made, table);
+        })();
+        quickCheck(made, anew);
+        keepLog(made, anew);
+      } finally {
+        made.close();
+      }
+    });
   } catch (error) {
-    const failure = relayFailure(error, file);
+    // A table or a column that is not there.
+    const failure =
+      sqliteCode(error) === "SQLITE_ERROR" ? corrupt(file, "its tables are not those of a queue", {}, error) : relayFailure(error, file);
     if (failure.code !== "queue_corrupt") throw failure;
     throw new RelayError(failure.code, failure.message, failure.data, BEYOND_REPAIR, { cause: error });
-  } finally {
-    damaged.close();
   }
 }
 
@@ -85,10 +90,3 @@ function copyRows(from: Database, to: Database, table: string): void {
 
 const BEYOND_REPAIR =
   "its tables cannot be read; put a backup in its place, or let the recover command of sqlite3 read what it can of a copy";
-
-function freeName(file: string): string {
-  for (let n = 1; ; n++) {
-    const name = `${file}.damaged-${n}`;
-    if (!fs.existsSync(name)) return name;
-  }
-}

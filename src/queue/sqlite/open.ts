@@ -1,4 +1,5 @@
 import type { QueueStore } from "../store.ts";
+import { CommitMark } from "./commit-mark.ts";
 import { openDatabase } from "./database-file.ts";
 import { relayFailure } from "./sqlite-failure.ts";
 import { type QueueOptions, sqliteQueue } from "./sqlite-queue.ts";
@@ -12,7 +13,7 @@ import { type QueueOptions, sqliteQueue } from "./sqlite-queue.ts";
 export function openQueue(directory: string, options: QueueOptions): QueueStore {
   const { database, file } = openDatabase(directory);
   try {
-    return sqliteQueue(database, file, options);
+    return sqliteQueue(database, file, options, (opened) => new CommitMark(opened, file));
   } catch (error) {
     database.close();
     throw relayFailure(error, file);

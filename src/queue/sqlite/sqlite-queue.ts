@@ -10,7 +10,7 @@ import { endpointCalls } from "./calls/endpoints.ts";
 import { jobCalls } from "./calls/jobs.ts";
 import { recordCalls } from "./calls/records.ts";
 import { boundDelays } from "./claim.ts";
-import { Committer, closedError } from "./committer.ts";
+import { type Commits, Committer, closedError } from "./committer.ts";
 import { Counts } from "./counts.ts";
 import { HeldAttempts } from "./held-attempts.ts";
 import { repair } from "./repair.ts";
@@ -25,12 +25,31 @@ export interface QueueOptions {
   readonly leaseSeconds: number;
 }
 
-/** The store on an open database, which it closes. Writes go through the committer; reads run at once, between two transactions. */
-export function sqliteQueue(database: Database, file: string, options: QueueOptions): QueueStore {
+/** Says beside the file how far the commits have come. */
+export interface Mark extends Commits {
+  close(): void;
+}
+
+const UNMARKED: Mark = { advance: () => undefined, close: () => undefined };
+
+/**
+ * The store on an open database, which it closes. Writes go through the committer; reads run at once, between two transactions.
+ *
+ * @param markOf makes the mark that says how far the commits have come
+ */
+export function sqliteQueue(
+  database: Database,
+  file: string,
+  options: QueueOptions,
+  markOf: (database: Database) => Mark = () => UNMARKED,
+): QueueStore {
   const sql = new Statements(database);
   const reading: Reading = { sql, counts: new Counts(), time: new SteadyTime(options.clock), held: new HeldAttempts() };
   const notifier = new Notifier<Topic>();
-  const committer = new Committer(database, file, reading, options.clock, (topic) => notifier.notify(topic));
+  boundDelays(reading);
+  reading.counts.read(sql);
+  const mark = markOf(database);
+  const committer = new Committer(database, file, reading, options.clock, (topic) => notifier.notify(topic), mark);
   const leaseMs = options.leaseSeconds * 1_000;
   const calls: Calls = {
     async read(fn) {
@@ -44,9 +63,6 @@ export function sqliteQueue(database: Database, file: string, options: QueueOpti
     write: (fn) => committer.write(fn),
   };
 
-  boundDelays(reading);
-  reading.counts.read(sql);
-
   return {
     ...jobCalls(calls, options.activeJobsMax),
     ...attemptCalls(calls, reading.held, leaseMs),
@@ -59,6 +75,7 @@ export function sqliteQueue(database: Database, file: string, options: QueueOpti
       if (committer.closed) return;
       committer.close();
       sql.finalize();
+      mark.close();
       try {
         database.close(true);
       } catch (error) {

@@ -121,8 +121,8 @@ export const ERRORS = {
   queue_corrupt: rule(500, "The queue file is damaged", {
     hint: "clio-relay queue repair mends what can be derived, clio-relay queue audit lists what is left",
   }),
-  queue_incomplete: rule(500, "A file of the queue is gone", {
-    hint: "put the file back where it was; clio-relay queue repair goes on without it",
+  queue_incomplete: rule(500, "A file of the queue is gone or damaged", {
+    hint: "put the file back as it was; clio-relay queue repair goes on without it",
   }),
   queue_unavailable: rule(503, "The queue file cannot be used", { retryable: true }),
 

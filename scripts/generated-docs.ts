@@ -5,6 +5,7 @@ import path from "node:path";
 import { openApiDocument } from "../src/api/openapi.ts";
 import { workerOperations } from "../src/api/worker-app.ts";
 import type { WorkerServices } from "../src/api/worker-services.ts";
+import { VERSION } from "../src/config/version.ts";
 import { ERRORS, type ErrorRule, EXIT, EXIT_MEANINGS } from "../src/domain/errors.ts";
 import { cliPage, settingsPage } from "./command-pages.ts";
 
@@ -18,7 +19,7 @@ export async function generatedDocs(): Promise<Record<string, string>> {
 function openApi(): string {
   // Describing operations needs none of what their handlers need.
   const operations = workerOperations({} as WorkerServices);
-  return `${JSON.stringify(openApiDocument(operations, { title: "clio-relay worker", version: "1" }), null, 2)}\n`;
+  return `${JSON.stringify(openApiDocument(operations, { title: "clio-relay worker", version: VERSION }), null, 2)}\n`;
 }
 
 function errorsPage(): string {

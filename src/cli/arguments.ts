@@ -1,5 +1,6 @@
 import { RelayError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
+import type { Reader } from "./values.ts";
 import type { Flag, Flags, Positionals, Verb } from "./verb.ts";
 
 /** Options that every verb takes. */
@@ -141,8 +142,9 @@ function positionals(verb: Verb<Flags, Positionals>, words: readonly string[], r
   return Object.fromEntries(words.map((word, at) => [declared[at]![0], read(declared[at]![1].label, declared[at]![1], word)]));
 }
 
-function read(where: string, reader: { form: string; read: (text: string) => unknown }, given: string): unknown {
+function read(where: string, reader: Omit<Reader<unknown>, "label">, given: string): unknown {
   const value = reader.read(given);
-  if (value === undefined) throw usage(`${where} is ${JSON.stringify(given.slice(0, 200))}, but must be ${reader.form}`);
+  if (value === undefined)
+    throw usage(`${where} is ${JSON.stringify(given.slice(0, 200))}, but must be ${reader.form}`, reader.hint?.(given));
   return value;
 }

@@ -1,3 +1,4 @@
+import { RelayError } from "../domain/errors.ts";
 import type { NewProgressInput } from "../domain/progress.ts";
 import type { CliIo } from "./io.ts";
 import { METADATA, metadataOf } from "./json-option.ts";
@@ -15,8 +16,17 @@ export const PROGRESS = {
   ...METADATA,
 } as const;
 
-/** The report that the options say. */
-export const progressOf = (io: CliIo, flags: FlagValues<typeof PROGRESS>): NewProgressInput => ({
+/** What says something; the rest says of what. */
+const SAYING = ["current", "total", "message", "metadata-json", "metadata-json-file"] as const;
+
+/** The report that the options say. @throws RelayError usage when they say nothing */
+export function progressOf(io: CliIo, flags: FlagValues<typeof PROGRESS>): NewProgressInput {
+  if (SAYING.every((name) => flags[name] === undefined))
+    throw new RelayError("usage", "what is the progress?", {}, "--current with --total or without, or --message");
+  return report(io, flags);
+}
+
+const report = (io: CliIo, flags: FlagValues<typeof PROGRESS>): NewProgressInput => ({
   label: flags.label,
   ...(flags.current === undefined ? {} : { current: flags.current }),
   ...(flags.total === undefined ? {} : { total: flags.total }),

@@ -9,6 +9,8 @@ export interface Reader<T> {
   readonly form: string;
   /** undefined: the text is not such a value. */
   readonly read: (text: string) => T | undefined;
+  /** What to do about a text that is not such a value, where it can be told. */
+  readonly hint?: (text: string) => string | undefined;
 }
 
 const orUndefined = <T>(value: T | null): T | undefined => (value === null ? undefined : value);
@@ -23,7 +25,11 @@ export const identifier = (label: string, what: string): Reader<string> => ({
 });
 
 export const jobId = identifier("JOB", "a job");
-export const taskId = identifier("TASK", "a task");
+export const taskId: Reader<string> = {
+  ...identifier("TASK", "a task"),
+  read: (given) => (isId(given) && !given.startsWith("job_") ? given : undefined),
+  hint: (given) => (given.startsWith("job_") && isId(given) ? `clio-relay job tasks ${given} lists the tasks of that job` : undefined),
+};
 export const artifactId = identifier("ARTIFACT", "an artifact");
 
 export const clusterName: Reader<string> = {

@@ -32,7 +32,8 @@ export type JobStatus = v.InferOutput<typeof JobStatus>;
 /** What a wait saw. Running out of time is an observation, never an outcome of the job. */
 export const Observation = v.strictObject({
   outcome: v.picklist(["terminal", "observation_unknown"]),
-  timeout_seconds: v.number(),
+  /** How long was to be waited at most; null for as long as it takes. */
+  timeout_seconds: v.nullable(v.number()),
   scheduler_action: v.literal("none"),
   relay_action: v.literal("none"),
 });

@@ -182,6 +182,18 @@ test(
 );
 
 test(
+  "whoever waits in vain for the end of a canceled job is told that the request stands",
+  async () => {
+    await using relay = await withWorker();
+    const id = await relay.submit("--", "sh", "-c", 'trap "" TERM; echo ready; while :; do sleep 0.1; done');
+    await eventually(async () => (await relay.ok("job", "read-log", id)) === "ready", { timeoutMs: 20_000 });
+    const cancel = await relay.run(["job", "cancel", id, "--wait", "--timeout-seconds", "0"]);
+    expect([cancel.code, cancel.stderr]).toEqual([6, "notice: the time is over; cancel is requested, and the request stands\n"]);
+  },
+  TIMEOUT,
+);
+
+test(
   "what cannot be reached or found at all is said at once",
   async () => {
     await using relay = await withWorker();

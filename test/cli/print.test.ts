@@ -132,7 +132,8 @@ test("progress", () => {
   const report = { label: "epoch", current: 3, total: 10, unit: "steps", message: "warm" };
   expect(progressText(report)).toBe("epoch 3/10 steps (30%) warm");
   expect(progressText({ ...report, total: null, unit: null, message: null })).toBe("epoch 3");
-  expect(progressText({ ...report, current: 12 })).toBe("epoch 12/10 steps (100%) warm");
+  expect(progressText({ ...report, current: 12 })).toBe("epoch 12/10 steps (120%) warm");
+  expect(progressLine({ ...report, current: 12 }, 10)).toBe("[##########] 120% 12/10 steps epoch warm");
   expect(progressBar(0.5, 10)).toBe("[#####-----]");
   expect(progressBar(1, 4)).toBe("[####]");
   expect(progressLine(report, 10)).toBe("[###-------] 30% 3/10 steps epoch warm");
@@ -172,6 +173,20 @@ describe("a table", () => {
     const output = new Captured(false, 10);
     await printTable(output, style, ["JOB", { spare: "KIND" }, { spare: "LANE" }, "NAME"], wide);
     expect(output.text).toBe("job_0123456789\tcommand\tworkload\ta name that is long\n");
+  });
+
+  test("cuts a path at its front", async () => {
+    const output = new Captured(true, 36);
+    await printTable(
+      output,
+      style,
+      ["ID", { spare: "SIZE" }, { keepsEnd: "NAME" }],
+      [["artifact_0123456789", "12 KiB", "a/日本/result.csv"]],
+    );
+    expect(output.text.trimEnd().split("\n").at(-1)).toBe("artifact_0123456789  …本/result.csv");
+    const narrow = new Captured(true, 22);
+    await printTable(narrow, style, ["ID", { keepsEnd: "NAME" }], [["artifact_0123456789", "a/long/way/to/result.csv"]]);
+    expect(narrow.text.trimEnd().split("\n").at(-1)).toBe("artifact_0123456789  …y/to/result.csv");
   });
 
   test("is tab-separated elsewhere, one line a row, nothing cut", async () => {

@@ -47,6 +47,42 @@ test(
 );
 
 test(
+  "what one attempt wrote is read in pages, from its first byte to its last",
+  async () => {
+    await using relay = await withWorker();
+    const id = await relay.submit(
+      "--retries",
+      "1",
+      "--",
+      "sh",
+      "-c",
+      'if [ ! -e tried ]; then touch tried; printf "a1a2a"; exit 1; fi; printf "b1b2b"',
+    );
+    await relay.ok("job", "wait", id);
+    for (const [attempt, wrote, first] of [
+      ["1", "a1a2a", 0],
+      ["2", "b1b2b", 5],
+    ] as const) {
+      let [text, offset] = ["", 0];
+      for (let pages = 1; ; pages++) {
+        const page = await relay.json<{ offset: number; next_offset: number; text: string; eof: boolean }>(
+          ...["job", "read-log", id, "--attempt", attempt, "--offset", String(offset), "--limit", "2"],
+        );
+        if (pages === 1) expect(page.offset).toBe(first);
+        text += page.text;
+        offset = page.next_offset;
+        if (page.eof) break;
+        expect(pages).toBeLessThan(4);
+      }
+      expect([text, offset]).toEqual([wrote, first + 5]);
+    }
+    expect(await relay.json("job", "read-log", id, "--attempt", "1", "--offset", "7")).toMatchObject({ offset: 5, text: "", eof: true });
+    expect(await relay.ok("job", "read-log", id, "--attempt", "1", "--offset", "2")).toBe("a2a");
+  },
+  TIMEOUT,
+);
+
+test(
   "--attempt prints what one attempt wrote, --lines so many lines from the end",
   async () => {
     await using relay = await withWorker();
@@ -69,7 +105,7 @@ test(
       offset: 0,
       next_offset: 6,
       text: "a1\na2\n",
-      eof: false,
+      eof: true,
     });
     expect(await relay.json("job", "read-log", id, "--attempt", "2", "--stream", "stderr")).toMatchObject({
       offset: 0,
@@ -80,7 +116,6 @@ test(
     expect([none.code, none.stderr]).toEqual([3, `error: ${id} has no attempt 3; it has had 2 [not_found]\n`]);
     for (const [options, words] of [
       [["--attempt", "1", "-f"], "--follow and --attempt exclude each other"],
-      [["--attempt", "1", "--offset", "3"], "--attempt and --offset exclude each other"],
       [["--tail", "1", "--lines", "3"], "--tail and --lines exclude each other"],
     ] as const) {
       const refused = await relay.run(["job", "read-log", id, ...options]);

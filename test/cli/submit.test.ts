@@ -165,7 +165,7 @@ test(
   async () => {
     const result = await relay.run(["job", "submit", "--wait", "--json", "--", "false"]);
     expect(result.code).toBe(10);
-    expect(JSON.parse(result.stdout)).toMatchObject({ state: "failed", observation: { outcome: "terminal" } });
+    expect(JSON.parse(result.stdout)).toMatchObject({ state: "failed", observation: { outcome: "terminal", timeout_seconds: null } });
   },
   TIMEOUT,
 );
@@ -174,6 +174,7 @@ describe("refusals", () => {
   test.each<[string, string[], number, RegExp]>([
     ["nothing to run", [], 2, /what is to be run\?/],
     ["two sources", ["--stdin", "--", "true"], 2, /a command after -- and --stdin exclude each other/],
+    ["--new for a command", ["--new", "--", "true"], 2, /--new is for pipelines: every submission of a command is a new job/],
     ["a command without --", ["true"], 2, /COMMAND… comes after --/],
     ["a file that is not there", ["--script", "none.sh"], 1, /^error: --script none\.sh: there is no such file \[local_file_unusable\]$/m],
     ["a directory for a script", ["--script", "."], 1, /^error: --script \.: that is a directory \[local_file_unusable\]$/m],

@@ -103,6 +103,9 @@ describe("read-log", () => {
       const log = onTerminal(relay, ["job", "read-log", id]);
       expect(await log.end()).toBe(0);
       expect(log.shown()).toBe("10%\r\n20%\r\na^[[2Jbé\r\n");
+      const open = onTerminal(relay, ["job", "read-log", await relay.submit("--wait", "--", "printf", "no end")]);
+      expect(await open.end()).toBe(0);
+      expect(open.shown()).toBe("no end\r\n");
       const raw = onTerminal(relay, ["job", "read-log", "--raw", id]);
       expect(await raw.end()).toBe(0);
       expect(raw.shown()).toBe("10%\r20%\ra\x1b[2Jbé\r\n");

@@ -33,7 +33,8 @@ const LINE_FEED = 0x0a;
 export async function extentOf(cluster: ClusterClient, jobId: string, part: LogPart, text: boolean): Promise<Extent> {
   const { start, end } =
     part.attempt === undefined ? { start: 0, end: null } : await attemptExtent(cluster, jobId, part.stream, part.attempt);
-  if (part.tail === undefined && part.lines === undefined) return { start: part.offset ?? start, end };
+  if (part.tail === undefined && part.lines === undefined)
+    return { start: Math.max(start, Math.min(part.offset ?? start, end ?? Number.POSITIVE_INFINITY)), end };
   const last = end ?? (await cluster.status(jobId)).logs.find((log) => log.stream === part.stream)?.size_bytes ?? 0;
   if (part.lines !== undefined) return { start: await lastLines(cluster, jobId, part.stream, start, last, part.lines), end };
   const from = Math.max(start, last - part.tail!);

@@ -41,7 +41,8 @@ const STATE_WORDS: Readonly<Record<JobState, string>> = {
   canceled: "canceled",
 };
 
-const clockTime = (instant: string): string => instant.slice(11, 19);
+/** Time of day in UTC, as records have it, and marked so. */
+const clockTime = (instant: string): string => `${instant.slice(11, 19)}Z`;
 
 const eventLine = (style: Style, event: Event): string => {
   const text = `${clockTime(event.created_at)} ${event.event_type}  ${oneLine(event.message)}`;

@@ -43,7 +43,7 @@ export const verb = defineVerb({
       async (signal) => {
         const result = await waitForJob(cluster, args.job, flags["timeout-seconds"], io, signal);
         if (json) await printJson(io.stdout, result);
-        else await printEnd(io, result);
+        else await printEnd(io, result, "cancel is requested, and the request stands");
         return result.observation.outcome === "terminal" ? EXIT.ok : EXIT.notFinished;
       },
     );

@@ -10,6 +10,9 @@ import { defineVerb } from "../verb.ts";
 
 export const verb = defineVerb({
   summary: "List the files that a job left",
+  details:
+    "On a terminal, a size with the words `in place` is that of a file which was too large to be copied (artifact_store_max_bytes): it lies where the job wrote it, and can be " +
+    "fetched for as long as it stays as it was.",
   positionals: { job: jobId },
   flags: { cluster: CLUSTER, ...PAGE },
   examples: [["job list-artifacts job_0123456789abcdef0123456789abcdef", "name, size and digest of each"]],
@@ -21,11 +24,11 @@ export const verb = defineVerb({
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
-        ["ARTIFACT", { spare: "KIND" }, "SIZE", { spare: "SHA-256" }, { spare: "ATTEMPT" }, "NAME"],
+        ["ARTIFACT", { spare: "KIND" }, { spare: "SIZE" }, { spare: "SHA-256" }, { spare: "ATTEMPT" }, { keepsEnd: "NAME" }],
         page.artifacts.map((a) => [
           a.artifact_id,
           a.kind,
-          forPeople ? bytesText(a.size_bytes) : a.size_bytes,
+          forPeople ? `${bytesText(a.size_bytes)}${inPlace(a) ? ", in place" : ""}` : a.size_bytes,
           forPeople ? `${a.sha256.slice(0, 16)}…` : a.sha256,
           attemptOf(a),
           a.name,
@@ -36,6 +39,9 @@ export const verb = defineVerb({
     return EXIT.ok;
   },
 });
+
+/** Whether it was not copied: its record names the file that the job wrote. */
+const inPlace = ({ uri }: Artifact): boolean => uri.startsWith("file:");
 
 /** The attempt that left it; null where the record does not say. */
 const attemptOf = ({ metadata }: Artifact): number | null => (typeof metadata["attempt"] === "number" ? metadata["attempt"] : null);

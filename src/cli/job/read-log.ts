@@ -10,7 +10,7 @@ import { followLog } from "../follow/log-bytes.ts";
 import { type Extent, extentOf, type LogPart } from "../follow/log-extent.ts";
 import { logPieces } from "../follow/log-pieces.ts";
 import { isOutage, Reconnect } from "../follow/reconnect.ts";
-import type { CliIo } from "../io.ts";
+import type { CliIo, Output } from "../io.ts";
 import { LOG_STREAMS } from "../job-words.ts";
 import { bytesText } from "../print/quantities.ts";
 import { jsonText, SafeStream } from "../print/safe-text.ts";
@@ -33,7 +33,7 @@ export const verb = defineVerb({
     follow: toggle("Go on until the job has ended", "f"),
     raw: toggle("Bytes only, on a terminal too"),
     attempt: option(whole(1, Number.MAX_SAFE_INTEGER), "Only what this attempt wrote"),
-    offset: option(byteCount, "Begin at this byte"),
+    offset: option(byteCount, "Begin at this byte of the job's log, of which an attempt's output is a part"),
     tail: option(byteCount, "Begin this many bytes before the end"),
     lines: option(whole(0, LINES_MAX), "Begin this many lines before the end", "n"),
     limit: option(byteCount, "Print at most this many bytes"),
@@ -61,7 +61,7 @@ export const verb = defineVerb({
       io,
       () => null,
       async (signal) => {
-        const reconnect = new Reconnect(io.stderr, io.clock, signal);
+        const reconnect = new Reconnect(write.notices, io.clock, signal);
         await withLifeSigns(cluster, reconnect, async () => {
           const from = [cluster, args.job, flags.stream, extent.start, reconnect, signal] as const;
           const source = { cluster, jobId: args.job, stream: flags.stream, reconnect, signal };
@@ -79,7 +79,6 @@ export const verb = defineVerb({
 
 function refuseContradictions(flags: LogPart & { readonly follow: boolean; readonly limit: number | undefined }): void {
   const given = (["offset", "tail", "lines"] as const).filter((name) => flags[name] !== undefined);
-  if (flags.attempt !== undefined && flags.offset !== undefined) given.unshift("attempt" as never);
   if (given.length > 1) throw new RelayError("usage", `--${given[0]} and --${given[1]} exclude each other`);
   if (flags.limit === 0) throw new RelayError("usage", "--limit must be at least 1");
   for (const name of ["limit", "attempt"] as const)
@@ -89,15 +88,33 @@ function refuseContradictions(flags: LogPart & { readonly follow: boolean; reado
 interface Writer {
   bytes(bytes: Uint8Array): Promise<void>;
   end(): Promise<void>;
+  /** Standard error for whatever is said meanwhile, on a line of its own where both are one terminal. */
+  readonly notices: Pick<Output, "write">;
 }
 
 function writer(io: CliIo, raw: boolean): Writer {
-  if (raw) return { bytes: (bytes) => io.stdout.write(bytes), end: () => Promise.resolve() };
+  if (raw) return { bytes: (bytes) => io.stdout.write(bytes), end: () => Promise.resolve(), notices: io.stderr };
   const decoder = new TextDecoder();
   const safe = new SafeStream();
+  let open = false;
+  const show = async (text: string): Promise<void> => {
+    if (text === "") return;
+    await io.stdout.write(text);
+    open = !text.endsWith("\n");
+  };
+  const endLine = (): Promise<void> => show(open ? "\n" : "");
   return {
-    bytes: (bytes) => io.stdout.write(safe.push(decoder.decode(bytes, { stream: true }))),
-    end: () => io.stdout.write(safe.push(decoder.decode()) + safe.end()),
+    bytes: (bytes) => show(safe.push(decoder.decode(bytes, { stream: true }))),
+    async end() {
+      await show(safe.push(decoder.decode()) + safe.end());
+      await endLine();
+    },
+    notices: {
+      async write(data) {
+        if (io.stderr.isTerminal) await endLine();
+        await io.stderr.write(data);
+      },
+    },
   };
 }
 
@@ -109,9 +126,14 @@ const within = ({ start, end }: Extent, limit: number | undefined): Extent => ({
 /** One piece as the worker's route gives it, cut at the end of what is asked for. */
 async function onePiece(cluster: ClusterClient, jobId: string, stream: LogStream, extent: Extent, limit: number): Promise<LogChunk> {
   const { start, end } = within(extent, limit);
-  if (end! > start) return cluster.log(jobId, stream, { offset: start, limit: end! - start });
+  // An attempt that is over ends where its part of the log does, whatever follows.
+  const over = (offset: number) => extent.end !== null && offset >= extent.end;
+  if (end! > start) {
+    const chunk = await cluster.log(jobId, stream, { offset: start, limit: end! - start });
+    return { ...chunk, eof: chunk.eof || over(chunk.next_offset) };
+  }
   const next = await cluster.log(jobId, stream, { offset: start, limit: 1 });
-  return { ...next, next_offset: start, eof: next.eof && next.next_offset === start, text: "", missing_bytes: 0 };
+  return { ...next, next_offset: start, eof: over(start) || (next.eof && next.next_offset === start), text: "", missing_bytes: 0 };
 }
 
 interface Source {
@@ -130,8 +152,9 @@ async function readOnce(source: Source, { start, end }: Extent, write: Writer): 
     await copy(source, content, at, end ?? Number.POSITIVE_INFINITY, write);
   } catch (error) {
     signal.throwIfAborted();
-    if (!isRelayError(error, "link_down") && (error instanceof RelayError || !isOutage(error))) throw error;
-    // An answer breaks off with the connection, and before bytes that are lost.
+    const around = isRelayError(error, "link_down") || isRelayError(error, "log_not_found");
+    if (!around && (error instanceof RelayError || !isOutage(error))) throw error;
+    // An answer breaks off with the connection, and is refused where bytes are lost.
     await readAround(source, { start: at.offset, end }, write, error);
   }
 }

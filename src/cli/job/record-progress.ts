@@ -14,7 +14,8 @@ export const verb = defineVerb({
   flags: { cluster: CLUSTER, ...PROGRESS },
   examples: [["job record-progress job_0123456789abcdef0123456789abcdef --label epoch --current 3 --total 10", "three of ten epochs"]],
   async run({ flags, args, io, json, relay }) {
-    const recorded = await (await relay.cluster(flags.cluster)).recordProgress(args.job, progressOf(io, flags));
+    const report = progressOf(io, flags);
+    const recorded = await (await relay.cluster(flags.cluster)).recordProgress(args.job, report);
     if (json) await printJson(io.stdout, recorded);
     else await io.stdout.write(`${recorded.progress_id} ${oneLine(progressText(recorded))}\n`);
     return EXIT.ok;

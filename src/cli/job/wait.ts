@@ -46,10 +46,10 @@ export const verb = defineVerb({
 export const waitExit = ({ state, observation }: JobWaitResult): number =>
   observation.outcome !== "terminal" ? EXIT.notFinished : state === "succeeded" ? EXIT.ok : EXIT.remoteFailed;
 
-/** One line on how it stands. */
-export async function printEnd(io: CliIo, job: JobWaitResult): Promise<void> {
+/** One line on how it stands. @param meanwhile what goes on when the time is over */
+export async function printEnd(io: CliIo, job: JobWaitResult, meanwhile = "the job goes on"): Promise<void> {
   await io.stdout.write(`${endLine(styleFor(io.stdout, io.env), job)}\n`);
-  if (job.observation.outcome !== "terminal") await io.stderr.write("notice: the time is over; the job goes on\n");
+  if (job.observation.outcome !== "terminal") await io.stderr.write(`notice: the time is over; ${meanwhile}\n`);
 }
 
 /**
@@ -74,7 +74,7 @@ export async function waitForJob(
       const first = seen === null;
       const result = await cluster.wait(id, { timeout_seconds: first ? 0 : Math.min(left, LIMITS.waitMaxSeconds), signal });
       await reconnect.alive();
-      seen = { ...result, observation: { ...result.observation, timeout_seconds: Number.isFinite(seconds) ? seconds : 0 } };
+      seen = { ...result, observation: { ...result.observation, timeout_seconds: Number.isFinite(seconds) ? seconds : null } };
       if (result.observation.outcome === "terminal" || io.clock.monotonic() >= deadline) return seen;
       // A worker that is about to stop answers early.
       if (!first) await reconnect.wait(null);

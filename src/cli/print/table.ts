@@ -12,6 +12,13 @@ export interface SpareColumn {
   readonly spare: string;
 }
 
+/** A last column that is cut at its front where room is short: of a path, the end says most. */
+export interface EndColumn {
+  readonly keepsEnd: string;
+}
+
+type Column = string | SpareColumn | EndColumn;
+
 /** Cells that the last column has at least, where another one can be left out for it. */
 const LAST_CELLS = 16;
 /** Where it would have fewer, the terminal wraps the line: an identifier is of no use in part. */
@@ -24,7 +31,7 @@ const LAST_LEAST_CELLS = 4;
 export async function printTable(
   output: Output,
   style: Style,
-  header: readonly (string | SpareColumn)[],
+  header: readonly Column[],
   rows: readonly (readonly (string | number | null)[])[],
 ): Promise<void> {
   const cells = rows.map((row) => row.map((cell) => (cell === null ? "-" : oneLine(String(cell)))));
@@ -32,14 +39,16 @@ export async function printTable(
     await output.write(cells.map((row) => `${row.join("\t")}\n`).join(""));
     return;
   }
-  const titles = header.map((column) => (typeof column === "string" ? column : column.spare));
+  const titles = header.map((column) => (typeof column === "string" ? column : "spare" in column ? column.spare : column.keepsEnd));
   const widths = titles.map((title, at) => Math.max(width(title), ...cells.map((row) => width(row[at] ?? ""))));
   const shown = fitting(header, widths, output.columns);
   const last = shown.at(-1)!;
   const before = cellsBefore(shown, widths);
   const room = output.columns - before >= Math.min(LAST_LEAST_CELLS, widths[last]!) ? output.columns : before + LAST_CELLS;
+  const keepsEnd = typeof header[last] === "object" && "keepsEnd" in header[last];
   const line = (row: readonly string[]): string => {
-    return cut(shown.map((at) => (at === last ? row[at]! : pad(row[at]!, widths[at]!))).join("  "), room);
+    const end = keepsEnd ? cutFront(row[last]!, room - before) : row[last]!;
+    return cut(shown.map((at) => (at === last ? end : pad(row[at]!, widths[at]!))).join("  "), room);
   };
   await output.write([style.bold(line(titles)), ...cells.map(line)].map((row) => `${row}\n`).join(""));
 }
@@ -48,12 +57,14 @@ export async function printTable(
 const cellsBefore = (shown: readonly number[], widths: readonly number[]): number =>
   shown.slice(0, -1).reduce((sum, at) => sum + widths[at]! + 2, 0);
 
+const isSpare = (column: Column): boolean => typeof column !== "string" && "spare" in column;
+
 /** Places of the columns to show: of those that can be spared, the rightmost go first, until the last column has room. */
-function fitting(header: readonly (string | SpareColumn)[], widths: readonly number[], columns: number): number[] {
+function fitting(header: readonly Column[], widths: readonly number[], columns: number): number[] {
   const shown = header.map((_, at) => at);
   for (;;) {
     const needed = cellsBefore(shown, widths) + Math.min(LAST_CELLS, widths[shown.at(-1)!]!);
-    const spare = shown.findLastIndex((at) => typeof header[at] !== "string");
+    const spare = shown.findLastIndex((at) => isSpare(header[at]!));
     if (needed <= columns || spare < 0) return shown;
     shown.splice(spare, 1);
   }
@@ -70,6 +81,19 @@ export function cut(text: string, cells: number): string {
     shown += character;
   }
   return `${shown}…`;
+}
+
+/** The same from the end. */
+function cutFront(text: string, cells: number): string {
+  if (width(text) <= cells) return text;
+  let shown = "";
+  let used = 0;
+  for (const character of [...text].reverse()) {
+    used += width(character);
+    if (used > cells - 1) break;
+    shown = character + shown;
+  }
+  return `…${shown}`;
 }
 
 /** Names and values, one a line; rows without a value are left out. */

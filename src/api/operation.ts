@@ -43,6 +43,20 @@ export const operation = <Q extends v.GenericSchema, B extends v.GenericSchema>(
 
 /** The query of an operation that takes no parameters. */
 const NO_QUERY = v.strictObject({});
+/** The same in a body; a list is an object to valibot. */
+const NO_BODY = v.pipe(
+  v.unknown(),
+  v.check((body) => !Array.isArray(body), "it is a list"),
+  v.strictObject({}),
+);
+
+/** What somebody says in a body that nothing reads would be ignored: an option in the wrong place. */
+async function refuseBody(request: Request): Promise<void> {
+  const length = request.headers.get("content-length");
+  if ((length === null || length === "0") && !request.headers.has("transfer-encoding")) return;
+  const body = request.body === null ? undefined : await readJsonBody(request);
+  if (body !== undefined) parse(NO_BODY, body, "this operation takes no body:");
+}
 
 /** Mount operations: query and body are validated before the handler runs. */
 export function mount(app: Hono, operations: readonly Operation[]): void {
@@ -50,7 +64,8 @@ export function mount(app: Hono, operations: readonly Operation[]): void {
     app.on(op.method.toUpperCase(), op.path, async (c) => {
       const query = parse(op.query ?? NO_QUERY, queryObject(c.req.url), "query", op.queryRefusal);
       let body: unknown;
-      if (op.body !== undefined) {
+      if (op.body === undefined) await refuseBody(c.req.raw);
+      else {
         const raw = await readJsonBody(c.req.raw);
         body = parse(op.body, raw === undefined && op.bodyOptional ? {} : raw, "body");
       }

@@ -20,6 +20,8 @@ export interface Logs {
   state(jobId: string, stream: LogStream): Promise<LogState>;
   /** Text from a byte offset; `tail` counts bytes from the end instead. Cuts only between UTF-8 sequences; bytes that are lost are counted. */
   chunk(jobId: string, stream: LogStream, at: { offset: number } | { tail: number }, limit: number): Promise<LogChunk>;
+  /** Refuses with log_not_found when not all bytes [offset, end) are there: `offset` and `next_offset` say which the first ones are that are not. */
+  check(jobId: string, stream: LogStream, range: { offset: number; end: number }): Promise<void>;
   /** Bytes [offset, end); without `end` they go on until the job has ended. Ends early when the signal is aborted, and without `end` before bytes that are lost. */
   bytes(jobId: string, stream: LogStream, range: { offset: number; end: number | null }, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }

@@ -60,6 +60,21 @@ export async function readLogBytes(log: SpoolLog, offset: number, limit: number)
   return bytes;
 }
 
+/**
+ * Make sure that bytes [from, to) are there, before somebody is promised them.
+ *
+ * @throws RelayError log_not_found with where the first ones that are lost begin, and where what follows them does
+ */
+export async function checkPresent(log: SpoolLog, from: number, to: number): Promise<void> {
+  for (const { file, base, end } of await logPieces(log)) {
+    const present = base + sizeOf(file);
+    if (Math.min(end, to) > Math.max(base, from, present)) {
+      const offset = Math.max(present, from);
+      throw lost(offset, end - offset);
+    }
+  }
+}
+
 interface Found {
   readonly bytes: Uint8Array;
   /** Bytes right behind them that were recorded and are no longer there; what follows those has kept its place. */

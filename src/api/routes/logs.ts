@@ -3,6 +3,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, LogChunk, LogSegment, LogStream } from "../../domain/log.ts";
 import { flag, whole } from "../../domain/query.ts";
+import { contentBody } from "../content-body.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { CONDITIONS, contentHeaders, wantedOf } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -69,7 +70,7 @@ const contentRoute = (services: WorkerServices): Operation =>
     headers: CONDITIONS,
     query: ContentQuery,
     answer: { kind: "bytes", status: [200, 206, 304] },
-    errors: ["job_not_found", "log_stream_invalid", "precondition_failed", "range_not_satisfiable"],
+    errors: ["job_not_found", "log_stream_invalid", "log_not_found", "precondition_failed", "range_not_satisfiable"],
     handler: async ({ c, param, query }) => {
       const jobId = param("id");
       const stream = logStream(param("stream"));
@@ -79,7 +80,7 @@ const contentRoute = (services: WorkerServices): Operation =>
       const signal = AbortSignal.any([c.req.raw.signal, services.draining]);
       const answer = (range: { offset: number; end: number | null }, status: number, headers: Record<string, string>): Response =>
         // HEAD asks for the headers only: nothing is opened for it.
-        new Response(c.req.raw.method === "HEAD" ? null : streamOf(services.logs.bytes(jobId, stream, range, signal)), {
+        new Response(c.req.raw.method === "HEAD" ? null : contentBody(services.logs.bytes(jobId, stream, range, signal)), {
           status,
           headers: { "content-type": "application/octet-stream", "clio-relay-log-offset": String(range.offset), ...headers },
         });
@@ -88,6 +89,8 @@ const contentRoute = (services: WorkerServices): Operation =>
       const asked = wantedOf((name) => c.req.header(name), size, etag);
       if (asked === "unchanged") return new Response(null, { status: 304, headers: { etag: etag! } });
       const part = asked ?? { start: Math.min(offset, size), end: size };
+      // Nothing can be said of them once the answer has begun.
+      await services.logs.check(jobId, stream, { offset: part.start, end: part.end });
       return answer({ offset: part.start, end: part.end }, asked === null ? 200 : 206, {
         ...contentHeaders(size, asked, etag),
         "content-length": String(part.end - part.start),
@@ -100,19 +103,4 @@ function logStream(name: string): LogStream {
   if (!result.success)
     throw new RelayError("log_stream_invalid", `there is no stream ${JSON.stringify(name.slice(0, 64))}`, { streams: LOG_STREAMS });
   return result.output;
-}
-
-/** A body that pulls from an iterator, so that a slow reader holds the source back. */
-function streamOf(source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  const iterator = source[Symbol.asyncIterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const next = await iterator.next();
-      if (next.done) controller.close();
-      else controller.enqueue(next.value);
-    },
-    async cancel() {
-      await iterator.return?.();
-    },
-  });
 }

@@ -3,7 +3,7 @@ import type { LogStream } from "../../domain/log.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { jobDirectory } from "../../execution/attempt-dir.ts";
 import { followLog } from "../../execution/follow-log.ts";
-import { logSize, readLogBytes, readLogText, type SpoolLog, tailLogText } from "../../execution/spool-log.ts";
+import { checkPresent, logSize, readLogBytes, readLogText, type SpoolLog, tailLogText } from "../../execution/spool-log.ts";
 import type { QueueStore } from "../../queue/store.ts";
 
 const PIECE_BYTES = 256 * 1024;
@@ -32,6 +32,8 @@ export function spoolLogs(store: QueueStore, spoolDir: string): Logs {
       const piece = "tail" in at ? await tailLogText(log, Math.min(at.tail, limit)) : await readLogText(log, at.offset, limit);
       return { job_id: jobId, stream, ...piece, eof: complete && piece.next_offset >= (await logSize(log)) };
     },
+
+    check: async (jobId, stream, { offset, end }) => checkPresent(await open(jobId, stream), offset, end),
 
     async *bytes(jobId, stream, { offset, end }, signal) {
       if (end === null) {

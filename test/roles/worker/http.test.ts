@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fs from "node:fs";
 import { connect } from "node:net";
 import path from "node:path";
 import { RelayError } from "../../../src/domain/errors.ts";
@@ -235,6 +236,54 @@ describe("idempotency", () => {
       status: 422,
     });
   });
+});
+
+describe("operations that take no body", () => {
+  test.each([
+    ["POST", "/jobs/JOB/wait", '{"timeout_seconds":1}', "timeout_seconds"],
+    ["POST", "/jobs/JOB/wait", "[]", ""],
+    ["POST", "/queue/audit", '"x"', ""],
+    ["POST", "/queue/repair", '{"dry_run":true}', "dry_run"],
+  ])("%s %s refuses %s", async (method, target, body, path) => {
+    const { job_id } = await worker.shell("true");
+    const answer = await call(method, target.replace("JOB", job_id), body);
+    expect(answer).toMatchObject({ status: 422, body: { reason: "request_validation_failed", issues: [{ path }] } });
+  });
+
+  test("take an empty one, however it is framed", async () => {
+    const { job_id } = await worker.shell("true");
+    await worker.ended(job_id);
+    const empty = new ReadableStream({ start: (out) => out.close() });
+    for (const body of [undefined, "", "{}", empty]) {
+      const answer = await fetch(`http://relay/jobs/${job_id}/wait`, {
+        unix: socket(),
+        method: "POST",
+        ...(body === undefined ? {} : { body }),
+      });
+      expect(answer.status).toBe(200);
+      await answer.arrayBuffer();
+    }
+  });
+});
+
+test("bytes that a log has lost are promised to nobody", async () => {
+  const { job_id } = await worker.shell("head -c 6000 /dev/zero | tr '\\0' x");
+  await worker.ended(job_id);
+  fs.truncateSync(path.join(worker.attemptDir(job_id), "stdout.log"), 1_000);
+  const content = `/jobs/${job_id}/logs/stdout/content`;
+  for (const [target, range, offset] of [
+    [content, "", 1_000],
+    [`${content}?offset=500`, "", 1_000],
+    [`${content}?tail=3000`, "", 3_000],
+    [content, "bytes=500-1000", 1_000],
+    [content, "bytes=2000-", 2_000],
+  ] as const) {
+    const answer = await call("GET", target, undefined, range === "" ? {} : { range });
+    expect(answer).toMatchObject({ status: 404, body: { reason: "log_not_found", offset, next_offset: 6_000 } });
+  }
+  const there = await fetch(`http://relay${content}`, { unix: socket(), headers: { range: "bytes=0-999" } });
+  expect([there.status, there.headers.get("content-range"), await there.text()]).toEqual([206, "bytes 0-999/6000", "x".repeat(1_000)]);
+  expect(worker.messages).not.toContain("RelayError");
 });
 
 describe("logs and artifacts by range", () => {

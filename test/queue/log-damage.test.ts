@@ -72,10 +72,10 @@ describe("a write-ahead log that does not hold all that was committed is refused
     ["with a bit changed in the last frame", "is damaged in frame", (log) => flip(log, size(log) - 100)],
     ["with the salt of the last frame changed", "is damaged in frame", (log) => flip(log, size(log) - FRAME + 8)],
     ["replaced by text", "has a damaged header", (log) => fs.writeFileSync(log, "not a log\n".repeat(10_000))],
-    ["replaced by a pipe", "is no regular file", (log) => instead(log, () => makePipe(log))],
-    ["replaced by a directory", "is no regular file", (log) => instead(log, () => fs.mkdirSync(log))],
-    ["replaced by a link to nothing", "is no regular file", (log) => instead(log, () => fs.symlinkSync("nowhere", log))],
-    ["replaced by a link to /dev/null", "is no regular file", (log) => instead(log, () => fs.symlinkSync("/dev/null", log))],
+    ["replaced by a pipe", "is a named pipe", (log) => instead(log, () => makePipe(log))],
+    ["replaced by a directory", "is a directory", (log) => instead(log, () => fs.mkdirSync(log))],
+    ["replaced by a link to nothing", "is a symbolic link", (log) => instead(log, () => fs.symlinkSync("nowhere", log))],
+    ["replaced by a link to /dev/null", "is a symbolic link", (log) => instead(log, () => fs.symlinkSync("/dev/null", log))],
   ];
   for (const [name, what, damage] of damages) {
     test(name, async () => {

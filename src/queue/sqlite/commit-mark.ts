@@ -4,6 +4,7 @@ import path from "node:path";
 import * as v from "valibot";
 import { writeFileAtomic } from "../../lib/atomic-file.ts";
 import { openRegular, readRegular } from "../../lib/regular-file.ts";
+import { whatIs } from "../queue-files.ts";
 import { FRAME_HEADER_BYTES, frameOffset, readLog, saltsOfFrame } from "./write-ahead-log.ts";
 
 /** Name of the mark beside the queue's file. It is not called queue.db-…, so that whoever removes those files leaves it. */
@@ -117,7 +118,7 @@ const RUNS_AHEAD = 65_536;
  */
 export function lackOf(log: string, mark: Mark | null): string | null {
   const opened = openRegular(log);
-  if (opened === "not_a_file") return "is no regular file";
+  if (opened === "not_a_file") return `is ${whatIs(log)}, and not a regular file`;
   const last = mark?.open === true ? mark.last_frame : null;
   if (opened === "absent") return last === null ? null : "is gone";
   try {

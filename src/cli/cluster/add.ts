@@ -24,7 +24,10 @@ export const verb = defineVerb({
   flags: {
     ...NAMED.flags,
     ...ENTRY,
-    "env-setup": option(text("SHELL"), "Shell text that runs before every job, or @FILE with it"),
+    "env-setup": option(
+      text("SHELL"),
+      "Text that /bin/sh, or the login shell of a job with --login, reads before the job's command, or @FILE with it; a command in it that fails does not end the job",
+    ),
     "env-setup-file": option(text("FILE"), "The same, from a file"),
     "clear-env-setup": toggle("No such text any more"),
     "scheduler-provider": option(oneOf("external"), `Scheduler of the cluster (${NO_SCHEDULER})`),
@@ -56,7 +59,10 @@ export const verb = defineVerb({
   examples: [
     ["cluster add --name my-cluster --ssh-host my-cluster-login", "a cluster behind a login node of ssh_config(5)"],
     ["cluster add local --worker-concurrency 8", "let the worker run eight jobs at a time"],
-    ["cluster add local --env-setup 'module load python'", "prepare the environment of every job"],
+    [
+      "cluster add local --env-setup '. /etc/profile.d/modules.sh; module load python'",
+      "prepare every job; with job submit --login, `module` is there by itself",
+    ],
   ],
   async run({ flags, args, io, json, relay }) {
     const name = nameOf(args, flags);

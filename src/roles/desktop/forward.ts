@@ -62,7 +62,7 @@ function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
       "link_down",
       `the worker of ${cluster} is there, but does not answer`,
       { cluster },
-      `clio-relay worker status --cluster ${cluster}`,
+      `jobs go on when it is replaced: clio-relay worker stop --cluster ${cluster} && clio-relay worker start --cluster ${cluster}`,
     );
   if (nobodyListens(error)) {
     return new RelayError(

@@ -1,4 +1,4 @@
-import type { JobSubmission } from "../domain/job.ts";
+import type { JobSubmission } from "./job.ts";
 
 const TITLE_MAX = 512;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { JobSubmission } from "../../src/domain/job.ts";
-import { titleOf } from "../../src/queue/title.ts";
+import { titleOf } from "../../src/domain/title.ts";
 
 const argv = (...words: string[]) => titleOf({ kind: "command", spec: { argv: words } } as unknown as JobSubmission);
 const script = (text: string) => titleOf({ kind: "command", spec: { script: text } } as unknown as JobSubmission);

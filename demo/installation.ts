@@ -12,7 +12,11 @@ export class Installation {
   readonly directory: string;
   readonly #children: Bun.Subprocess[] = [];
 
-  constructor(readonly executable: string) {
+  /** @param more further variables for every command */
+  constructor(
+    readonly executable: string,
+    private readonly more: Readonly<Record<string, string>> = {},
+  ) {
     this.directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-demo-"));
   }
 
@@ -23,7 +27,7 @@ export class Installation {
   get environment(): Record<string, string> {
     // Nothing of the user's own installation.
     const own = Object.entries(process.env).filter(([name]) => !name.startsWith("CLIO_RELAY_"));
-    return { ...(Object.fromEntries(own) as Record<string, string>), CLIO_RELAY_HOME: this.file("home"), NO_COLOR: "1" };
+    return { ...(Object.fromEntries(own) as Record<string, string>), CLIO_RELAY_HOME: this.file("home"), NO_COLOR: "1", ...this.more };
   }
 
   /** Run a verb to its end; a failure of the verb is a failure of the demo. */
@@ -32,10 +36,16 @@ export class Installation {
   }
 
   async bytes(...args: string[]): Promise<Uint8Array> {
-    const child = Bun.spawn([this.executable, ...args], { env: this.environment, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-    const [stdout, stderr, code] = await Promise.all([child.stdout.bytes(), child.stderr.text(), child.exited]);
+    const { code, stdout, stderr } = await this.attempt(...args);
     if (code !== 0) throw new DemoFailure(`clio-relay ${args.join(" ")} ended with ${code}: ${stderr.trim()}`);
     return stdout;
+  }
+
+  /** Run a verb to its end, whichever that is. */
+  async attempt(...args: string[]): Promise<{ code: number; stdout: Uint8Array; stderr: string }> {
+    const child = Bun.spawn([this.executable, ...args], { env: this.environment, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const [stdout, stderr, code] = await Promise.all([child.stdout.bytes(), child.stderr.text(), child.exited]);
+    return { code, stdout, stderr };
   }
 
   async json<T = Json>(...args: string[]): Promise<T> {
@@ -61,7 +71,7 @@ export class Installation {
   /** Stop everything and remove the directory. */
   async remove(): Promise<void> {
     await this.run("worker", "stop", "--cluster", "local").catch(() => undefined);
-    await this.run("desktop", "stop").catch(() => undefined);
+    await this.run("desktop", "stop", "--yes").catch(() => undefined);
     for (const child of this.#children) if (child.exitCode === null) child.kill("SIGTERM");
     await Promise.all(this.#children.map((child) => child.exited));
     fs.rmSync(this.directory, { recursive: true, force: true });

@@ -183,7 +183,7 @@ export interface QueueStore {
   emitOffsets(fence: Fence): Promise<ReadonlyMap<string, number>>;
   segments(jobId: string): Promise<readonly LogSegment[]>;
   attempt(jobId: string, attempt?: number): Promise<Attempt | null>;
-  attempts(jobId: string): Promise<readonly Attempt[]>;
+  attempts(jobId: string, page: PageRequest): Promise<Page<Attempt>>;
   /** Attempts that are claimed or running, with their jobs: what a starting worker has to recover. Unreadable ones are quarantined and left out. */
   openAttempts(): Promise<readonly { readonly job: Job; readonly attempt: Attempt }[]>;
   /** Give the lease of an open attempt to another endpoint, which must be registered. */

@@ -89,11 +89,8 @@ const readingRoutes = (services: WorkerServices): Operation[] => {
       answer: { kind: "json", schema: pageOf("attempts", Attempt) },
       errors: ["job_not_found"],
       handler: async ({ param, query }) => {
-        await store.job(param("id"));
-        const all = await store.attempts(param("id"));
-        const items = all.filter((a) => a.attempt >= query.cursor).slice(0, query.limit);
-        const last = items.at(-1);
-        return json({ attempts: items, ...query, next_cursor: last === undefined ? query.cursor : last.attempt + 1, total: all.length });
+        const { items, ...page } = await store.attempts(param("id"), query);
+        return json({ attempts: items, ...page });
       },
     }),
   ];

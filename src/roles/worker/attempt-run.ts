@@ -282,8 +282,12 @@ export class AttemptRun {
   }
 
   async #voidsBefore(): Promise<number> {
-    const earlier = (await this.context.store.attempts(this.fence.job_id)).filter(({ attempt }) => attempt < this.fence.attempt);
-    return earlier.length - 1 - earlier.findLastIndex(({ state }) => state !== "void");
+    const { job_id, attempt } = this.fence;
+    // No more are counted than it takes.
+    const limit = Math.min(attempt - 1, LIMITS.startTries);
+    if (limit === 0) return 0;
+    const { items } = await this.context.store.attempts(job_id, { cursor: attempt - limit, limit });
+    return items.length - 1 - items.findLastIndex(({ state }) => state !== "void");
   }
 
   /** The attempt ends without a start, for a reason that another try would meet again. */

@@ -3,6 +3,8 @@ import * as v from "valibot";
 import { Attempt } from "../../../src/domain/attempt.ts";
 import { identity, type OpenScene, ROOMY, refused, settlement, started, withRetries } from "./scene.ts";
 
+const ALL = { cursor: 1, limit: 100 };
+
 export function attemptContract(open: OpenScene): void {
   describe("startAttempt", () => {
     test("makes job, task and attempt running, and remembers the processes", async () => {
@@ -113,7 +115,7 @@ export function attemptContract(open: OpenScene): void {
       await refused(scene.store.emitOffsets(fence), "job_not_found");
       await refused(scene.store.segments("job_none"), "job_not_found");
       await refused(scene.store.attempt("job_none"), "job_not_found");
-      await refused(scene.store.attempts("job_none"), "job_not_found");
+      await refused(scene.store.attempts("job_none", ALL), "job_not_found");
       await refused(scene.store.takeOverLease(fence, await scene.endpoint()), "job_not_found");
     });
   });
@@ -127,7 +129,8 @@ export function attemptContract(open: OpenScene): void {
       await scene.store.claim(lease.endpoint_id, ROOMY);
       await scene.store.startAttempt({ ...fence, attempt: 2 }, started(scene.clock));
       await scene.store.settle({ ...fence, attempt: 2 }, settlement(scene.clock, "signaled"));
-      const attempts = await scene.store.attempts(fence.job_id);
+      const { items: attempts, ...page } = await scene.store.attempts(fence.job_id, ALL);
+      expect(page).toEqual({ ...ALL, next_cursor: 3, total: 2 });
       for (const attempt of attempts) expect(v.parse(Attempt, attempt)).toEqual(attempt);
       expect(attempts).toMatchObject([
         { attempt: 1, state: "void", outcome: null },
@@ -135,13 +138,19 @@ export function attemptContract(open: OpenScene): void {
       ]);
       expect(await scene.store.attempt(fence.job_id, 1)).toEqual(attempts[0]!);
       expect(await scene.store.attempt(fence.job_id)).toEqual(attempts[1]!);
+      const pages = [1, 2, 3].map((cursor) => scene.store.attempts(fence.job_id, { cursor, limit: 1 }));
+      expect((await Promise.all(pages)).map(({ items, next_cursor }) => [items, next_cursor])).toEqual([
+        [[attempts[0]!], 2],
+        [[attempts[1]!], 3],
+        [[], 3],
+      ]);
     });
 
     test("of a job that was never claimed there are none", async () => {
       const scene = await open();
       const job = await scene.submit();
       expect(await scene.store.attempt(job.job_id)).toBeNull();
-      expect(await scene.store.attempts(job.job_id)).toEqual([]);
+      expect(await scene.store.attempts(job.job_id, ALL)).toEqual({ items: [], ...ALL, next_cursor: 1, total: 0 });
     });
 
     test("openAttempts finds what a restarted worker has to recover, and its lease can be taken over", async () => {

@@ -63,7 +63,7 @@ export function attemptCalls({ read, write }: Calls, held: HeldAttempts, leaseMs
     emitOffsets: (fence) => read((r) => emitOffsets(r, fence)),
     segments: (jobId) => read((r) => segments(r, jobId)),
     attempt: (jobId, number) => read((r) => attempt(r, jobId, number)),
-    attempts: (jobId) => read((r) => attempts(r, jobId)),
+    attempts: (jobId, page) => read((r) => attempts(r, jobId, page)),
     openAttempts: () => write(openAttempts),
     cancelRequests: () => read(cancelRequests),
   };

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory } from "./atomic-file.ts";
+import { besideName, fsyncDirectory } from "./atomic-file.ts";
 
 /** A file in the making, piece by piece. Nothing has its name until `finish`; after `discard`, or a crash, nothing ever has. */
 export interface FileInTheMaking {
@@ -22,7 +22,7 @@ export interface WholeFileOptions {
 export async function makeWholeFile(target: string, options: WholeFileOptions = {}): Promise<FileInTheMaking> {
   const before = options.mode === undefined ? fs.statSync(target, { throwIfNoEntry: false }) : undefined;
   const mode = options.mode ?? (before?.isFile() ? before.mode & 0o777 : undefined);
-  const temporary = path.join(path.dirname(target), `.${path.basename(target)}.${process.pid}.${crypto.randomUUID().slice(0, 8)}.part`);
+  const temporary = besideName(target, "part");
   const handle = await fs.promises.open(temporary, "wx", mode ?? 0o666);
   let open = true;
   const close = async (): Promise<void> => {

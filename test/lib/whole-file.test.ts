@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { writeFileAtomic } from "../../src/lib/atomic-file.ts";
 import { makeWholeFile } from "../../src/lib/whole-file.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 
@@ -48,4 +49,17 @@ test("a file has the permissions of the one that it replaces, and a new one thos
   } finally {
     process.umask(umask);
   }
+});
+
+test.each([
+  ["ASCII", "n".repeat(255)],
+  ["three bytes each", "€".repeat(85)],
+  ["four bytes each, and some", `x${"😀".repeat(63)}y`],
+])("a name as long as names may be, of %s, can be taken", async (_, name) => {
+  const base = directory();
+  const file = await makeWholeFile(path.join(base, name));
+  await file.write(Buffer.from("x"));
+  await file.finish();
+  writeFileAtomic(path.join(base, name), "y");
+  expect(fs.readdirSync(base)).toEqual([name]);
 });

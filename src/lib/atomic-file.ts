@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { completeUtf8Length } from "./utf8.ts";
 
 /** Flush a directory's entries. File systems that cannot (EINVAL, ENOTSUP) and Windows are passed over. */
 export function fsyncDirectory(directory: string): void {
@@ -18,8 +19,18 @@ export function fsyncDirectory(directory: string): void {
 export const isErrno = (error: unknown, ...codes: string[]): error is NodeJS.ErrnoException =>
   error instanceof Error && "code" in error && codes.includes(String(error.code));
 
+/** Bytes of a name that are left in that of what is in the making: a name may have 255 (NAME_MAX), and the mark has its part of them. */
+const NAME_BYTES = 190;
+
+/** Where a file waits for its final name: beside it, so that taking the name is one rename(2). */
+export function besideName(target: string, ending: string): string {
+  const name = Buffer.from(path.basename(target)).subarray(0, NAME_BYTES);
+  const kept = name.toString("utf8", 0, completeUtf8Length(name));
+  return path.join(path.dirname(target), `.${kept}.${process.pid}.${crypto.randomUUID()}.${ending}`);
+}
+
 function writeTemporary(target: string, data: string | Uint8Array, mode: number, durable: boolean): string {
-  const temporary = path.join(path.dirname(target), `.${path.basename(target)}.${process.pid}.${crypto.randomUUID()}.tmp`);
+  const temporary = besideName(target, "tmp");
   const fd = fs.openSync(temporary, "wx", mode);
   try {
     fs.writeFileSync(fd, data);

@@ -2,9 +2,11 @@ import * as v from "valibot";
 import { Attempt, type AttemptState, type ProcessIdentity } from "../../domain/attempt.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Outcome } from "../../domain/job.ts";
-import type { Fence } from "../store.ts";
+import type { Page } from "../../domain/page.ts";
+import type { Fence, PageRequest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
-import { type JobHead, type JobRow, jobHead, jobRow, jobSequence, unreadableJob } from "./job-rows.ts";
+import { type JobHead, type JobRow, jobHead, jobRow, unreadableJob } from "./job-rows.ts";
+import { pageOf, rowsOfPage } from "./pages.ts";
 import { parsedOrNull } from "./record-json.ts";
 
 export interface AttemptRow {
@@ -62,7 +64,28 @@ export function attempt(r: Reading, jobId: string, number?: number): Attempt | n
   return row === null ? null : toAttempt(row, jobId);
 }
 
-export const attempts = (r: Reading, jobId: string): Attempt[] => attemptRows(r, jobSequence(r, jobId)).map((row) => toAttempt(row, jobId));
+export function attempts(r: Reading, jobId: string, page: PageRequest): Page<Attempt> {
+  const job = jobHead(r, jobId);
+  const within = [job.sequence, page.cursor] as const;
+  const sizes = r.sql.all<{ bytes: number }>(
+    `SELECT coalesce(octet_length(shim), 0) + coalesce(octet_length(process), 0) + coalesce(octet_length(outcome), 0) AS bytes
+     FROM attempts WHERE job = ? AND attempt >= ? ORDER BY attempt LIMIT ?`,
+    ...within,
+    page.limit,
+  );
+  const rows = r.sql.all<AttemptRow>(
+    `SELECT ${ATTEMPT_COLUMNS} FROM attempts WHERE job = ? AND attempt >= ? ORDER BY attempt LIMIT ?`,
+    ...within,
+    rowsOfPage(sizes),
+  );
+  return pageOf(
+    rows,
+    (row) => row.attempt,
+    (row) => toAttempt(row, jobId),
+    page,
+    job.attempts,
+  );
+}
 
 /** An open attempt and its job, as a fenced write meets them. */
 export interface Open<Row extends JobHead> {

@@ -50,6 +50,8 @@ export interface WorkerServices {
   admit(): Promise<void>;
   /** Told while a submission waits for its commit, so that its claim can be part of the same one. */
   workExpected(lane: Lane): void;
+  /** What stands in the way of a job's current attempt; null where nothing does. */
+  obstacle(jobId: string): string | null;
   status(): Promise<WorkerStatus>;
   audit(): Promise<AuditReport>;
   repair(): Promise<RepairReport>;

@@ -23,6 +23,7 @@ export const EVENT_TYPES = [
   "artifact.refused",
   "progress.updated",
   "emit.refused",
+  "execution.delayed",
   "execution.started",
   "execution.adopted",
   "execution.timeout",

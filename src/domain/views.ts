@@ -20,6 +20,8 @@ export const JobStatus = v.strictObject({
   job: Job,
   /** The current attempt; null before the first. */
   attempt: v.nullable(Attempt),
+  /** What keeps the current attempt from starting, or its worker from looking after it; null where nothing does, or nobody knows. */
+  obstacle: v.nullable(looseText(2_000)),
   relay_queue: QueuePosition,
   /** Latest report per label; not of all labels where progress_truncated says so. */
   progress: v.array(Progress),

@@ -44,7 +44,7 @@ export async function openArtifact(artifact: Artifact, jobDir: string): Promise<
 }
 
 async function openPlace(place: ArtifactPlace, artifact: Artifact, jobDir: string): Promise<OpenFile> {
-  if (place.kind === "spool") return openBeneath(jobDir, place.relative);
+  if (place.kind === "spool") return openBeneath(path.dirname(jobDir), `${path.basename(jobDir)}/${place.relative}`);
   const { root } = artifact.metadata;
   if (typeof root !== "string" || !isBeneath(root, place.path)) {
     throw new RelayError("path_escapes_root", "the file does not lie below the working directory that was recorded", {
@@ -60,7 +60,10 @@ async function openPlace(place: ArtifactPlace, artifact: Artifact, jobDir: strin
 const verified = new VerifiedVersions();
 
 async function assertRecorded(artifact: Artifact, { handle, stat }: OpenFile, kind: ArtifactPlace["kind"]): Promise<void> {
-  if (stat.size !== BigInt(artifact.size_bytes)) throw artifactChanged(artifact, { found_size_bytes: Number(stat.size) });
+  // A log is what was written to it; bytes behind that, which the job added itself, are no part of the artifact.
+  const isLog = artifact.kind === "stdout" || artifact.kind === "stderr";
+  if (isLog ? stat.size < BigInt(artifact.size_bytes) : stat.size !== BigInt(artifact.size_bytes))
+    throw artifactChanged(artifact, { found_size_bytes: Number(stat.size) });
   const version = compareVersion(artifact.metadata, stat);
   if (version === "same" || verified.has(artifact.artifact_id, stat)) return;
   // A spool that was restored from a backup has other times and the same bytes; what a job left in place and wrote again counts as changed.

@@ -6,11 +6,11 @@ import { isErrno } from "../lib/atomic-file.ts";
 import { newId } from "../lib/ids.ts";
 import type { FileInTheMaking } from "../lib/whole-file.ts";
 import { fileUri, spoolUri } from "./artifact-uri.ts";
-import { artifactsDirectory } from "./attempt-dir.ts";
 import { type OpenFile, openBeneath } from "./beneath.ts";
 import { goesOnAt, hashFile, sameVersion } from "./file-hash.ts";
 import type { OutputIssue } from "./output-issue.ts";
 import { type FoundOutput, searchOutputs } from "./output-search.ts";
+import { holdArtifacts } from "./own-place.ts";
 import { versionMetadata } from "./recorded-version.ts";
 import { beginCopy, flushDirectory } from "./stored-copy.ts";
 import { identifyWorkdir, isSameWorkdir, type WorkdirIdentity } from "./workdir.ts";
@@ -66,7 +66,10 @@ export async function collectOutputs(options: CollectOptions): Promise<Collected
     if (options.canceled?.aborted !== true || options.signal?.aborted === true) throw error;
     issues.push(...allPatterns(options, "canceled", "the job was canceled before all of its outputs were collected"));
   }
-  if (artifacts.some(({ uri }) => uri.startsWith("spool:"))) flushDirectory(artifactsDirectory(options.jobDir));
+  if (artifacts.some(({ uri }) => uri.startsWith("spool:"))) {
+    using place = holdArtifacts(options.jobDir);
+    flushDirectory(place.path);
+  }
   return { artifacts, issues };
 }
 
@@ -168,8 +171,9 @@ async function storeCopy(
     return { issue: notStored(output, "it would leave less free space than is to remain") };
   const noRoom = { issue: notStored(output, "there was no room for a copy") };
   let copy: FileInTheMaking | null = null;
+  using place = holdArtifacts(options.jobDir);
   try {
-    copy = await beginCopy(artifactsDirectory(options.jobDir), artifactId);
+    copy = await beginCopy(place.path, artifactId);
     const { write } = copy;
     const read = await hashUnchanged(source, options.signal, write);
     return { ...read, version: await copy.finish() };

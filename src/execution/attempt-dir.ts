@@ -1,11 +1,16 @@
 import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
+import { ProcessIdentity } from "../domain/attempt.ts";
 import { RelayError } from "../domain/errors.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
 import { removeAbandoned } from "../lib/abandoned-files.ts";
 import { createFileExclusive, isErrno, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
+import { isThere } from "../lib/file-system.ts";
+import { HeldDirectory } from "../lib/held-directory.ts";
+import type { Identity } from "../lib/process-identity.ts";
 import { readRegular, regularSize } from "../lib/regular-file.ts";
+import { clearPlace, holdAttempt, inAttempt } from "./own-place.ts";
 import {
   ATTEMPT_MARK,
   type AttemptSpec,
@@ -61,6 +66,7 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
     throw new RelayError("job_submission_refused", `the command takes ${bytes} bytes to write down, more than ${RECORD_MAX_BYTES}`);
   }
   storing(attemptDir, () => {
+    clearPlace(attemptDir);
     fs.rmSync(attemptDir, { recursive: true, force: true });
     fs.mkdirSync(eventsDirectory(attemptDir), { recursive: true, mode: 0o700 });
     if (script !== undefined) writeWhole(scriptPath(attemptDir), script);
@@ -73,7 +79,6 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
 /** Not flushed: whoever claims the attempt flushes the way to it, and without a claim nobody reads it. */
 const writeWhole = (target: string, text: string): void => writeFileAtomic(target, text, { durable: false });
 
-/** spec.json; null where it is missing or cannot be read. */
 /** spec.json; null where it is missing or cannot be read. */
 export const readSpec = (attemptDir: string): AttemptSpec | null => intact(readRecord(attemptDir, FILES.spec, SpecSchema));
 
@@ -90,6 +95,9 @@ export function readExit(attemptDir: string): ExitRecord | "torn" | null {
   return readRecord(attemptDir, FILES.exit, ExitSchema);
 }
 
+/** Whether there is something in the place of exit.json. */
+export const hasExit = (attemptDir: string): boolean => inAttempt(attemptDir, (place) => isThere(path.join(place, FILES.exit)), false);
+
 export const readTruncation = (attemptDir: string, stream: LogStream): TruncationRecord | null =>
   intact(readRecord(attemptDir, truncatedFile(stream), TruncationSchema));
 
@@ -99,12 +107,14 @@ export const readTruncation = (attemptDir: string, stream: LogStream): Truncatio
  */
 export function voidAttempt(attemptDir: string, reason: string): boolean {
   return storing(attemptDir, () => {
+    clearPlace(attemptDir);
     makePrivateDirectory(attemptDir);
     const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "worker", reason };
-    const won = createFileExclusive(path.join(attemptDir, FILES.start), JSON.stringify(record));
+    using place = holdAttempt(attemptDir);
+    const won = createFileExclusive(path.join(place.path, FILES.start), JSON.stringify(record));
     const found = won ? record : readStart(attemptDir);
     if (found === null || found === "torn" || found.claimed_by !== "worker") return false;
-    removeAbandoned(attemptDir);
+    inAttempt(attemptDir, removeAbandoned, undefined);
     releaseCancelReserve(attemptDir);
     return true;
   });
@@ -120,13 +130,14 @@ const CANCEL_RESERVE_BYTES = 256;
  */
 export function writeCancel(attemptDir: string, requestedAt: string): void {
   const record: CancelRecord = { record_version: RECORD_VERSION, requested_at: requestedAt };
-  const target = path.join(attemptDir, FILES.cancel);
+  using place = holdAttempt(attemptDir);
+  const target = path.join(place.path, FILES.cancel);
   const text = JSON.stringify(record);
   try {
     createFileExclusive(target, text);
   } catch (error) {
     if (!isErrno(error, "ENOSPC", "EDQUOT") || fs.existsSync(target)) throw error;
-    const reserved = path.join(attemptDir, CANCEL_RESERVE);
+    const reserved = path.join(place.path, CANCEL_RESERVE);
     storing(attemptDir, () => {
       fs.writeFileSync(reserved, text.padEnd(CANCEL_RESERVE_BYTES), { flag: "r+" });
       fs.renameSync(reserved, target);
@@ -137,7 +148,7 @@ export function writeCancel(attemptDir: string, requestedAt: string): void {
 /** Give back the room for cancel.json of an attempt that has ended. Never fails: what stays is 256 bytes. */
 export function releaseCancelReserve(attemptDir: string): void {
   try {
-    fs.rmSync(path.join(attemptDir, CANCEL_RESERVE), { force: true });
+    inAttempt(attemptDir, (place) => fs.rmSync(path.join(place, CANCEL_RESERVE), { force: true }), undefined);
   } catch {
     // The directory is not to be written to any more.
   }
@@ -145,10 +156,11 @@ export function releaseCancelReserve(attemptDir: string): void {
 
 /** Write exit.json in place of a shim that was killed. False when there is one already, which then holds. */
 export function writeExit(attemptDir: string, record: ExitRecord): boolean {
-  const written = storing(attemptDir, () => createFileExclusive(path.join(attemptDir, FILES.exit), JSON.stringify(record)));
+  using place = holdAttempt(attemptDir);
+  const written = storing(attemptDir, () => createFileExclusive(path.join(place.path, FILES.exit), JSON.stringify(record)));
   // The room that the shim had taken for its records.
-  for (const name of fs.readdirSync(attemptDir)) {
-    if (/^\.(start|exit|process)\.json\..*\.tmp$/.test(name)) fs.rmSync(path.join(attemptDir, name), { force: true });
+  for (const name of fs.readdirSync(place.path)) {
+    if (/^\.(start|exit|process)\.json\..*\.tmp$/.test(name)) fs.rmSync(path.join(place.path, name), { force: true });
   }
   return written;
 }
@@ -156,9 +168,23 @@ export function writeExit(attemptDir: string, record: ExitRecord): boolean {
 /** Give the owner back the permissions that a job may have taken from its attempt's directories and files. Never fails. */
 export function openAttempt(attemptDir: string): void {
   const jobDir = path.dirname(attemptDir);
-  for (const directory of [jobDir, attemptDir, eventsDirectory(attemptDir), artifactsDirectory(jobDir)]) openToOwner(directory);
+  // From above downwards: one that cannot be entered hides those below it. What a link leads to is not reached.
+  openToOwner(jobDir);
+  const opened = (name: string, work: (place: string) => void): void => {
+    try {
+      using job = new HeldDirectory(path.dirname(jobDir), path.basename(jobDir));
+      openToOwner(path.join(job.path, name));
+      using below = new HeldDirectory(job.path, name);
+      work(below.path);
+    } catch {
+      // It is not there, or no directory.
+    }
+  };
+  opened("artifacts", () => undefined);
   const names = [...Object.values(FILES), ...LOG_STREAMS.flatMap((stream) => [logFile(stream), truncatedFile(stream)])];
-  for (const name of names) openToOwner(path.join(attemptDir, name));
+  opened(path.basename(attemptDir), (place) => {
+    for (const name of names) openToOwner(path.join(place, name));
+  });
 }
 
 function openToOwner(file: string): void {
@@ -175,42 +201,71 @@ function openToOwner(file: string): void {
 /** Sizes of the attempt's log files in bytes, 0 where there is none. */
 export function logSizes(attemptDir: string): Record<LogStream, number> {
   const size = (stream: LogStream): number => {
-    const found = regularSize(path.join(attemptDir, logFile(stream)));
+    const found = inAttempt(attemptDir, (place) => regularSize(path.join(place, logFile(stream))), "absent");
     return typeof found === "number" ? found : 0;
   };
   return Object.fromEntries(LOG_STREAMS.map((stream) => [stream, size(stream)])) as Record<LogStream, number>;
 }
 
 /**
- * Null where there is none, `torn` for what is no record.
+ * Null where there is none, `torn` for what is no record. A shim and a worker of one version make all records of an attempt: one that is of a later
+ * version than its start.json is no record of theirs.
  *
  * @throws RelayError version_mismatch for a record of a later version
  */
 function readRecord<T>(attemptDir: string, name: string, schema: v.GenericSchema<unknown, T>): T | "torn" | null {
-  const found = readRegular(path.join(attemptDir, name), RECORD_MAX_BYTES);
-  if (found === "absent") return null;
-  if (typeof found === "string") return "torn";
-  let value: unknown;
-  try {
-    value = JSON.parse(found.text);
-  } catch {
+  const value = readJson(attemptDir, name);
+  if (value === null || value === "torn") return value;
+  if (isLater(value.json)) {
+    const start = name === FILES.start ? value : readJson(attemptDir, FILES.start);
+    if (start !== null && start !== "torn" && isLater(start.json)) throw laterVersion(value.json, attemptDir, name);
     return "torn";
   }
-  refuseLater(value, attemptDir, name);
-  const parsed = v.safeParse(schema, value);
+  const parsed = v.safeParse(schema, value.json);
   return parsed.success ? parsed.output : "torn";
 }
 
+function readJson(attemptDir: string, name: string): { readonly json: unknown } | "torn" | null {
+  const found = inAttempt(attemptDir, (place) => readRegular(path.join(place, name), RECORD_MAX_BYTES), "absent");
+  if (found === "absent") return null;
+  if (typeof found === "string") return "torn";
+  try {
+    return { json: JSON.parse(found.text) };
+  } catch {
+    return "torn";
+  }
+}
+
+const versionOf = (value: unknown): unknown =>
+  value !== null && typeof value === "object" && "record_version" in value ? value.record_version : null;
+
 /** What a later version means by its members is not known here, even where they look familiar. */
-function refuseLater(value: unknown, attemptDir: string, name: string): void {
-  const version = value !== null && typeof value === "object" && "record_version" in value ? value.record_version : null;
-  if (typeof version !== "number" || !(version > RECORD_VERSION)) return;
-  throw new RelayError(
+function isLater(value: unknown): boolean {
+  const version = versionOf(value);
+  return typeof version === "number" && version > RECORD_VERSION;
+}
+
+const laterVersion = (value: unknown, attemptDir: string, name: string): RelayError =>
+  new RelayError(
     "version_mismatch",
-    `${name} of ${path.basename(path.dirname(attemptDir))}, ${path.basename(attemptDir)}, has record version ${version}; this worker reads up to ${RECORD_VERSION}`,
-    { file: name, record_version: version, supported: RECORD_VERSION },
+    `${name} of ${path.basename(path.dirname(attemptDir))}, ${path.basename(attemptDir)}, has record version ${versionOf(value)}; this worker reads up to ${RECORD_VERSION}`,
+    { file: name, record_version: versionOf(value), supported: RECORD_VERSION },
     "run the worker with the version of clio-relay that started the job, or a later one",
   );
+
+/** Whom a start.json of a later version seems to name as its shim: as good as any other guess, and no reason to end anybody. */
+export function shimOfLater(attemptDir: string): Identity | null {
+  const start = readJson(attemptDir, FILES.start);
+  const json = start === null || start === "torn" ? null : start.json;
+  const shim = json !== null && typeof json === "object" && "shim" in json ? json.shim : null;
+  const parsed = v.safeParse(ProcessIdentity, shim);
+  return parsed.success ? parsed.output : null;
+}
+
+/** Whether an attempt has left something that only a started one leaves: a start.json that is missing has then been removed. */
+export function hasTraces(attemptDir: string): boolean {
+  const names = [FILES.process, FILES.exit, ...LOG_STREAMS.map(logFile)];
+  return inAttempt(attemptDir, (place) => names.some((name) => isThere(path.join(place, name))), false);
 }
 
 const intact = <T>(record: T | "torn" | null): T | null => (record === "torn" ? null : record);

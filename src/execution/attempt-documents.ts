@@ -1,17 +1,15 @@
-import fs from "node:fs";
+import type fs from "node:fs";
 import path from "node:path";
 import type { ArtifactKind, NewArtifact } from "../domain/artifact.ts";
 import type { UsedArtifact } from "../domain/job.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
 import type { Json } from "../domain/primitives.ts";
-import { isErrno } from "../lib/atomic-file.ts";
 import { sha256Hex } from "../lib/digest.ts";
 import { newId } from "../lib/ids.ts";
 import { spoolUri } from "./artifact-uri.ts";
-import { artifactsDirectory } from "./attempt-dir.ts";
-import { openBeneath } from "./beneath.ts";
 import { hashFile } from "./file-hash.ts";
 import type { OutputIssue } from "./output-issue.ts";
+import { holdArtifacts, openAttemptFile } from "./own-place.ts";
 import { versionMetadata } from "./recorded-version.ts";
 import { type AttemptSpec, type ExitRecord, logFile } from "./spool-records.ts";
 import { flushDirectory, storeDocument } from "./stored-copy.ts";
@@ -28,43 +26,62 @@ export interface DocumentsInput {
   readonly used: readonly UsedArtifact[];
   readonly relayVersion: string;
   readonly hostname: string;
+  /** Aborting it ends the reading of logs with its reason. */
+  readonly signal?: AbortSignal;
+  /** Aborting it leaves out the log that is being read. */
+  readonly canceled?: AbortSignal;
+}
+
+export interface Documents {
+  readonly artifacts: readonly NewArtifact[];
+  /** Logs that were left out because of `canceled`. */
+  readonly left: readonly LogStream[];
 }
 
 /**
  * The artifacts that every ended attempt has besides its outputs: stdout and stderr where there are such files, log_capture and
  * provenance. Logs are referenced in the spool; the documents are written to `artifacts`, each whole or absent.
  */
-export async function attemptDocuments(input: DocumentsInput): Promise<NewArtifact[]> {
+export async function attemptDocuments(input: DocumentsInput): Promise<Documents> {
+  using place = holdArtifacts(input.jobDir);
   const logs: NewArtifact[] = [];
+  const left: LogStream[] = [];
   for (const stream of LOG_STREAMS) {
-    const artifact = await logArtifact(stream, input);
-    if (artifact !== null) logs.push(artifact);
+    try {
+      const artifact = await logArtifact(stream, input);
+      if (artifact !== null) logs.push(artifact);
+    } catch (error) {
+      if (input.canceled?.aborted !== true || input.signal?.aborted === true) throw error;
+      left.push(stream);
+    }
   }
   const documents = [
-    await document("log_capture", "log-capture.json", logCapture(input), input),
-    await document("provenance", "provenance.json", provenance(input, logs), input),
+    await document("log_capture", "log-capture.json", logCapture(input), input, place.path),
+    await document("provenance", "provenance.json", provenance(input, logs), input, place.path),
   ];
-  flushDirectory(artifactsDirectory(input.jobDir));
-  return [...logs, ...documents];
+  flushDirectory(place.path);
+  return { artifacts: [...logs, ...documents], left };
 }
 
-async function logArtifact(stream: LogStream, { jobDir, attemptDir, spec, exit }: DocumentsInput): Promise<NewArtifact | null> {
+async function logArtifact(stream: LogStream, input: DocumentsInput): Promise<NewArtifact | null> {
+  const { attemptDir, spec, exit } = input;
   const relative = `${path.basename(attemptDir)}/${logFile(stream)}`;
   const recorded = exit.streams[stream];
-  const file = path.join(jobDir, relative);
-  let stat: fs.BigIntStats;
-  try {
-    stat = await fs.promises.lstat(file, { bigint: true });
-  } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
-    throw error;
-  }
+  const handle = await openAttemptFile(path.join(attemptDir, logFile(stream)));
   // Whatever took its place is not the attempt's output.
-  if (!stat.isFile()) return null;
-  const size = Number(stat.size);
-  // The shim's digest is of exactly the bytes that it wrote; without it, or for a file of another length, what is there counts.
-  const content =
-    recorded.sha256 !== null && recorded.kept === size ? { size, sha256: recorded.sha256 } : await hashBeneath(jobDir, relative);
+  if (typeof handle === "string") return null;
+  let stat: fs.BigIntStats;
+  let content: { readonly size: number; readonly sha256: string };
+  try {
+    stat = await handle.stat({ bigint: true });
+    // The shim's digest is of exactly the bytes that it wrote; without it, or for a file of another length, what is there counts, up to that length.
+    content =
+      recorded.sha256 !== null && BigInt(recorded.kept) === stat.size
+        ? { size: recorded.kept, sha256: recorded.sha256 }
+        : await hashFile(handle, { limit: Math.min(recorded.kept, Number(stat.size)), signal: eitherOf(input) });
+  } finally {
+    await handle.close();
+  }
   return {
     artifact_id: newId("artifact"),
     kind: stream,
@@ -76,19 +93,18 @@ async function logArtifact(stream: LogStream, { jobDir, attemptDir, spec, exit }
   };
 }
 
-async function hashBeneath(root: string, relative: string): Promise<{ size: number; sha256: string }> {
-  const { handle, stat } = await openBeneath(root, relative);
-  try {
-    return await hashFile(handle, { limit: Number(stat.size) });
-  } finally {
-    await handle.close();
-  }
-}
+const eitherOf = ({ signal, canceled }: DocumentsInput): AbortSignal =>
+  AbortSignal.any([signal, canceled].filter((one) => one !== undefined));
 
-async function document(kind: ArtifactKind, name: string, content: Json, { jobDir, spec }: DocumentsInput): Promise<NewArtifact> {
+async function document(
+  kind: ArtifactKind,
+  name: string,
+  content: Json,
+  { spec }: DocumentsInput,
+  directory: string,
+): Promise<NewArtifact> {
   const artifactId = newId("artifact");
   const text = `${JSON.stringify(content, null, 2)}\n`;
-  const directory = artifactsDirectory(jobDir);
   const stat = await storeDocument(directory, artifactId, text);
   return {
     artifact_id: artifactId,

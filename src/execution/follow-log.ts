@@ -2,7 +2,8 @@ import type fs from "node:fs";
 import path from "node:path";
 import { Bell } from "../lib/bell.ts";
 import { DirectoryWatch } from "../lib/directory-watch.ts";
-import { openRegularHandle, regularSize } from "../lib/regular-file.ts";
+import { regularSize } from "../lib/regular-file.ts";
+import { ofAttemptFile, openAttemptFile } from "./own-place.ts";
 import { type LogPiece, logPieces, type SpoolLog } from "./spool-log.ts";
 
 export interface FollowOptions {
@@ -72,7 +73,7 @@ export async function* followLog(log: Pick<SpoolLog, "directory" | "stream">, op
 
 function grown(piece: LogPiece | undefined): boolean {
   if (piece?.live !== true) return false;
-  const size = regularSize(piece.file);
+  const size = ofAttemptFile(piece.file, regularSize, "absent");
   return typeof size === "number" && size > piece.end - piece.base;
 }
 
@@ -85,7 +86,7 @@ class OpenPiece {
   async read(piece: LogPiece, position: number, length: number): Promise<Uint8Array | null> {
     if (this.#file !== piece.file) {
       await this.close();
-      const handle = await openRegularHandle(piece.file);
+      const handle = await openAttemptFile(piece.file);
       if (typeof handle === "string") return null;
       this.#handle = handle;
       this.#file = piece.file;

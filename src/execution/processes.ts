@@ -13,10 +13,12 @@ export interface JobProcesses {
   readonly process: Identity | null;
   /** The cgroup of start.json; null where there is none. */
   readonly cgroup: string | null;
+  /** What ran below the job's shim when it was last seen. */
+  readonly descendants?: readonly ProcessStat[];
 }
 
 export interface FoundProcesses {
-  /** Proven to belong to the job: by its cgroup, its environment, its session, or as the child of one that is. */
+  /** Proven to belong to the job: by its cgroup, its environment, its session, as seen below its shim, or as the child of one that is. */
   readonly owned: readonly ProcessStat[];
   /** In a session of the number that the job's had, with no proof that it is the same session. */
   readonly doubtful: readonly ProcessStat[];
@@ -29,6 +31,7 @@ export function findJob(job: JobProcesses): FoundProcesses {
   const owned = new Set<number>();
   if (job.cgroup !== null) for (const pid of cgroupProcesses(job.cgroup)) owned.add(pid);
   for (const { pid } of table) if (hasInitialVariable(pid, ATTEMPT_MARK, job.mark) === true) owned.add(pid);
+  for (const { pid, start_time } of job.descendants ?? []) if (byPid.get(pid)?.start_time === start_time) owned.add(pid);
 
   let session: ProcessStat[] = [];
   const first = job.process;

@@ -1,9 +1,10 @@
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
 import type { LogSegment, LogStream } from "../domain/log.ts";
-import { openRegularHandle, regularSize } from "../lib/regular-file.ts";
+import { regularSize } from "../lib/regular-file.ts";
 import { completeUtf8Length } from "../lib/utf8.ts";
 import { attemptDirectory } from "./attempt-dir.ts";
+import { ofAttemptFile, openAttemptFile } from "./own-place.ts";
 import { logFile } from "./spool-records.ts";
 
 /** One stream of a job's log: the output of its attempts, one after the other, addressed by byte offsets that never restart. */
@@ -40,7 +41,7 @@ export async function logPieces(log: SpoolLog): Promise<LogPiece[]> {
 }
 
 function sizeOf(file: string): number {
-  const size = regularSize(file);
+  const size = ofAttemptFile(file, regularSize, "absent");
   return typeof size === "number" ? size : 0;
 }
 
@@ -97,7 +98,7 @@ async function readPieces(pieces: readonly LogPiece[], offset: number, limit: nu
 
 /** How many bytes there are. */
 async function fill(bytes: Buffer, piece: LogPiece, position: number): Promise<number> {
-  const handle = await openRegularHandle(piece.file);
+  const handle = await openAttemptFile(piece.file);
   if (typeof handle === "string") return 0;
   try {
     let count = 0;

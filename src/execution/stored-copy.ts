@@ -1,11 +1,10 @@
-import fs from "node:fs";
+import type fs from "node:fs";
 import path from "node:path";
 import { fsyncDirectory } from "../lib/atomic-file.ts";
 import { type FileInTheMaking, makeWholeFile } from "../lib/whole-file.ts";
 
-/** Begin a copy in the spool. Its name is made durable by flushDirectory, once for many. */
+/** Begin a copy in a directory of the spool, which exists. Its name is made durable by flushDirectory, once for many. */
 export function beginCopy(directory: string, name: string): Promise<FileInTheMaking> {
-  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
   return makeWholeFile(path.join(directory, name), { mode: 0o600, flushDirectory: false });
 }
 

@@ -1,4 +1,5 @@
 import { CString, dlopen, type Pointer, ptr, read } from "bun:ffi";
+import os from "node:os";
 
 type Calls = Parameters<typeof dlopen>[1];
 
@@ -10,6 +11,7 @@ const LINUX = {
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   pipe2: { args: ["ptr", "i32"], returns: "i32" },
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
+  __errno_location: { args: [], returns: "ptr" },
   madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
 } as const satisfies Calls;
 const DESCRIPTORS = { dup2: { args: ["i32", "i32"], returns: "i32" } } as const satisfies Calls;
@@ -94,10 +96,14 @@ export function setTerminalModes(fd: number, modes: Uint8Array): void {
 /** prctl(2), PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process. */
 export const becomeSubreaper = (): boolean => linux().prctl(36, 1n, 0n, 0n, 0n) === 0;
 
-/** pipe2(2) with O_CLOEXEC: read end, write end. */
+/** pipe2(2) with O_CLOEXEC: read end, write end. @throws Error with `code`, EMFILE or ENFILE where there are too many open files */
 export function pipe(): readonly [read: number, write: number] {
   const fds = new Int32Array(2);
-  if (linux().pipe2(ptr(fds), 0o2000000) !== 0) throw new Error("pipe2 failed");
+  if (linux().pipe2(ptr(fds), 0o2000000) !== 0) {
+    const errno = read.i32(linux().__errno_location() as Pointer, 0);
+    const code = Object.entries(os.constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
+    throw Object.assign(new Error(`${code}: pipe2 failed`), { code, errno: -errno, syscall: "pipe2" });
+  }
   return [fds[0]!, fds[1]!];
 }
 

@@ -33,6 +33,7 @@ function worker() {
       if (full) throw new RelayError("storage_admission_refused", "no room");
     },
     workExpected: () => undefined,
+    obstacle: () => null,
   } as unknown as WorkerServices;
   const app = workerApp(services, (error) => {
     throw error;

@@ -136,6 +136,16 @@ describe("records", () => {
     expect(readStart(directory)).toEqual(claim as never);
   });
 
+  test("of a later version than the claim's are torn", () => {
+    const directory = fresh();
+    prepareAttempt(directory, plan);
+    for (const start of [null, "", JSON.stringify({ record_version: 1, claimed_by: "worker", reason: "x" })]) {
+      if (start !== null) fs.writeFileSync(path.join(directory, "start.json"), start);
+      fs.writeFileSync(path.join(directory, "exit.json"), JSON.stringify({ ...exit, record_version: 2 }));
+      expect(readExit(directory)).toBe("torn");
+    }
+  });
+
   test("of a later version are refused by name, whatever they hold", () => {
     const directory = fresh();
     prepareAttempt(directory, plan);

@@ -82,7 +82,7 @@ describe("the documents of an attempt", () => {
   test("are its logs, their capture, and where all of it came from", async () => {
     fs.writeFileSync(path.join(attemptDir, "stdout.log"), "hello");
     fs.writeFileSync(path.join(attemptDir, "stderr.log"), "");
-    const artifacts = await attemptDocuments(input());
+    const { artifacts } = await attemptDocuments(input());
     expect(artifacts.map(({ kind, name }) => [kind, name])).toEqual([
       ["stdout", "stdout.log"],
       ["stderr", "stderr.log"],
@@ -137,13 +137,49 @@ describe("the documents of an attempt", () => {
       { sha256: null, complete: false },
       { kept: 9, sha256: sha256("something") },
     ]) {
-      const [artifact] = await attemptDocuments(input({ exit: exitWith(stdout) }));
+      const [artifact] = (await attemptDocuments(input({ exit: exitWith(stdout) }))).artifacts;
       expect(artifact).toMatchObject({ kind: "stdout", size_bytes: 5, sha256: sha256("hello") });
     }
   });
 
+  test("hold of a log what was written to it, and not what a job put behind that", async () => {
+    const file = path.join(attemptDir, "stdout.log");
+    fs.writeFileSync(file, "hello");
+    fs.truncateSync(file, 2 ** 43);
+    const [artifact] = (await attemptDocuments(input())).artifacts;
+    expect(artifact).toMatchObject({ kind: "stdout", size_bytes: 5, sha256: sha256("hello") });
+    expect(await content(artifact!)).toBe("hello");
+  });
+
+  test("leave out a log while which is read the job is canceled, and stop with their worker", async () => {
+    const file = path.join(attemptDir, "stdout.log");
+    fs.writeFileSync(file, "hello");
+    const exit = exitWith({ sha256: null, kept: 2 ** 43 });
+    fs.truncateSync(file, 2 ** 43);
+    const canceled = new AbortController();
+    const made = attemptDocuments(input({ exit, canceled: canceled.signal }));
+    canceled.abort();
+    expect(await made).toMatchObject({ left: ["stdout"], artifacts: [{ kind: "log_capture" }, { kind: "provenance" }] });
+    const worker = new AbortController();
+    const stopped = attemptDocuments(input({ exit, signal: worker.signal, canceled: canceled.signal }));
+    worker.abort(new Error("draining"));
+    expect(stopped).rejects.toThrow();
+    await stopped.catch(() => undefined);
+  });
+
+  test("are not written through a link in the place of their directory, nor in that of the job's", async () => {
+    const elsewhere = temporary();
+    fs.symlinkSync(elsewhere, path.join(jobDir, "artifacts"));
+    expect(await attemptDocuments(input()).catch((error: NodeJS.ErrnoException) => error.code)).toBe("ENOTDIR");
+    fs.rmSync(path.join(jobDir, "artifacts"));
+    fs.renameSync(jobDir, `${jobDir}.x`);
+    fs.symlinkSync(elsewhere, jobDir);
+    expect(await attemptDocuments(input()).catch((error: NodeJS.ErrnoException) => error.code)).toBe("ENOTDIR");
+    expect(fs.readdirSync(elsewhere)).toEqual([]);
+  });
+
   test("of a job that never started are two", async () => {
-    const artifacts = await attemptDocuments(input({ outputs: [], scriptSha256: "f".repeat(64) }));
+    const { artifacts } = await attemptDocuments(input({ outputs: [], scriptSha256: "f".repeat(64) }));
     expect(artifacts.map(({ kind }) => kind)).toEqual(["log_capture", "provenance"]);
     expect(JSON.parse(await content(artifacts[1]!))).toMatchObject({ command: { script_sha256: "f".repeat(64) }, logs: [], outputs: [] });
   });

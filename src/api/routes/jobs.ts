@@ -161,6 +161,7 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
   return {
     job,
     attempt,
+    obstacle: services.obstacle(jobId),
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
     progress: [...progress.items],
     progress_truncated: progress.truncated,

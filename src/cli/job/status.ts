@@ -29,7 +29,7 @@ export const verb = defineVerb({
 });
 
 /** The lines that people read. */
-export function statusFields({ job, attempt, relay_queue, progress, progress_truncated, logs }: JobStatus, now: number) {
+export function statusFields({ job, attempt, obstacle, relay_queue, progress, progress_truncated, logs }: JobStatus, now: number) {
   const shim = attempt?.process ?? null;
   // A job that was canceled in the queue has no attempt; its last change was its end.
   const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
@@ -55,6 +55,7 @@ export function statusFields({ job, attempt, relay_queue, progress, progress_tru
     ["last failure", isTerminal(job.state) ? null : job.last_error],
     ["next try", waits ? job.not_before : null],
     ["outcome", job.outcome === null ? null : withReason(job.outcome.reason, job.outcome.message)],
+    ["obstacle", obstacle],
     ["quarantine", job.quarantine],
     ...progress.map((report) => ["progress", progressText(report)] as const),
     ...(progress_truncated ? [["progress", "more than is shown here; job progress lists all of it"] as const] : []),

@@ -1,9 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { Outcome } from "../../domain/job.ts";
-import { createFileExclusive, fsyncDirectory } from "../../lib/atomic-file.ts";
+import { createFileExclusive, fsyncDirectory, isErrno } from "../../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { isThere } from "../../lib/file-system.ts";
+import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { notStarted, outcomeOf, shimFailed } from "./outcome.ts";
 import { abandon, claimText, holds, isUsable, type Provision, provide } from "./provision.ts";
@@ -18,7 +19,10 @@ const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b78
 const NO_OUTPUT: ExitStream = { observed: 0, kept: 0, dropped: 0, truncated: null, complete: true, sha256: EMPTY_SHA256 };
 
 export interface AttemptOptions {
+  /** The attempt's, by its name. */
   readonly directory: string;
+  /** The same, held: whatever the job puts in its place, nothing is written anywhere else. */
+  readonly place: HeldDirectory;
   readonly version: string;
   readonly clock: Clock;
   readonly log: ShimLog;
@@ -38,7 +42,7 @@ export interface AttemptOptions {
  * @throws when it could not be claimed either way; nothing was executed then. Once it is claimed, nothing is thrown
  */
 export async function runAttempt(options: AttemptOptions): Promise<boolean> {
-  const { directory, clock, term } = options;
+  const { directory, place, clock, term } = options;
   if (term.received) return false;
   const provision = provisionFor(options);
   let claimed = false;
@@ -55,21 +59,25 @@ export async function runAttempt(options: AttemptOptions): Promise<boolean> {
   provision.process.abandon();
   provision.claim.discard();
   const content = JSON.stringify(exit);
-  await recordExit({ ...options, commit: () => provision.exit.commit(directory, content, true) });
+  await recordExit({
+    ...options,
+    isThere: () => place.isAt(directory),
+    commit: () => provision.exit.commit(place.path, content, true),
+  });
   provision.exit.abandon();
   return true;
 }
 
-function provisionFor({ directory, version, provision }: AttemptOptions): Provision {
+function provisionFor({ place, version, provision }: AttemptOptions): Provision {
   if (provision !== undefined) {
-    if (isUsable(provision, directory)) return provision;
+    if (isUsable(provision, place.path)) return provision;
     abandon(provision);
   }
-  return provide(directory, version);
+  return provide(place.path, version);
 }
 
-function claim({ directory, version }: AttemptOptions, provision: Provision): boolean {
-  const target = path.join(directory, FILES.start);
+function claim({ directory, place, version }: AttemptOptions, provision: Provision): boolean {
+  const target = path.join(place.path, FILES.start);
   if (!(holds(provision) ? provision.claim.publish(target) : createFileExclusive(target, claimText(version)))) return false;
   // A claim has to be found again: the way to it is flushed before anything is executed.
   fsyncDirectory(path.dirname(directory));
@@ -78,14 +86,17 @@ function claim({ directory, version }: AttemptOptions, provision: Provision): bo
 }
 
 async function runClaimed(options: AttemptOptions, provision: Provision): Promise<ExitRecord> {
-  const { directory, clock } = options;
-  if (isCancel(directory)) return unstarted(notStarted("canceled", "canceled before it started"), clock);
+  const { place, clock } = options;
+  if (isCancel(place)) return unstarted(notStarted("canceled", "canceled before it started"), clock);
   let spec: AttemptSpec;
   let started: StartedJob;
   try {
-    spec = readSpecFile(directory);
-    started = startJob(spec, options, provision.process);
-    provision.exit.moveTo(directory);
+    spec = readSpecFile(place.path);
+    const found = await startPatiently(spec, options, provision);
+    if (found === null)
+      return unstarted(notStarted(isCancel(place) ? "canceled" : "spawn_failed", "asked to end before it started"), clock);
+    started = found;
+    provision.exit.moveTo(place.path);
     provision.claim.discard();
   } catch (error) {
     return unstarted(notStarted("spawn_failed", reasonNotStarted(error)), clock);
@@ -93,8 +104,27 @@ async function runClaimed(options: AttemptOptions, provision: Provision): Promis
   return conclude(started, spec, options);
 }
 
+/** Start the job, trying again while the system is short of something. Null when the shim was asked to end meanwhile. */
+async function startPatiently(spec: AttemptSpec, options: AttemptOptions, provision: Provision): Promise<StartedJob | null> {
+  const { clock, term, log, patienceMs } = options;
+  const deadline = clock.monotonic() + patienceMs;
+  for (let tries = 0; ; tries++) {
+    try {
+      return startJob(spec, { ...options, place: options.place.path }, provision.process);
+    } catch (error) {
+      if (!isErrno(error, ...SHORTAGES) || clock.monotonic() >= deadline) throw error;
+      if (tries === 0) log.note(`not started, trying again: ${String(error)}`);
+    }
+    await Bun.sleep(START_RETRY_MS);
+    if (term.received) return null;
+  }
+}
+
+const SHORTAGES = ["EMFILE", "ENFILE", "EAGAIN", "ENOMEM"];
+const START_RETRY_MS = 250;
+
 async function conclude(started: StartedJob, spec: AttemptSpec, options: AttemptOptions): Promise<ExitRecord> {
-  const { directory, clock, term, log } = options;
+  const { place, clock, term, log } = options;
   const { child, recorders, startedAt } = started;
   const supervision = {
     child,
@@ -104,7 +134,7 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
     term,
     isCancel: () => {
       try {
-        return isCancel(directory);
+        return isCancel(place);
       } catch (error) {
         log.note(`whether it is a cancel cannot be seen: ${String(error)}`);
         return false;
@@ -138,7 +168,7 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
 }
 
 /** @throws when it cannot be seen whether there is a cancel */
-const isCancel = (directory: string): boolean => isThere(path.join(directory, FILES.cancel));
+const isCancel = (place: HeldDirectory): boolean => isThere(path.join(place.path, FILES.cancel));
 
 const unstarted = (outcome: Outcome, clock: Clock): ExitRecord => ({
   record_version: RECORD_VERSION,

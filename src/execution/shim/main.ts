@@ -1,6 +1,8 @@
 import fs from "node:fs";
+import path from "node:path";
 import { isErrno } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
 import { runAttempt } from "./attempt.ts";
 import { abandon, type Provision, provide } from "./provision.ts";
@@ -46,13 +48,28 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
     if (provision !== undefined) abandon(provision);
     return 0;
   }
-  const log = new ShimLog(directory, io.clock);
+  using place = held(directory);
+  if (place === null) {
+    if (provision !== undefined) abandon(provision);
+    return 1;
+  }
+  const log = new ShimLog(place.path, io.clock);
   if (!subreaper) log.note("not a subreaper: processes that leave the job's tree are found by their environment only");
   const patienceMs = io.patienceMs ?? PATIENCE_MS;
   const deadline = io.clock.monotonic() + patienceMs;
   for (let made = provision; ; made = undefined) {
     try {
-      await runAttempt({ directory, version: io.version, clock: io.clock, log, term, provision: made, patienceMs, drainMs: io.drainMs });
+      await runAttempt({
+        directory,
+        place,
+        version: io.version,
+        clock: io.clock,
+        log,
+        term,
+        provision: made,
+        patienceMs,
+        drainMs: io.drainMs,
+      });
       return 0;
     } catch (error) {
       if (!isErrno(error, "ENOSPC", "EDQUOT") || io.clock.monotonic() >= deadline) {
@@ -61,6 +78,16 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
       }
     }
     await Bun.sleep(ROOM_RETRY_MS);
+  }
+}
+
+/** An attempt without a directory of its own cannot be claimed, and there is nowhere to say so. */
+function held(directory: string): HeldDirectory | null {
+  try {
+    const jobDir = path.dirname(directory);
+    return new HeldDirectory(path.dirname(jobDir), path.basename(jobDir), path.basename(directory));
+  } catch {
+    return null;
   }
 }
 

@@ -1,6 +1,4 @@
-import { isErrno } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { isThere } from "../../lib/file-system.ts";
 import { FILES } from "../spool-records.ts";
 import type { ShimLog } from "./shim-log.ts";
 
@@ -8,8 +6,8 @@ const SOON_MS = 250;
 const LATER_MS = 1_000;
 
 export interface RecordExitOptions {
-  /** The attempt's. */
-  readonly directory: string;
+  /** Whether the attempt's directory, the one that was claimed, still has its name. May throw when that cannot be seen. */
+  readonly isThere: () => boolean;
   /** Writes exit.json; false when it is there already. May be called again after it threw. */
   readonly commit: () => boolean;
   readonly clock: Clock;
@@ -21,21 +19,22 @@ export interface RecordExitOptions {
 
 /**
  * Record the end of an attempt, however long the system refuses to: nobody else knows it, and the shim has nothing else to do. Never
- * throws. Gives up only when the attempt's directory is gone, and with it the one who would read of it.
+ * throws. Gives up only when the attempt's directory is gone, or another one has its name: nobody would read of it there.
  */
-export async function recordExit({ directory, commit, clock, log, patienceMs, pause = Bun.sleep }: RecordExitOptions): Promise<void> {
+export async function recordExit({ isThere, commit, clock, log, patienceMs, pause = Bun.sleep }: RecordExitOptions): Promise<void> {
   const patientUntil = clock.monotonic() + patienceMs;
   let last = "";
   for (;;) {
+    if (isGone(isThere)) {
+      log.note(`${FILES.exit} not written: the attempt's directory is gone, or another one has its name`);
+      return;
+    }
     try {
       if (!commit()) log.note(`${FILES.exit} was there already`);
       else if (last !== "") log.note(`${FILES.exit} written`);
       return;
     } catch (error) {
-      const gone = isErrno(error, "ENOENT", "ENOTDIR") && isGone(directory);
-      if (String(error) !== last)
-        log.note(`${FILES.exit} not written, ${gone ? "its directory is gone" : "trying again"}: ${String(error)}`);
-      if (gone) return;
+      if (String(error) !== last) log.note(`${FILES.exit} not written, trying again: ${String(error)}`);
       last = String(error);
     }
     await pause(clock.monotonic() < patientUntil ? SOON_MS : LATER_MS);
@@ -43,9 +42,9 @@ export async function recordExit({ directory, commit, clock, log, patienceMs, pa
 }
 
 /** Only what is known to be gone: what cannot be looked at may come back. */
-function isGone(directory: string): boolean {
+function isGone(isThere: RecordExitOptions["isThere"]): boolean {
   try {
-    return !isThere(directory);
+    return !isThere();
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory, takeFreeName } from "../../lib/atomic-file.ts";
+import { createFileExclusive, fsyncDirectory, isErrno, takeFreeName } from "../../lib/atomic-file.ts";
 import { isThere } from "../../lib/file-system.ts";
 
 /**
@@ -45,7 +45,7 @@ export class ReservedFile {
       writeAll(this.#fd, bytes);
       fs.ftruncateSync(this.#fd, bytes.length);
       if (durable) fs.fsyncSync(this.#fd);
-      if (!this.#publish(target)) {
+      if (!this.#publish(target, content)) {
         this.abandon();
         return false;
       }
@@ -77,8 +77,15 @@ export class ReservedFile {
     fs.rmSync(this.#temporary, { force: true });
   }
 
-  #publish(target: string): boolean {
-    const outcome = takeFreeName(this.#temporary, target);
+  #publish(target: string, content: string): boolean {
+    let outcome: ReturnType<typeof takeFreeName>;
+    try {
+      outcome = takeFreeName(this.#temporary, target);
+    } catch (error) {
+      // Somebody removed the name that it waited under, and no other can be given to it (linkat(2)): the content goes into a file of its own.
+      if (!isErrno(error, "ENOENT") || isThere(this.#temporary)) throw error;
+      return createFileExclusive(target, content);
+    }
     if (outcome !== "unsupported") return outcome === "taken";
     if (isThere(target)) return false;
     fs.renameSync(this.#temporary, target);

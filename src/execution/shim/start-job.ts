@@ -22,8 +22,10 @@ import type { ShimLog } from "./shim-log.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 
 export interface StartOptions {
-  /** The attempt's directory. */
+  /** The attempt's directory, by the name that the job sees. */
   readonly directory: string;
+  /** A path of the same that the job cannot change; all that the shim writes goes there. */
+  readonly place: string;
   readonly clock: Clock;
   readonly log: Pick<ShimLog, "note">;
   readonly patienceMs: number;
@@ -40,26 +42,31 @@ export interface StartedJob {
 
 /** Start the job's first process. Nothing of it runs when this throws. */
 export function startJob(spec: AttemptSpec, options: StartOptions, processFile: Pick<ReservedFile, "commit">): StartedJob {
-  const { directory, clock, log } = options;
+  const { place, clock, log } = options;
   const workdir = enterable(spec.workdir);
-  const line = commandLine(spec, writeEnvSetup(spec, directory));
-  const logs = [openLog(directory, "stdout"), openLog(directory, "stderr")] as const;
-  const pipes = [pipe(), pipe()] as const;
+  const line = commandLine(spec, writeEnvSetup(spec, options));
+  const opened: number[] = [];
   let child: Bun.Subprocess;
+  let logs: readonly [number, number];
+  let pipes: readonly (readonly [read: number, write: number])[];
   try {
+    logs = [openLog(place, "stdout", opened), openLog(place, "stderr", opened)];
+    pipes = [openPipe(opened), openPipe(opened)];
     child = Bun.spawn([line.file, ...line.args], {
       argv0: line.argv0,
       cwd: spec.workdir,
       env: { ...spec.env },
       stdin: "ignore",
-      stdout: pipes[0][1],
-      stderr: pipes[1][1],
+      stdout: pipes[0]![1],
+      stderr: pipes[1]![1],
       // A session of its own: its pid names everything in it.
       detached: true,
     });
-  } finally {
-    for (const [, writeEnd] of pipes) fs.closeSync(writeEnd);
+  } catch (error) {
+    for (const fd of opened) fs.closeSync(fd);
+    throw error;
   }
+  for (const [, writeEnd] of pipes) fs.closeSync(writeEnd);
   const startedAt = timestamp(clock);
   // It may have ended already, but nobody has waited for it yet, so its entry is there.
   const identity: Identity = {
@@ -70,7 +77,7 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
   };
   const record: ProcessRecord = { record_version: RECORD_VERSION, process: identity, started_at: startedAt, workdir };
   try {
-    processFile.commit(directory, JSON.stringify(record), false);
+    processFile.commit(place, JSON.stringify(record), false);
   } catch (error) {
     // Whoever needs the job's processes finds them by their environment.
     log.note(`process.json not written: ${String(error)}`);
@@ -80,7 +87,7 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
   const recorder = (stream: LogStream, index: 0 | 1): StreamRecorder =>
     new StreamRecorder({
       stream,
-      pipe: pipes[index][0],
+      pipe: pipes[index]![0],
       log: logs[index],
       budget,
       clock,
@@ -103,19 +110,27 @@ function enterable(workdir: string): WorkdirIdentity {
   }
 }
 
-function writeEnvSetup(spec: AttemptSpec, directory: string): string | null {
+function writeEnvSetup(spec: AttemptSpec, { directory, place }: StartOptions): string | null {
   if (spec.env_setup === null) return null;
-  const file = path.join(directory, FILES.envSetup);
-  fs.writeFileSync(file, `${spec.env_setup}\n`, { mode: 0o600 });
-  return file;
+  fs.writeFileSync(path.join(place, FILES.envSetup), `${spec.env_setup}\n`, { mode: 0o600 });
+  return path.join(directory, FILES.envSetup);
 }
 
-const openLog = (directory: string, stream: LogStream): number =>
-  fs.openSync(path.join(directory, logFile(stream)), fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_APPEND, 0o600);
+function openLog(place: string, stream: LogStream, opened: number[]): number {
+  const fd = fs.openSync(path.join(place, logFile(stream)), fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_APPEND, 0o600);
+  opened.push(fd);
+  return fd;
+}
 
-function noteTruncation(stream: LogStream, capture: StreamCapture, { directory, clock, log }: StartOptions): void {
+function openPipe(opened: number[]): readonly [read: number, write: number] {
+  const ends = pipe();
+  opened.push(...ends);
+  return ends;
+}
+
+function noteTruncation(stream: LogStream, capture: StreamCapture, { place, clock, log }: StartOptions): void {
   const record: TruncationRecord = { record_version: RECORD_VERSION, stream, capture, at: timestamp(clock) };
-  const target = path.join(directory, truncatedFile(stream));
+  const target = path.join(place, truncatedFile(stream));
   try {
     writeFileAtomic(target, JSON.stringify(record), { durable: false });
   } catch (error) {

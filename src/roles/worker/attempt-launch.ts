@@ -1,17 +1,30 @@
+import fs from "node:fs";
+import path from "node:path";
 import type { Job } from "../../domain/job.ts";
 import type { LaunchedShim } from "../../execution/launcher.ts";
+import { holdAttempt } from "../../execution/own-place.ts";
+import { FILES } from "../../execution/spool-records.ts";
+import { isThere } from "../../lib/file-system.ts";
+import type { HeldDirectory } from "../../lib/held-directory.ts";
+import { type Identity, identify } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
+import type { ShimClaim } from "./lost-shim.ts";
 import { prepare } from "./prepare.ts";
 
 /** How long a launched shim may take to claim its attempt before the worker claims it back. */
 const START_DEADLINE_MS = 30_000;
+/** After this, it is said that it has not. */
+const SLOW_MS = 2_000;
 
 /** The start of an attempt by this worker, up to the moment when a shim claims it. */
 export class AttemptLaunch {
   #begun: number | null = null;
   #shim: LaunchedShim | null = null;
   #failure: unknown = null;
+  #identity: Identity | null = null;
+  /** The directory as it was made for the shim. */
+  #place: HeldDirectory | null = null;
 
   constructor(
     private readonly context: WorkerContext,
@@ -26,7 +39,9 @@ export class AttemptLaunch {
 
   /** Write down what the shim needs. May be repeated until the launch. */
   async prepare(): Promise<void> {
+    this.close();
     prepare(this.context, this.job, this.fence, this.directory, await this.context.store.segments(this.fence.job_id));
+    this.#place = holdAttempt(this.directory);
   }
 
   /** Start a shim; once. @throws when there was none to start */
@@ -34,6 +49,7 @@ export class AttemptLaunch {
     this.#begun = this.context.clock.monotonic();
     try {
       this.#shim = await this.context.launcher.launch(this.directory);
+      this.#identity = identify(this.#shim.pid);
     } catch (error) {
       this.#failure = error;
       throw error;
@@ -49,6 +65,30 @@ export class AttemptLaunch {
     if (this.#failure !== null) return this.#failure;
     if (this.#begun === null || this.context.clock.monotonic() - this.#begun <= START_DEADLINE_MS) return null;
     return new Error(`the shim did not claim its attempt within ${START_DEADLINE_MS / 1_000} s`);
+  }
+
+  /** What there is to say of a shim that takes its time; null while it need not be said. */
+  get obstacle(): string | null {
+    if (this.#begun === null || this.context.clock.monotonic() - this.#begun < SLOW_MS) return null;
+    const { bavail, bsize } = fs.statfsSync(this.context.spoolDir);
+    return `its shim has not claimed it yet; the spool has ${bavail * bsize} bytes free`;
+  }
+
+  /** Who runs an attempt whose start.json does not say so. */
+  get claim(): ShimClaim {
+    return { shim: this.#identity, cgroup: null, process: null, startedAt: null, understood: false };
+  }
+
+  /** Whether what was made for the shim is no longer there: only a job that has started is at home in it. */
+  get displaced(): boolean {
+    const place = this.#place;
+    return place !== null && (!place.isAt(this.directory) || !isThere(path.join(place.path, FILES.spec)));
+  }
+
+  /** Let go of the directory. */
+  close(): void {
+    this.#place?.[Symbol.dispose]();
+    this.#place = null;
   }
 
   /** See to it that the shim claims nothing any more: it is this worker's child, and was told nothing but this attempt. */

@@ -1,40 +1,40 @@
 import type { Attempt } from "../../domain/attempt.ts";
-import { isRelayError, type RelayError } from "../../domain/errors.ts";
+import { isRelayError } from "../../domain/errors.ts";
 import type { Job, Lane } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import {
   attemptDirectory,
+  hasTraces,
   jobDirectory,
   openAttempt,
-  readExit,
   readProcess,
   readStart,
   voidAttempt,
-  writeCancel,
 } from "../../execution/attempt-dir.ts";
+import { isClaimOf } from "../../execution/exit-record.ts";
 import { findJob } from "../../execution/processes.ts";
 import { attemptMark, type ExitRecord } from "../../execution/spool-records.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { Bell } from "../../lib/bell.ts";
-import { timestamp } from "../../lib/clock.ts";
-import { isAlive } from "../../lib/process-identity.ts";
 import type { Fence, Notice } from "../../queue/store.ts";
+import { AsideAttempt } from "./aside.ts";
 import { AttemptLaunch } from "./attempt-launch.ts";
 import type { WorkerContext } from "./context.ts";
 import { Doorbell } from "./doorbell.ts";
 import { Ingester } from "./ingester.ts";
 import { endLostAttempt, type ShimClaim } from "./lost-shim.ts";
+import { Obstacle } from "./obstacle.ts";
 import { isPassing, messageOf, Patience } from "./patience.ts";
+import { keptMaxOf, recoveredEvent } from "./recovered.ts";
 import { settle, settleUnstarted } from "./settlement.ts";
+import { ShimWatch } from "./shim-watch.ts";
 import { claimDamage } from "./spool-damage.ts";
 
-/** How long a cancelled shim may take beyond the grace period before the worker does its work. */
-const CANCEL_MARGIN_MS = 45_000;
 const POLL_MS = 1_000;
 
 /** A claim that names nobody. */
-const UNKNOWN: ShimClaim = { shim: null, cgroup: null, process: null, startedAt: null };
+const UNKNOWN: ShimClaim = { shim: null, cgroup: null, process: null, startedAt: null, understood: false };
 
 /**
  * One attempt from claim (or recovery) to its end. Everything is decided from the attempt's directory and what the queue knows, so it
@@ -57,7 +57,6 @@ export class AttemptRun {
   #claim: ShimClaim | null = null;
   #startRecorded = false;
   #canceling: boolean;
-  #cancelSentAt: number | null = null;
   #detached = false;
   #settling = false;
   readonly #stopCollecting = new AbortController();
@@ -69,6 +68,11 @@ export class AttemptRun {
   readonly #patience: Patience;
   readonly #ingester: Ingester;
   readonly #launch: AttemptLaunch;
+  readonly #watch: ShimWatch;
+  readonly #keptMax: number;
+  /** Set once its records turn out to be of a later version. */
+  #aside: AsideAttempt | null = null;
+  readonly #obstacle: Obstacle;
   #classify: () => void = () => undefined;
 
   constructor(
@@ -89,10 +93,18 @@ export class AttemptRun {
     });
     this.#ingester = new Ingester(context.store, this.fence, this.directory, this.#patience);
     this.#launch = new AttemptLaunch(context, job, this.fence, this.directory);
+    this.#keptMax = keptMaxOf(context.limits, mode === "new" ? null : this.directory);
+    this.#obstacle = new Obstacle(this.fence, (notice) => this.#notice(notice));
+    this.#watch = new ShimWatch(context, this.directory, this.#patience, this.#keptMax);
     this.classified = new Promise((resolve) => {
       this.#classify = resolve;
     });
     this.finished = this.#supervise();
+  }
+
+  /** What the last look failed for, or a start waits for; null where nothing is in the way. */
+  get obstacle(): string | null {
+    return this.#obstacle.message;
   }
 
   /** Ask for the job's end; repeated calls change nothing. */
@@ -101,6 +113,17 @@ export class AttemptRun {
     if (!this.#canceling && this.#settling) this.#stopCollecting.abort();
     this.#canceling = true;
     this.#doorbell.ring("now");
+  }
+
+  /**
+   * End the attempt where it was set aside and nothing of it runs any more. Resolves to why it had been set aside; null where it was not, or where
+   * something runs.
+   */
+  async giveUp(): Promise<string | null> {
+    const gone = this.#aside?.giveUp() ?? null;
+    if (gone === null) return null;
+    this.#doorbell.ring("now");
+    return (await gone) ? this.#aside!.reason : null;
   }
 
   /** Stop looking after the attempt; shim and job go on. Output seen so far is committed first. */
@@ -125,33 +148,37 @@ export class AttemptRun {
       }
     } finally {
       this.#doorbell.close();
+      this.#launch.close();
+      this.#aside?.letGo();
       this.#classify();
     }
   }
 
   async #try(): Promise<"over" | "on" | "failed"> {
     try {
-      return (await this.#step()) ? "over" : "on";
+      const over = this.#aside === null ? await this.#step() : await this.#leftAside(this.#aside);
+      if (!over)
+        await this.#obstacle.set(this.#aside?.reason ?? (this.#claim === null ? this.#launch.obstacle : null), this.#aside === null);
+      return over ? "over" : "on";
     } catch (error) {
       if (isRelayError(error, "attempt_fenced") || this.#detached) return "over";
       this.context.laneFailed(this.#name, error);
+      await this.#obstacle
+        .set(messageOf(error), this.#claim === null && !isRelayError(error, "version_mismatch"))
+        .catch((again: unknown) => this.context.laneFailed(this.#name, again));
       if (isErrno(error, "EACCES", "EPERM")) openAttempt(this.directory);
-      const aside = isRelayError(error, "version_mismatch") && (await this.#setAside(error));
+      if (isRelayError(error, "version_mismatch"))
+        this.#aside = new AsideAttempt(this.context, this.attempt, this.fence, this.directory, error);
       // It is not known, but the worker need not wait for it.
       this.#classify();
-      return aside ? "over" : "failed";
+      return "failed";
     }
   }
 
-  /** Records that this worker does not understand are left to one that does, and so are shim and job. */
-  async #setAside(error: RelayError): Promise<boolean> {
-    try {
-      await this.context.store.quarantine(this.fence.job_id, error.message);
-      return true;
-    } catch (again) {
-      this.context.laneFailed(this.#name, again);
-      return false;
-    }
+  /** Records that this worker does not understand are left to one that does, and so are shim and job. True when it has ended nevertheless. */
+  async #leftAside(aside: AsideAttempt): Promise<boolean> {
+    await aside.explain();
+    return aside.end(this.#canceling);
   }
 
   /** One look at the directory; true when the attempt has ended. */
@@ -173,13 +200,14 @@ export class AttemptRun {
         () => this.#recordStart(),
         () => undefined,
       );
-    const exit = await this.#findExit(this.#claim);
+    const claim = this.#claim;
+    const exit = await this.#findExit(claim);
     // Before anything that can fail for want of room: a job must be stoppable then, too.
     if (exit === null && this.#canceling)
       await patience.run(
         "write cancel.json",
-        () => this.#sendCancel(this.#claim, true),
-        () => this.#sendCancel(this.#claim, false),
+        () => this.#watch.sendCancel(claim, true),
+        () => this.#watch.sendCancel(claim, false),
       );
     const more = await patience.run(
       "take in its output",
@@ -204,7 +232,7 @@ export class AttemptRun {
     }
     if (start === null) return this.mode === "new" ? this.#launching() : this.#neverStarted();
     if (start !== "torn" && start.claimed_by === "worker") return this.#void(start.reason, null);
-    await this.#claimed(start === "torn" ? UNKNOWN : { ...UNKNOWN, shim: start.shim, cgroup: start.cgroup });
+    await this.#claimed(start === "torn" ? this.#launch.claim : { ...UNKNOWN, shim: start.shim, cgroup: start.cgroup, understood: true });
     return false;
   }
 
@@ -212,16 +240,18 @@ export class AttemptRun {
   async #goOn(start: ReturnType<typeof readStart>): Promise<void> {
     const { shim, process, started_at } = this.attempt;
     const named = start !== null && start !== "torn" && start.claimed_by === "shim" ? start : null;
-    const same = named !== null && named.shim.pid === shim?.pid && named.shim.start_time === shim.start_time;
+    const same = isClaimOf(start, shim);
     if (!same) await this.#notice(claimDamage(this.directory, start));
-    await this.#claimed({ shim, cgroup: same ? named.cgroup : null, process, startedAt: started_at });
+    await this.#claimed({ shim, cgroup: same && named !== null ? named.cgroup : null, process, startedAt: started_at, understood: same });
     this.#startRecorded = true;
   }
 
   async #claimed(claim: ShimClaim): Promise<void> {
     // That a worker came and went belongs to the job's history.
-    if (this.mode === "recovered") await this.context.store.appendEvents(this.fence.job_id, [recovered(claim, this.fence, this.directory)]);
+    if (this.mode === "recovered")
+      await this.context.store.appendEvents(this.fence.job_id, [recoveredEvent(claim, this.fence, this.directory)]);
     this.#claim = claim;
+    this.#launch.close();
     this.#doorbell.open();
   }
 
@@ -249,9 +279,13 @@ export class AttemptRun {
   /** Nothing names a shim. What carries the attempt's mark was started by one nevertheless. */
   async #neverStarted(): Promise<boolean> {
     if (!this.#runs()) return this.#void("never started", null);
-    await this.#notice(claimDamage(this.directory, null));
-    await this.#claimed(UNKNOWN);
+    await this.#unclaimed(UNKNOWN);
     return false;
+  }
+
+  async #unclaimed(claim: ShimClaim): Promise<void> {
+    await this.#notice(claimDamage(this.directory, null));
+    await this.#claimed(claim);
   }
 
   #runs(): boolean {
@@ -267,6 +301,11 @@ export class AttemptRun {
    * several times in a row.
    */
   async #void(reason: string, failure: unknown): Promise<boolean> {
+    // What has started is never started again, whatever its directory says by now.
+    if (hasTraces(this.directory) || this.#launch.displaced) {
+      await this.#unclaimed(this.#launch.claim);
+      return false;
+    }
     if (!voidAttempt(this.directory, reason)) {
       this.#doorbell.ring("now");
       return false;
@@ -328,58 +367,32 @@ export class AttemptRun {
 
   /** How the attempt ended; null while its shim may still tell. */
   async #findExit(claim: ShimClaim): Promise<ExitRecord | null> {
+    const end = await this.#watch.end(claim);
+    if (end !== "lost") return end;
     const { context, fence, directory } = this;
-    const read = () =>
-      this.#patience.run(
-        "read exit.json",
-        () => readExit(directory),
-        () => "torn" as const,
-      );
-    const exit = await read();
-    if (exit !== null && exit !== "torn" && !this.#firstRuns(claim, exit)) return exit;
-    if (!this.#shimIsGone(claim)) return null;
-    // Looked at again after the shim was seen to be gone: it may have written its last file in between.
-    const last = await read();
-    if (last !== null && last !== "torn") return last;
-    return endLostAttempt({ context, fence, directory, claim, canceling: this.#canceling, signal: this.#abort.signal });
+    await this.#noticeDamage(claim);
+    const { descendants } = this.#watch;
+    const keptMax = this.#keptMax;
+    return endLostAttempt({
+      context,
+      fence,
+      directory,
+      claim,
+      canceling: this.#canceling,
+      descendants,
+      keptMax,
+      signal: this.#abort.signal,
+    });
   }
 
-  /** Whether the job's first process runs beside a record of its end: the job has written that itself, and its shim still looks after it. */
-  #firstRuns({ process }: ShimClaim, { outcome }: ExitRecord): boolean {
-    return process !== null && isAlive(process) && !outcome.residual.includes(process.pid);
+  /** Say what has become of the directory of an attempt that ends without its shim's word. */
+  async #noticeDamage({ shim }: ShimClaim): Promise<void> {
+    let start: ReturnType<typeof readStart>;
+    try {
+      start = readStart(this.directory);
+    } catch {
+      start = "torn";
+    }
+    if (shim !== null && !isClaimOf(start, shim)) await this.#notice(claimDamage(this.directory, start));
   }
-
-  /** @param write false where cancel.json cannot be written: TERM alone ends the job, too */
-  #sendCancel(claim: ShimClaim | null, write: boolean): void {
-    if (this.#cancelSentAt !== null || claim?.shim == null) return;
-    if (write) writeCancel(this.directory, timestamp(this.context.clock));
-    if (isAlive(claim.shim)) process.kill(claim.shim.pid, "SIGTERM");
-    this.#cancelSentAt = this.context.clock.monotonic();
-  }
-
-  #shimIsGone({ shim }: ShimClaim): boolean {
-    if (shim === null || !isAlive(shim)) return true;
-    const overdue =
-      this.#cancelSentAt !== null &&
-      this.context.clock.monotonic() - this.#cancelSentAt > this.context.limits.cancelGraceSeconds * 1_000 + CANCEL_MARGIN_MS;
-    // A shim that was stopped or hangs cannot end its job; without it the worker can.
-    if (overdue) process.kill(shim.pid, "SIGKILL");
-    return false;
-  }
-}
-
-/** What a new worker found of an attempt that has started. */
-function recovered({ shim }: ShimClaim, { attempt }: Fence, directory: string) {
-  const lives = shim !== null && isAlive(shim) && [null, "torn"].includes(readExit(directory) as null | "torn");
-  return lives
-    ? ({
-        event_type: "execution.adopted",
-        message: `A new worker looks after attempt ${attempt}, which goes on.`,
-        payload: { attempt },
-      } as const)
-    : ({
-        event_type: "execution.restart_reconciled",
-        message: `A new worker found that attempt ${attempt} had ended meanwhile.`,
-        payload: { attempt },
-      } as const);
 }

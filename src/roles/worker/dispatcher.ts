@@ -3,6 +3,7 @@ import type { Attempt } from "../../domain/attempt.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import { type Job, LANES, type Lane } from "../../domain/job.ts";
 import { Backoff } from "../../lib/backoff.ts";
+import type { Finding } from "../../queue/store.ts";
 import { AttemptRun } from "./attempt-run.ts";
 import type { WorkerContext } from "./context.ts";
 import { isPassing } from "./patience.ts";
@@ -87,6 +88,17 @@ export class Dispatcher {
     clearTimeout(this.#timer);
     await this.#claiming;
     await Promise.all([...this.#runs.values()].map((run) => run.detach()));
+  }
+
+  /** End the attempts that were set aside and of which nothing runs any more; which they are, and why they had been. */
+  async giveUpAside(): Promise<Finding[]> {
+    const given = await Promise.all(this.runs().map(async (run) => ({ subject: run.fence.job_id, detail: await run.giveUp() })));
+    return given.flatMap(({ subject, detail }) => (detail === null ? [] : [{ check: "quarantine", subject, detail, repairable: true }]));
+  }
+
+  /** The job's attempt that is looked after now. */
+  run(jobId: string): AttemptRun | undefined {
+    return this.#runs.get(jobId);
   }
 
   /** The attempts that are looked after now. */

@@ -3,8 +3,9 @@ import path from "node:path";
 import type { NewEvent } from "../../domain/event.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, type LogStream } from "../../domain/log.ts";
-import { eventsDirectory, readTruncation } from "../../execution/attempt-dir.ts";
+import { readTruncation } from "../../execution/attempt-dir.ts";
 import { type EmitMemory, readEmitFiles } from "../../execution/emit-files.ts";
+import { ofAttemptFile, reportsIn } from "../../execution/own-place.ts";
 import { logFile } from "../../execution/spool-records.ts";
 import { openRegular } from "../../lib/regular-file.ts";
 import { completeUtf8Length } from "../../lib/utf8.ts";
@@ -90,7 +91,11 @@ export class Ingester {
   #reports(): Reports {
     const before = this.#reportedBytes();
     if (before >= LIMITS.emitBytes) return NO_REPORTS;
-    const { batches, more, ignored } = readEmitFiles(eventsDirectory(this.directory), this.#emitOffsets, this.#emitMemory);
+    const { batches, more, ignored } = reportsIn(this.directory, (place) => readEmitFiles(place, this.#emitOffsets, this.#emitMemory), {
+      batches: [],
+      more: false,
+      ignored: 0,
+    });
     if (ignored > 0) this.#notice({ about: "files", event: filesIgnored() });
     const gained = batches.reduce((sum, { offset, next_offset }) => sum + next_offset - offset, 0);
     const last = batches.at(-1);
@@ -118,7 +123,7 @@ export class Ingester {
 
   #delta(stream: LogStream, final: boolean): Ingest["deltas"] {
     const offset = this.#lengths[stream];
-    const opened = openRegular(path.join(this.directory, logFile(stream)));
+    const opened = ofAttemptFile(path.join(this.directory, logFile(stream)), openRegular, "absent" as const);
     if (opened === "absent") return [];
     if (opened === "not_a_file") {
       this.#notice(damage(logFile(stream), `${logFile(stream)} was replaced by something that is not a regular file, and is not read.`));

@@ -242,9 +242,14 @@ function servicesOf(
       }
     },
     workExpected: (lane) => dispatcher.expect(lane),
+    obstacle: (jobId) => dispatcher.run(jobId)?.obstacle ?? null,
     status,
     audit: () => store.audit(),
-    repair: () => store.repair(),
+    async repair() {
+      const given = await dispatcher.giveUpAside();
+      const report = await store.repair();
+      return { ...report, repaired: [...given, ...report.repaired] };
+    },
   };
 }
 

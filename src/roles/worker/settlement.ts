@@ -8,10 +8,11 @@ import type { Job, Outcome, OutcomeReason } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, type StreamCapture } from "../../domain/log.ts";
 import { type Collected, collectOutputs } from "../../execution/artifacts.ts";
-import { artifactsDirectory, jobDirectory, readProcess, readSpec, releaseCancelReserve } from "../../execution/attempt-dir.ts";
+import { jobDirectory, readProcess, readSpec, releaseCancelReserve } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
-import { type AttemptSpec, type ExitRecord, FILES } from "../../execution/spool-records.ts";
+import { existingArtifacts } from "../../execution/own-place.ts";
+import { type AttemptSpec, type ExitRecord, FILES, logFile } from "../../execution/spool-records.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import type { Fence, Settlement } from "../../queue/store.ts";
@@ -122,7 +123,7 @@ function collect(ending: Ending, spec: AttemptSpec | null, jobDir: string): Prom
 
 /** The attempt's documents, or what is said in their place. */
 async function documentsOf(
-  { context, job, fence, directory, exit, patience }: Ending,
+  { context, job, fence, directory, exit, patience, signal, canceled }: Ending,
   spec: AttemptSpec | null,
   jobDir: string,
   { artifacts: outputs, issues }: Collected,
@@ -133,8 +134,8 @@ async function documentsOf(
   });
   if (spec === null) return without(FILES.spec, `${FILES.spec} is missing or cannot be read`);
   const { script } = commandOf(job);
-  const made = async () => ({
-    artifacts: await attemptDocuments({
+  const made = async () => {
+    const { artifacts, left } = await attemptDocuments({
       jobDir,
       attemptDir: directory,
       spec,
@@ -145,9 +146,14 @@ async function documentsOf(
       used: job.used_artifact_refs,
       relayVersion: context.version,
       hostname: os.hostname(),
-    }),
-    damages: [],
-  });
+      signal,
+      canceled,
+    });
+    const damages = left.map((stream) =>
+      damageEvent(fence, `${stream} artifact`, `${logFile(stream)} is no artifact: the job was canceled while it was read.`),
+    );
+    return { artifacts, damages };
+  };
   return patience.run<Awaited<ReturnType<typeof made>> | ReturnType<typeof without>>("write its documents", made, (cause) =>
     without("documents", `its documents could not be written (${messageOf(cause)})`),
   );
@@ -209,7 +215,10 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
     events.push({
       event_type: "execution.leftover",
       level: "warning",
-      message: `${exit.leftover} processes that the command had left running were ended with it`,
+      message:
+        exit.leftover === 1
+          ? "a process that the command had left running was ended with it"
+          : `${exit.leftover} processes that the command had left running were ended with it`,
       payload: { count: exit.leftover },
     });
   }
@@ -226,7 +235,10 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
     events.push({
       event_type: "execution.residual",
       level: "error",
-      message: `${exit.outcome.residual.length} processes could not be ended`,
+      message:
+        exit.outcome.residual.length === 1
+          ? "a process could not be ended"
+          : `${exit.outcome.residual.length} processes could not be ended`,
       payload: { pids: [...exit.outcome.residual] },
     });
   }
@@ -243,10 +255,11 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
 
 /** Remove copies that an interrupted settlement left: no committed artifact names them. */
 async function removeUnrecorded(context: WorkerContext, jobId: string, jobDir: string): Promise<void> {
-  const directory = artifactsDirectory(jobDir);
   // What a link in its place leads to is somebody else's.
-  if (!fs.lstatSync(directory, { throwIfNoEntry: false })?.isDirectory()) return;
-  const names = fs.readdirSync(directory);
+  const held = existingArtifacts(jobDir);
+  if (held === null) return;
+  using place = held;
+  const names = fs.readdirSync(place.path);
   if (names.length === 0) return;
   const recorded = new Set<string>();
   for (let cursor = 1; ; ) {
@@ -255,5 +268,5 @@ async function removeUnrecorded(context: WorkerContext, jobId: string, jobDir: s
     if (page.items.length === 0) break;
     cursor = page.next_cursor;
   }
-  for (const name of names) if (!recorded.has(name)) fs.rmSync(path.join(directory, name), { force: true, recursive: true });
+  for (const name of names) if (!recorded.has(name)) fs.rmSync(path.join(place.path, name), { force: true, recursive: true });
 }

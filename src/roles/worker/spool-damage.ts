@@ -3,6 +3,7 @@ import path from "node:path";
 import type { NewEvent } from "../../domain/event.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
 import { logSizes } from "../../execution/attempt-dir.ts";
+import { attemptPlace } from "../../execution/own-place.ts";
 import { type ExitRecord, logFile, type StartRecord } from "../../execution/spool-records.ts";
 import type { Fence, Notice } from "../../queue/store.ts";
 
@@ -20,21 +21,22 @@ export const damageEvent = ({ attempt }: Fence, about: string, message: string):
 
 /** What is wrong with a claim that is not the one that the queue knows of. */
 export function claimDamage(attemptDir: string, start: StartRecord | "torn" | null): Notice {
+  const place = attemptPlace(attemptDir);
+  if (place === "other")
+    return damage("directory", "Something else is in the place of the job's or the attempt's directory; it is neither read nor written.");
   if (!fs.existsSync(path.dirname(attemptDir))) return damage("directory", "The job's directory is missing from the spool.");
-  if (!fs.existsSync(attemptDir)) return damage("directory", "The attempt's directory is missing from the spool.");
+  if (place === "absent") return damage("directory", "The attempt's directory is missing from the spool.");
   if (start === null) return damage("start.json", "start.json is missing from the attempt's directory.");
   if (start === "torn") return damage("start.json", "start.json cannot be read.");
   return damage("start.json", "start.json does not name the shim that started the attempt.");
 }
 
-/** Logs that hold fewer bytes than were kept of them. */
+/** Logs that hold fewer bytes than were kept of them, or more. */
 export function logDamage(fence: Fence, attemptDir: string, streams: ExitRecord["streams"]): NewEvent[] {
   const sizes = logSizes(attemptDir);
-  return LOG_STREAMS.filter((stream) => sizes[stream] < streams[stream].kept).map((stream) =>
-    damageEvent(
-      fence,
-      logFile(stream),
-      `${logFile(stream)} lacks ${streams[stream].kept - sizes[stream]} of the ${streams[stream].kept} bytes that were written to it.`,
-    ),
-  );
+  return LOG_STREAMS.filter((stream) => sizes[stream] !== streams[stream].kept).map((stream) => {
+    const gap = streams[stream].kept - sizes[stream];
+    const what = gap > 0 ? `lacks ${gap} of the` : `holds ${-gap} bytes behind the`;
+    return damageEvent(fence, logFile(stream), `${logFile(stream)} ${what} ${streams[stream].kept} bytes that were written to it.`);
+  });
 }

@@ -9,7 +9,7 @@ import { directSpawner } from "../../../src/execution/direct-spawner.ts";
 import { jobEnvironment } from "../../../src/execution/environment.ts";
 import { SpareShimLauncher } from "../../../src/execution/spare-pool.ts";
 import { systemClock, timestamp } from "../../../src/lib/clock.ts";
-import { isAlive, self } from "../../../src/lib/process-identity.ts";
+import { identify, isAlive, self } from "../../../src/lib/process-identity.ts";
 import { openQueue } from "../../../src/queue/sqlite/open.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
@@ -193,6 +193,50 @@ describe("SIGKILL of the shim", () => {
     expect(isAlive(attempt!.process!)).toBe(false);
     expect(logs.find((log) => log.stream === "stdout")).toMatchObject({ size_bytes: 7, capture: { kept: 7, complete: false } });
     expect(historyFaults(await worker.events(job_id))).toEqual([]);
+  });
+
+  /** A process with a session and an environment of its own, which nothing but its place below the shim ties to the job. */
+  const daemon = (pidFile: string): string =>
+    `env -i /bin/sh -c 'setsid sh -c "echo \\$\\$ > ${pidFile}.tmp; mv ${pidFile}.tmp ${pidFile}; exec sleep 600" &'`;
+  const pidIn = (file: string): Promise<number> => eventually(() => fs.existsSync(file) && Number(fs.readFileSync(file, "utf8")));
+  const hasCgroup = (dir: string): boolean =>
+    (JSON.parse(fs.readFileSync(path.join(dir, "start.json"), "utf8")) as { cgroup: string | null }).cgroup !== null;
+
+  test("ends what had left session and environment behind, where the worker had seen it below the shim", async () => {
+    await using worker = await new WorkerHarness().start();
+    const pidFile = path.join(worker.directory, "pid");
+    const { job_id } = await worker.shell(
+      `${daemon(pidFile)}; until [ -e ${pidFile} ]; do sleep 0.05; done; echo a; sleep 1.5; echo b; sleep 600`,
+    );
+    const { attempt } = await worker.running(job_id);
+    const pid = await pidIn(pidFile);
+    // The worker looks below the shim once a second, before it takes in output.
+    const told = async () =>
+      (await worker.events(job_id)).filter(({ event_type }) => event_type === "stdout.delta").at(-1)?.payload["next_offset"];
+    await eventually(async () => (await told()) === 4);
+    process.kill(attempt!.shim!.pid, "SIGKILL");
+    const { job } = await worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "outcome_unknown", residual: [] });
+    expect(identify(pid)).toBeNull();
+    if (!hasCgroup(worker.attemptDir(job_id))) expect(job.outcome!.message).toContain("what was found of it was ended (without a cgroup");
+  });
+
+  test("says what cannot be known, where nobody had seen it", async () => {
+    await using worker = await new WorkerHarness().start();
+    const pidFile = path.join(worker.directory, "pid");
+    const release = path.join(worker.directory, "release");
+    const { job_id } = await worker.shell(`until [ -e ${release} ]; do sleep 0.05; done; ${daemon(pidFile)}; sleep 600`);
+    const { attempt } = await worker.running(job_id);
+    await worker.kill();
+    fs.writeFileSync(release, "");
+    const pid = await pidIn(pidFile);
+    process.kill(attempt!.shim!.pid, "SIGKILL");
+    await worker.start();
+    const { job } = await worker.ended(job_id);
+    const missed = identify(pid) !== null;
+    if (missed) process.kill(pid, "SIGKILL");
+    expect(missed).toBe(!hasCgroup(worker.attemptDir(job_id)));
+    if (missed) expect(job.outcome!.message).toContain("may be missed");
   });
 
   test("is tried again where retries ask for it", async () => {

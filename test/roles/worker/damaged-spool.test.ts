@@ -43,7 +43,7 @@ describe("taken away while no worker runs", () => {
       await worker.start();
       const { job, logs } = await worker.ended(job_id);
       expect(job).toMatchObject({ state: "failed", attempts: 1, outcome: { reason: "outcome_unknown", residual: [] } });
-      expect(job.outcome!.message).toContain("nothing of it was left running");
+      expect(job.outcome!.message).toMatch(/nothing of it was (left|found) running/);
       expect(Object.keys(await damages(worker, job_id))).toContain(part.about);
       expect(logs.find((log) => log.stream === "stdout")).toMatchObject({ size_bytes: 7, capture: { kept: 7, complete: false } });
       expect(historyFaults(await worker.events(job_id))).toEqual([]);
@@ -277,39 +277,6 @@ test("reports in more files than are read: said once, also by the next worker", 
   expect((await worker.ended(job_id)).job.state).toBe("succeeded");
   expect((await said()).length).toBe(1);
 }, 60_000);
-
-describe("records of a later version", () => {
-  test.each(["start.json", "exit.json"])("%s: the job is put aside, the worker says so, shim and job are left alone", async (name) => {
-    await using worker = await new WorkerHarness().start();
-    const { job_id } = await worker.shell("sleep 600");
-    const { attempt } = await worker.running(job_id);
-    await worker.kill();
-    const file = path.join(worker.attemptDir(job_id), name);
-    const before = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : null;
-    const known = JSON.parse(before ?? "{}");
-    fs.writeFileSync(file, JSON.stringify({ ...known, record_version: 2 }));
-    await worker.start();
-    const status = await eventually(async () => {
-      const [found] = (await worker.client.workers()).workers;
-      return found!.quarantined === 1 && found;
-    });
-    expect(status).toMatchObject({ lane_last_error: expect.stringContaining(`${name} of ${job_id}`) });
-    expect((await worker.client.job(job_id)).quarantine).toContain("record version 2");
-    expect(isAlive(attempt!.shim!)).toBe(true);
-    expect(isAlive(attempt!.process!)).toBe(true);
-    const { job_id: next } = await worker.shell("echo next");
-    expect((await worker.ended(next)).job.state).toBe("succeeded");
-
-    // As a worker of that version would, one that understands the records takes over.
-    await worker.kill();
-    if (before === null) fs.rmSync(file);
-    else fs.writeFileSync(file, before);
-    await worker.start();
-    await worker.client.cancel(job_id);
-    expect((await worker.ended(job_id)).job).toMatchObject({ state: "canceled", quarantine: null });
-    expect(isAlive(attempt!.process!)).toBe(false);
-  });
-});
 
 test("owner.json that is a pipe: a worker is refused and told why, and does not hang", async () => {
   await using worker = new WorkerHarness();

@@ -54,6 +54,28 @@ describeWith("tmpfs", "a full disk", () => {
     expect(await auditOffline(worker.coreDir)).toMatchObject({ ok: true, findings: [], checked: { leases: 0 } });
   }, 90_000);
 
+  test.each([0, 1])(
+    "as spool, full to the last byte: a job that waits for room says so, and starts when there is some (%d spares)",
+    async (spares) => {
+      const disk = small("1m");
+      await using worker = new WorkerHarness({ spoolDir: path.join(disk, "spool"), limits: { minFreeBytes: 0 }, spares });
+      await worker.start();
+      const { job_id: first } = await worker.shell("true");
+      await worker.ended(first);
+      const ballast = fillUp(disk);
+      const { job_id } = await worker.shell("echo ran");
+      const obstacle = await eventually(async () => (await worker.client.status(job_id)).obstacle);
+      expect(obstacle).toMatch(/no room left|bytes free/);
+      const delays = async () => (await worker.events(job_id)).filter(({ event_type }) => event_type === "execution.delayed");
+      await eventually(async () => (await delays()).length > 0);
+      fs.rmSync(ballast);
+      const { job, obstacle: after } = await worker.ended(job_id, 60_000);
+      expect([job.state, after]).toEqual(["succeeded", null]);
+      for (const { message } of await delays()) expect(message).toContain("has not started yet");
+    },
+    90_000,
+  );
+
   test("as spool: the job's output is cut and counted, its end is recorded, and the worker goes on", async () => {
     const { worker: made, disk } = withSmall("spool", "1m");
     await using worker = made;

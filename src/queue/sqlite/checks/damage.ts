@@ -39,10 +39,10 @@ const HELD = "left, because this worker looks after the attempt: stop it, then r
  * Damage whose mending changes what an attempt holds: its row, its number, its lease, its place in the log. It is left alone while somebody in this
  * process looks after an attempt of the job, which goes by what it was given.
  */
-export function unlessHeld(r: Reading, jobId: string, damage: Damage): Damage {
+export function unlessHeld(r: Reading, jobId: string, damage: Damage, held = HELD): Damage {
   const { mend } = damage;
   if (mend === null) return damage;
-  if (r.held.has(jobId)) return { ...damage, detail: `${damage.detail}; ${HELD}`, mend: null };
+  if (r.held.has(jobId)) return { ...damage, detail: `${damage.detail}; ${held}`, mend: null };
   return {
     ...damage,
     mend: (w) => {

@@ -42,7 +42,10 @@ function ofRecord(r: Reading, row: JobRow): Damage[] {
     damages.push({ check: "submission_digest", subject: row.job_id, detail: "the record is not the one that was submitted", mend: null });
   }
   if (row.quarantine !== null) {
-    damages.push({ check: "quarantine", subject: row.job_id, detail: row.quarantine, mend: (w) => release(w, row.sequence) });
+    const damage = { check: "quarantine", subject: row.job_id, detail: row.quarantine, mend: (w: Writing) => release(w, row.sequence) };
+    damages.push(
+      unlessHeld(r, row.job_id, damage, "left, because its attempt may still have processes: repair again when they have ended"),
+    );
   }
   return damages;
 }

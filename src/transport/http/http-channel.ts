@@ -131,14 +131,14 @@ class Exchange implements AnswerSink {
   #over = false;
   /** The body's stream, once somebody has to wait for more of it. */
   #stream: ReadableStreamDefaultController<Uint8Array> | null = null;
-  /** What came of the body in the same turn as the head, or of one that comes as a whole and does not say its length. */
+  /** What came of the body before somebody had to wait for more of it. */
   #early: Buffer[] = [];
-  /** Room for a body that comes as a whole and says its length, and how much of it is there. */
+  /** Room for a body that comes as a whole, and how much of it is there. */
   #room: Buffer | null = null;
+  #roomBytes = 0;
   #filled = 0;
   /** The answer comes as a whole, unless it turns out to be longer than this. */
   #whole = false;
-  #wholeLeft = 0;
   #sent = false;
   #signal: AbortSignal | undefined;
   #uploading: { cancel(): Promise<void> } | null = null;
@@ -214,21 +214,16 @@ class Exchange implements AnswerSink {
     this.request.onHead?.();
     const length = head.fields.find(([name]) => name === "content-length")?.[1];
     const { wholeUpTo } = this.request;
-    this.#wholeLeft = wholeUpTo ?? WHOLE_UP_TO;
+    const limit = wholeUpTo ?? WHOLE_UP_TO;
     // Without a length it may be one that goes on for ever.
-    this.#whole = length === undefined ? wholeUpTo !== undefined : Number(length) <= this.#wholeLeft;
-    if (this.#whole && length !== undefined && this.request.method !== "HEAD") this.#room = Buffer.allocUnsafe(Number(length));
+    this.#whole = length === undefined ? wholeUpTo !== undefined : Number(length) <= limit;
+    this.#roomBytes = length === undefined ? limit : Number(length);
   }
 
   data(chunk: Buffer): void {
-    if (this.#room !== null) {
-      this.#room.set(chunk, this.#filled);
-      this.#filled += chunk.length;
-    } else if (this.#stream === null) {
-      this.#early.push(chunk);
-      this.#wholeLeft -= chunk.length;
-      if (this.#wholeLeft < 0) this.#whole = false;
-    } else {
+    if (this.#whole) this.#gather(chunk);
+    else if (this.#stream === null) this.#early.push(chunk);
+    else {
       this.#stream.enqueue(chunk);
       if ((this.#stream.desiredSize ?? 0) <= 0) this.duplex.pause();
     }
@@ -249,8 +244,20 @@ class Exchange implements AnswerSink {
     this.#finish(rest.length === 0 && this.#sent && !closesAfter(head));
   }
 
+  #gather(chunk: Buffer): void {
+    this.#room ??= Buffer.allocUnsafe(this.#roomBytes);
+    if (this.#filled + chunk.length <= this.#room.length) {
+      this.#room.set(chunk, this.#filled);
+      this.#filled += chunk.length;
+      return;
+    }
+    this.#whole = false;
+    this.#early = [this.#room.subarray(0, this.#filled), chunk];
+    this.#room = null;
+  }
+
   #wholeBody(head: AnswerHead): Uint8Array | null {
-    if (this.#filled > 0) return this.#room;
+    if (this.#room !== null) return this.#room.subarray(0, this.#filled);
     return this.#early.length === 0 ? emptyBody(head, this.request.method) : joined(this.#early);
   }
 

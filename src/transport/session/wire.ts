@@ -15,9 +15,9 @@ interface ReadableInside {
 }
 
 /**
- * What ssh2 asks of a socket, around any Duplex. It counts bytes, and it ends in one way whatever the Duplex does: once `end` or `error` has
- * come, the Duplex is destroyed and `close` follows, exactly once. (A Duplex that allows half-open streams, or that never emits `close`, would
- * leave ssh2 waiting.)
+ * What ssh2 asks of a socket, around any Duplex. It counts bytes, says `drain` whenever less is pending than before, and ends in one way whatever
+ * the Duplex does: once `end` or `error` has come, the Duplex is destroyed and `close` follows, exactly once. (A Duplex that allows half-open
+ * streams, or that never emits `close`, would leave ssh2 waiting.)
  */
 export class Wire extends EventEmitter {
   bytesIn = 0;
@@ -52,7 +52,6 @@ export class Wire extends EventEmitter {
       this.emit("end");
       this.destroy();
     });
-    duplex.on("drain", () => this.emit("drain"));
     duplex.on("close", () => this.destroy());
     // For as long as the Duplex lives: a late error of a destroyed socket has nobody else to hear it.
     duplex.on("error", (error) => {
@@ -99,7 +98,11 @@ export class Wire extends EventEmitter {
     const whole = parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
     if (this.#established && parts.length > 1) for (const part of parts) giveBack(part);
     const mine = this.#exclusive && parts.length > 1;
-    this.duplex.write(whole, mine ? () => giveBack(whole) : undefined);
+    this.duplex.write(whole, () => {
+      if (mine) giveBack(whole);
+      // After each, whatever the Duplex's own `drain` is about: what made a source wait may have been collected here.
+      this.emit("drain");
+    });
   }
 
   pause(): this {

@@ -30,7 +30,7 @@ export function readEnvironment(source: Readonly<Record<string, string | undefin
   return {
     variables: { ...source },
     // On Windows it is a path of some other world: of a shell that came from Unix.
-    home: process.platform !== "win32" && home?.startsWith("/") ? home : homeDirectory(),
+    home: process.platform === "win32" || home === undefined || home === "" ? homeDirectory() : home,
     uid: process.getuid?.() ?? -1,
     platform: process.platform,
     cwd: cwd ?? currentDirectory(source),

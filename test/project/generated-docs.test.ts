@@ -10,9 +10,11 @@ test.each(Object.keys(pages))("docs/%s is what the code says (bun scripts/genera
   expect(fs.readFileSync(path.join(docs, name), "utf8")).toBe(pages[name]!);
 });
 
-test("every reference in the OpenAPI document resolves", () => {
-  const document = JSON.parse(pages["openapi.json"]!) as Record<string, unknown>;
-  const references = [...pages["openapi.json"]!.matchAll(/"\$ref": "#\/([^"]*)"/g)].map((match) => match[1]!);
+const DOCUMENTS = ["openapi.json", "openapi-desktop.json"];
+
+test.each(DOCUMENTS)("every reference in %s resolves", (name) => {
+  const document = JSON.parse(pages[name]!) as Record<string, unknown>;
+  const references = [...pages[name]!.matchAll(/"\$ref": "#\/([^"]*)"/g)].map((match) => match[1]!);
   expect(references.length).toBeGreaterThan(10);
   for (const reference of new Set(references)) {
     const target = reference.split("/").reduce<unknown>((node, key) => (node as Record<string, unknown> | undefined)?.[key], document);
@@ -20,8 +22,8 @@ test("every reference in the OpenAPI document resolves", () => {
   }
 });
 
-test("every operation has an id of its own, a summary and a success", () => {
-  const { paths } = JSON.parse(pages["openapi.json"]!) as {
+test.each(DOCUMENTS)("every operation of %s has an id of its own, a summary and a success", (name) => {
+  const { paths } = JSON.parse(pages[name]!) as {
     paths: Record<string, Record<string, { operationId: string; summary: string; responses: object }>>;
   };
   const operations = Object.values(paths).flatMap((path) => Object.values(path));

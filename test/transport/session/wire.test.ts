@@ -62,6 +62,23 @@ test("a drain comes after as much as makes a source wait", async () => {
   wire.destroy();
 });
 
+test("a drain comes also where the system takes everything at once, of which a socket says nothing", async () => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "wire-"));
+  const file = path.join(directory, "s");
+  const server = net.createServer((socket) => socket.resume()).listen(file);
+  const socket = net.connect(file);
+  await new Promise<void>((resolve) => socket.once("connect", resolve));
+  const wire = new Wire(socket);
+  const drained = new Promise<void>((resolve) => wire.once("drain", resolve));
+  wire.write(Buffer.alloc(100_000));
+  expect(wire.pending).toBe(100_000);
+  await drained;
+  expect(wire.pending).toBe(0);
+  wire.destroy();
+  server.close();
+  fs.rmSync(directory, { recursive: true });
+});
+
 test("over a socket every byte comes as it was written, before and after the session is open", async () => {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "wire-"));
   const file = path.join(directory, "s");

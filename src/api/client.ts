@@ -9,6 +9,7 @@ import type { NewProgressInput, Progress } from "../domain/progress.ts";
 import type { NewTaskEventInput, Task, TaskEvent } from "../domain/task.ts";
 import type { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
 import type { AuditReport, RepairReport } from "../queue/store.ts";
+import { jsonAnswer } from "./json-answer.ts";
 import { readSse, type SseMessage } from "./sse-reader.ts";
 import { Unproven } from "./unproven.ts";
 
@@ -172,7 +173,7 @@ export class HttpPeer {
   async json<T>(path: string, options: CallOptions = {}): Promise<T> {
     const response = await this.send(path, options);
     try {
-      return (await response.json()) as T;
+      return (await jsonAnswer(response)) as T;
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason;
       throw new RelayError("link_down", "the answer broke off", {}, undefined, { cause: error });
@@ -199,7 +200,7 @@ function unanswered(error: unknown): RelayError {
 }
 
 const problemOf = async (response: Response): Promise<RelayError> =>
-  failureOf(await response.json().catch(() => null), `${response.status} from the relay`);
+  failureOf(await jsonAnswer(response).catch(() => null), `${response.status} from the relay`);
 
 /** The failure that a problem document is about. @param otherwise said where it has no detail */
 export function failureOf(body: unknown, otherwise = "the relay said no more"): RelayError {

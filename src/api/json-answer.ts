@@ -1,0 +1,31 @@
+/** How long the next piece of a JSON document may take, once its answer has begun, in milliseconds. */
+const IDLE_MS = 30_000;
+
+/**
+ * The JSON document that an answer carries. Whoever answers has it before the answer begins, so that it comes without pauses; one that stops
+ * coming is given up.
+ *
+ * @throws SyntaxError, what the body fails with, or an error after `idleMs` without a byte
+ */
+export async function jsonAnswer(response: Response, idleMs: number = IDLE_MS): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  const reader = response.body?.getReader();
+  const silence = Promise.withResolvers<never>();
+  // Where nobody waits any more, it is nobody's failure.
+  silence.promise.catch(() => undefined);
+  const timer = setTimeout(() => silence.reject(new Error(`no byte of the answer for ${idleMs / 1_000} s`)), idleMs);
+  try {
+    while (reader !== undefined) {
+      const { done, value } = await Promise.race([reader.read(), silence.promise]);
+      if (done) break;
+      chunks.push(value);
+      timer.refresh();
+    }
+  } catch (error) {
+    reader?.cancel().catch(() => undefined);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+  return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+}

@@ -1,0 +1,57 @@
+import { expect, test } from "bun:test";
+import path from "node:path";
+import { HttpPeer } from "../../src/api/client.ts";
+import { jsonAnswer } from "../../src/api/json-answer.ts";
+import { temporaryDirectories } from "../runner/temporary.ts";
+
+const temporary = temporaryDirectories();
+
+/** A server that answers with these pieces and, with `hang`, never ends the answer; `left` resolves when the client gives up. */
+function answering(pieces: readonly string[], hang: boolean) {
+  const left = Promise.withResolvers<void>();
+  const socket = path.join(temporary(), "s.sock");
+  const server = Bun.serve({
+    unix: socket,
+    fetch(request) {
+      request.signal.addEventListener("abort", () => left.resolve());
+      async function* body() {
+        for (const piece of pieces) {
+          yield Buffer.from(piece);
+          await Bun.sleep(20);
+        }
+        if (hang) await left.promise;
+      }
+      return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "application/json" } });
+    },
+  });
+  return { socket, left: left.promise, stop: () => server.stop(true), ask: () => fetch("http://relay/", { unix: socket }) };
+}
+
+test("a document that stops coming is given up, and its connection with it", async () => {
+  const { left, ask, stop } = answering(['{"a":', "[1"], true);
+  try {
+    const answer = jsonAnswer(await ask(), 200);
+    expect(answer).rejects.toThrow("no byte of the answer for 0.2 s");
+    await answer.catch(() => undefined);
+    await left;
+  } finally {
+    await stop();
+  }
+});
+
+test("one that goes on coming is waited for", async () => {
+  const pieces = ['{"a":["', ..."é".repeat(20), '"]}'];
+  const { socket, ask, stop } = answering(pieces, false);
+  try {
+    expect(await jsonAnswer(await ask(), 300)).toEqual({ a: ["é".repeat(20)] });
+    expect(await new HttpPeer({ kind: "unix", path: socket }).json<unknown>("/")).toEqual({ a: ["é".repeat(20)] });
+  } finally {
+    await stop();
+  }
+});
+
+test("no document is none", async () => {
+  const answer = jsonAnswer(new Response(null));
+  expect(answer).rejects.toBeInstanceOf(SyntaxError);
+  await answer.catch(() => undefined);
+});

@@ -70,11 +70,11 @@ export function attemptPlace(attemptDir: string): "directory" | "absent" | "othe
   return "directory";
 }
 
-/** Remove a link or a file that has the place of the job's or the attempt's directory: it is nobody's record. */
+/** Remove a link that has the place of the job's or the attempt's directory: what is made there would be made elsewhere. */
 export function clearPlace(attemptDir: string): void {
   for (const directory of [path.dirname(attemptDir), attemptDir]) {
     const stat = fs.lstatSync(directory, { throwIfNoEntry: false });
-    if (stat !== undefined && !stat.isDirectory()) fs.unlinkSync(directory);
+    if (stat?.isSymbolicLink()) fs.unlinkSync(directory);
   }
 }
 

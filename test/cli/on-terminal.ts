@@ -4,7 +4,12 @@ import { MAIN, type SourceRelay } from "./source-relay.ts";
 const END = "<end>";
 
 /** A command on a terminal of its own: what it shows, and keys for it. @param script for a shell on that terminal; "$@" is the command */
-export function onTerminal(relay: SourceRelay, args: readonly string[], env: Readonly<Record<string, string>> = {}, script = `"$@"`) {
+export function onTerminal(
+  relay: Pick<SourceRelay, "directory" | "environment">,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  script = `"$@"`,
+) {
   let shown = "";
   const decoder = new TextDecoder();
   const terminal = new Bun.Terminal({

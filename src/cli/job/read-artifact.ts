@@ -39,7 +39,7 @@ export const verb = defineVerb({
       return EXIT.ok;
     }
     if (flags.output === "-" && json) throw new RelayError("usage", "--json and -o - exclude each other");
-    const target = flags.output === "-" ? null : targetOf(io, flags.output, artifact);
+    const target = flags.output === "-" ? null : placeFor(io, flags.output, artifact);
     await interruptible(
       io,
       () => (target === null ? null : `interrupted; ${target} was not touched`),
@@ -81,6 +81,14 @@ function replaceable(file: string, typed: string): string {
   if (there === undefined || there.isFile()) return file;
   const what = there.isDirectory() ? "a directory" : "no regular file";
   throw new RelayError("local_file_unusable", `-o ${typed}: ${file} is ${what}`, {}, "-o - writes to standard output");
+}
+
+function placeFor(io: CliIo, typed: string, artifact: Artifact): string {
+  try {
+    return targetOf(io, typed, artifact);
+  } catch (error) {
+    throw unusable(`-o ${typed}`, error);
+  }
 }
 
 /** The file to write: the one named, or one with the artifact's own last name in the directory that is named. */

@@ -61,6 +61,11 @@ export async function dial({ destination, attending, ledger, dialing }: DialRequ
   }
 }
 
+/**
+ * Start a client whose own way is a channel of a connection that was dialed, and that has no other: no connection of this machine, so it is not counted.
+ */
+export const startInside = (request: ProcessRequest): ProcessStream => new ProcessStream(request);
+
 /** Codes of failures in which one side did not take the other. */
 const REFUSALS = [
   "host_key_changed",

@@ -29,10 +29,12 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
 
   const desk = (): Promise<SourceRelay> => sshDesk({ directory: files.path, sshd: node.sshd, user: node.user });
 
-  test(
-    "one password and one code, and then everything: install, connect, jobs, the worker stopped and started, installed again, removed",
-    async () => {
+  test.each(["builtin", "openssh"])(
+    "one password and one code, and then everything: install, connect, jobs, the worker stopped and started, installed again, removed; with the client %s",
+    async (client) => {
+      const before = node.sshd.connections();
       await using relay = await desk();
+      await relay.ok("cluster", "add", "--name", "far", "--ssh-client", client);
       const command = onTerminal(relay, ["cluster", "bootstrap", "--cluster", "far", "--artifact", executable]);
       await eventually(() => command.shown().includes("Password: "), { what: "the question for the password" });
       command.press(`${node.password}\r`);
@@ -107,7 +109,9 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
         state: "relay_not_installed",
         repair: expect.stringContaining("cluster bootstrap"),
       });
-      expect(node.sshd.connections()).toBe(1);
+      expect(await ok("disconnect", "far")).toBe("far is down");
+      expect((await relay.run(["job", "list"])).code).toBe(5);
+      expect(node.sshd.connections() - before).toBe(1);
     },
     TIMEOUT,
   );

@@ -24,7 +24,7 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
     authorize(user, `${key}.pub`);
     // What a chatty profile prints is not the bridge's.
     userFile(user, ".bashrc", "echo Welcome to the cluster; echo clio-relay-bridge 1 00\n", 0o644);
-    sshd = await startSshd({ config: ["AllowStreamLocalForwarding no", "AllowTcpForwarding no"] });
+    sshd = await startSshd({ config: ["AllowStreamLocalForwarding no", "AllowTcpForwarding no", "MaxSessions 1"] });
     worker = new RemoteWorker(user, "far");
   }, TIMEOUT);
   afterAll(async () => {
@@ -61,7 +61,7 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
       expect(await relay.ok("disconnect", "far")).toBe("far is down");
       expect(sshd.connections()).toBe(1);
 
-      // The same over one process of the user's own ssh, and nothing else but the link.
+      // The same over one process of the user's own ssh.
       await relay.ok("cluster", "add", "--name", "far", "--ssh-client", "openssh");
       expect(await relay.ok("connect", "far")).toStartWith("far is up: ");
       const over = await relay.submit("--wait", "--", "id", "-un");
@@ -72,7 +72,10 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
         0,
         ["open", "open"],
       ]);
-      expect((await relay.run(["cluster", "probe", "far"])).code).toBe(2);
+      // The site allows one session, and that is the link.
+      const probe = await relay.run(["cluster", "probe", "far"]);
+      expect(probe.stderr).toContain("[channel_refused]");
+      expect(probe.stderr).toContain("hint: clio-relay disconnect far, then this, then clio-relay connect far");
       spawnSync("pkill", ["-KILL", "-f", `^sshd: ${user.name}`]);
       await eventually(async () => (await farLink(relay)).state === "authorization_required", { what: "the end of the link" });
       expect((await relay.run(["job", "list"])).code).toBe(4);

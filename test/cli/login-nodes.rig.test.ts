@@ -38,6 +38,25 @@ describeWith(["sshd", "ssh", "netns"], "a worker on another login node than the 
   };
 
   test(
+    "is reached within the same connection by the user's own ssh, too",
+    async () => {
+      const [one, two] = nodes.nodes;
+      const known = `${one.address} ${one.sshd.hostKey()}\n${two.name} ${two.sshd.hostKey()}\n`;
+      const before = one.sshd.connections();
+      await using relay = await sshDesk({ directory: keys.path, sshd: one.sshd, user, key, known });
+      await relay.ok("cluster", "add", "--name", "far", "--ssh-client", "openssh");
+      expect(await relay.ok("connect", "far", "--no-input")).toStartWith("far is up: ");
+      const id = await relay.submit("--wait", "--", "hostname");
+      expect(await relay.ok("job", "read-log", id)).toBe(two.name);
+      expect(await relay.json("cluster", "probe", "far")).toMatchObject({ host: { hostname: two.name } });
+      expect((await farLink(relay)).ledger).toHaveLength(1);
+      await relay.ok("disconnect", "far");
+      expect(one.sshd.connections() - before).toBe(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
     "is reached within the same connection; where it cannot be, both hosts and the way out are named",
     async () => {
       const [one, two] = nodes.nodes;

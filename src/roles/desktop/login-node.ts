@@ -6,14 +6,14 @@ import { type BridgeIdentity, bridgeCommand, newNonce, openBridge } from "../../
 import { type Found, findWorker, isOf } from "../../transport/bring-up/find-worker.ts";
 import { ChannelPool } from "../../transport/http/channel-pool.ts";
 import type { LinkTransport } from "../../transport/link.ts";
-import { remoteOver } from "../../transport/script/remote.ts";
+import { execInTurn, remoteOver } from "../../transport/script/remote.ts";
 import type { Session } from "../../transport/session/session.ts";
-import { hopSsh, type SshConnection } from "../../transport/ssh/connect.ts";
+import type { HeldConnection } from "../../transport/ssh/held.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
 import type { Attended } from "./attended-run.ts";
 
 export interface Arrival {
-  readonly connection: SshConnection;
+  readonly connection: HeldConnection;
   readonly found: Found;
 }
 
@@ -21,12 +21,14 @@ export interface Arrival {
  * From a session with a login node to the host that has the worker: the pins of the entry are held against where it has led, and from another node of
  * the cluster it goes on to the right one.
  *
- * @throws RelayError wrong_login_node, link_bringup_failed; as findWorker and hopSsh
+ * @throws RelayError wrong_login_node, link_bringup_failed; as findWorker and HeldConnection.goOn
  */
-export async function arrive(entry: SshEntry, first: SshConnection, request: SshRequest, attended: Attended): Promise<Arrival> {
+export async function arrive(entry: SshEntry, first: HeldConnection, request: SshRequest, attended: Attended): Promise<Arrival> {
   const { signal } = attended.attending;
   const place = { cluster: entry.name, coreDir: entry.core_dir };
-  const found = await findWorker(remoteOver(first.session), place, signal);
+  const found = await findWorker(remoteOver(first.session), place, signal).catch((error: unknown) => {
+    throw isRelayError(error, "channel_refused") ? noSession(entry, error) : error;
+  });
   const { worker } = found;
   if (worker === null || isOf(worker, found)) {
     checkName(entry, found.hostname);
@@ -34,9 +36,9 @@ export async function arrive(entry: SshEntry, first: SshConnection, request: Ssh
   }
   const other = worker.process.hostname;
   attended.progress(`the worker is on ${other}, and this is ${found.hostname}: going on to it`);
-  let connection: SshConnection;
+  let connection: HeldConnection;
   try {
-    connection = await hopSsh(first, { host: other }, request);
+    connection = await first.goOn(other, request);
   } catch (error) {
     throw wrongNode(entry.name, found.hostname, other, error);
   }
@@ -50,6 +52,16 @@ export async function arrive(entry: SshEntry, first: SshConnection, request: Ssh
     throw error;
   }
 }
+
+/** Where no sockets are forwarded the link is a session as well, and the site counts them. */
+const noSession = ({ name, ssh_host }: SshEntry, cause: RelayError): RelayError =>
+  new RelayError(
+    "channel_refused",
+    `${ssh_host} allows no further session on this connection (MaxSessions of its sshd), and the link may be one`,
+    { ...cause.data, cluster: name },
+    `clio-relay disconnect ${name}, then this, then clio-relay connect ${name}; with MaxSessions 2 or more it needs no disconnect`,
+    { cause },
+  );
 
 function wrongNode(cluster: string, here: string, there: string, cause?: unknown): RelayError {
   const why = cause instanceof Error ? `, and that cannot be reached from there: ${cause.message}` : "";
@@ -131,7 +143,11 @@ async function bridged(
   }
   const nonce = newNonce();
   try {
-    const { stream, stderr } = await connection.session.exec(bridgeCommand({ cluster: entry.name, home: entry.core_dir, nonce }), signal);
+    const { stream, stderr } = await execInTurn(
+      connection.session,
+      bridgeCommand({ cluster: entry.name, home: entry.core_dir, nonce }),
+      signal,
+    );
     stderr.resume();
     return overBridge(await openBridge(stream, nonce, keys, signal));
   } catch (error) {

@@ -12,7 +12,9 @@ import type { Ledger } from "../../transport/ledger.ts";
 import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/link.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
 import { publicKeyFromLine } from "../../transport/session/keys.ts";
-import { connectSsh, type SshConnection } from "../../transport/ssh/connect.ts";
+import { connectSsh } from "../../transport/ssh/connect.ts";
+import { type HeldConnection, heldByUs } from "../../transport/ssh/held.ts";
+import type { SshRequest } from "../../transport/ssh/request.ts";
 import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
@@ -49,7 +51,7 @@ export interface SshClusterOptions {
 
 /** A connection that is open, and what it was made by. */
 interface Kept {
-  readonly connection: SshConnection;
+  readonly connection: HeldConnection;
   readonly route: string;
 }
 
@@ -91,17 +93,9 @@ export class SshCluster {
   /**
    * Do something on the host of the worker, over the connection that is there, or a new one that is kept for what follows.
    *
-   * @throws RelayError state_conflict while something else is done with the cluster's connection; configuration_error with ssh_client openssh
+   * @throws RelayError state_conflict while something else is done with the cluster's connection
    */
   host(entry: SshEntry, task: HostTask, request: AttendedRequest): Follow {
-    if (entry.ssh_client === "openssh") {
-      throw new RelayError(
-        "configuration_error",
-        `${entry.name} has ssh_client = "openssh", over which nothing but a link can go`,
-        { cluster: entry.name },
-        `clio-relay cluster add ${entry.name} --ssh-client builtin`,
-      );
-    }
     return this.attended(`${task.task} ${canonicalJson(task.options)}`, request, async (attended) => {
       const arrival = await this.arrival(entry, request, attended, task.task === "bootstrap" ? "bootstrap" : "connect");
       const { clock, configDir, pinWorkerKey } = this.options;
@@ -158,7 +152,6 @@ export class SshCluster {
       async (stop) => {
         const signal = AbortSignal.any([stop, attended.attending.signal]);
         const own = { ...attended, attending: { ...attended.attending, signal } };
-        if (entry.ssh_client === "openssh") return this.#bridge(entry, request, own);
         const arrival = await this.arrival(entry, request, own, "connect");
         const transport = await reachWorker(entry, arrival, this.#keys(entry), signal);
         own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
@@ -192,13 +185,12 @@ export class SshCluster {
     return reachWorker(entry, { connection, found }, this.#keys(entry), signal);
   }
 
-  async #bridge(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkTransport> {
-    const { ledger, env, askpass, privateDirectory } = this.options;
-    const ssh = sshRequest(entry, "connect", { request, attended, ledger: ledger(), env });
-    const { bridgeOverOpenSsh } = await import("./openssh-bridge.ts");
-    const way = await bridgeOverOpenSsh(entry, ssh, { keys: this.#keys(entry), askpass, privateDirectory }, attended);
-    this.#seq = way.ledgerSeq;
-    return way.transport;
+  /** Open a connection with the client that the entry names. */
+  async #open(entry: SshEntry, ssh: SshRequest): Promise<HeldConnection> {
+    if (entry.ssh_client === "builtin") return heldByUs(await connectSsh(ssh));
+    const { askpass, privateDirectory } = this.options;
+    const { connectOpenSsh } = await import("../../transport/ssh/openssh/connect.ts");
+    return connectOpenSsh(ssh, { askpass, privateDirectory });
   }
 
   /**
@@ -216,7 +208,7 @@ export class SshCluster {
     }
     if (kept === null) {
       attended.progress(`connecting to ${entry.ssh_host}`);
-      kept = this.#keep({ connection: await connectSsh(ssh), route });
+      kept = this.#keep({ connection: await this.#open(entry, ssh), route });
       attended.progress(`let in by ${entry.ssh_host}`);
     }
     this.#hold();

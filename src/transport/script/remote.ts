@@ -109,7 +109,7 @@ async function answer(
     options.signal.aborted
       ? options.signal.reason
       : new RelayError("observation_timeout", `the program "${script.name}" on the cluster's host has not answered in time`);
-  const channel = await openChannel(session, command, signal).catch((error: unknown) => {
+  const channel = await execInTurn(session, command, signal).catch((error: unknown) => {
     throw signal.aborted ? late() : error;
   });
   const over = new AbortController();
@@ -144,8 +144,13 @@ async function answer(
   }
 }
 
-/** Nothing has run where a channel was refused, so that it can be asked for again. */
-async function openChannel(session: Pick<Session, "exec">, command: string, signal: AbortSignal): Promise<ExecChannel> {
+/**
+ * Run a command where a site may allow one at a time, and the last one was closed a moment ago. Nothing has run where a channel was refused, so that it
+ * can be asked for again.
+ *
+ * @throws as Session.exec
+ */
+export async function execInTurn(session: Pick<Session, "exec">, command: string, signal: AbortSignal): Promise<ExecChannel> {
   for (let left = REFUSED_TRIES; ; left--) {
     try {
       return await session.exec(command, signal);

@@ -1,55 +1,78 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../../src/domain/errors.ts";
-import { type OpenSshConnection, runOpenSsh } from "../../../src/transport/ssh/openssh/connect.ts";
+import { sha256Hex } from "../../../src/lib/digest.ts";
+import type { ExecChannel } from "../../../src/transport/session/session.ts";
+import type { HeldConnection } from "../../../src/transport/ssh/held.ts";
+import { connectOpenSsh } from "../../../src/transport/ssh/openssh/connect.ts";
 import type { Prompter } from "../../../src/transport/ssh/prompt.ts";
+import type { SshRequest } from "../../../src/transport/ssh/request.ts";
 import { authorize, makeKey, makeUser, type RigUser, removeUser, SshAgent, type Sshd, startSshd } from "../../rigs/sshd.ts";
 import { SecondFactorSshd } from "../../rigs/sshd-2fa.ts";
 import { describeWith } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
-import { type Answers, Desk, noQuestions, Person } from "./desk.ts";
+import { readAll } from "../session/peers.ts";
+import { type Answers, Desk, noQuestions, output, Person } from "./desk.ts";
 
 const ASKPASS = [process.execPath, path.join(import.meta.dir, "../../../src/main.ts"), "__askpass"];
 
-/** Echoes lines back after a mark, and says who it is. */
-const COMMAND = "exec /bin/sh -c 'echo \"mark $(id -un) $(tty)\"; exec cat'";
-
-function nextText(stream: Duplex, until: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = "";
-    const onData = (chunk: Buffer): void => {
-      text += chunk.toString();
-      if (!text.includes(until)) return;
-      stream.off("data", onData);
-      resolve(text);
-    };
-    stream.on("data", onData);
-    stream.once("close", () => reject(new Error(`it ended after ${JSON.stringify(text)}`)));
-  });
+function start(desk: Desk, prompter: Prompter, more: Partial<SshRequest> = {}): Promise<HeldConnection> {
+  return connectOpenSsh(desk.request(prompter, more), { askpass: ASKPASS, privateDirectory: desk.directory });
 }
 
-function start(desk: Desk, prompter: Prompter, more: Partial<Parameters<typeof runOpenSsh>[0]> = {}): Promise<OpenSshConnection> {
-  return runOpenSsh({ ...desk.request(prompter), command: COMMAND, askpass: ASKPASS, privateDirectory: desk.directory, ...more });
+/** Who it is there. */
+async function whoIs(connection: HeldConnection): Promise<string> {
+  return (await output(connection, 'echo "$(id -un) $(tty)"')).trim();
 }
 
-/** Start, see the mark, exchange a line, end. */
-async function exchange(desk: Desk, prompter: Prompter, more: Partial<Parameters<typeof runOpenSsh>[0]> = {}): Promise<string> {
+/** Start, ask who it is there, end. */
+async function exchange(desk: Desk, prompter: Prompter, more: Partial<SshRequest> = {}): Promise<string> {
   const connection = await start(desk, prompter, more);
-  const { duplex } = connection;
   try {
-    const first = await Promise.race([nextText(duplex, "mark "), connection.failure.then((error) => Promise.reject(error))]);
-    connection.opened();
-    const back = nextText(duplex, "there and back");
-    duplex.write("there and back\n");
-    await back;
-    return first;
+    return await whoIs(connection);
   } finally {
-    duplex.destroy();
-    await connection.failure;
+    await end(connection);
   }
 }
+
+async function end({ session }: HeldConnection): Promise<void> {
+  session.close();
+  expect(await session.closed).toBeNull();
+}
+
+/** A site that allows one session frees it a moment after it was closed. */
+const execSoon = ({ session }: HeldConnection, command: string): Promise<ExecChannel> =>
+  eventually(() => session.exec(command).catch(() => null), { what: "a free session" });
+
+const codeOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => "done",
+    (error: RelayError) => error.code,
+  );
+
+/** Processes that have this in their arguments. */
+function processesWith(text: string): number[] {
+  return fs
+    .readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && pid !== process.pid && argumentsOf(pid).includes(text) && programOf(pid) !== "bun");
+}
+
+function argumentsOf(pid: number): string {
+  try {
+    return fs.readFileSync(`/proc/${pid}/cmdline`, "latin1");
+  } catch {
+    return "";
+  }
+}
+
+const programOf = (pid: number): string => path.basename(argumentsOf(pid).split("\0")[0]!);
 
 /** What is left of private files once everything is over. */
 const leftovers = (desk: Desk): string[] => fs.readdirSync(desk.directory).filter((name) => name.startsWith("ssh-"));
@@ -90,7 +113,7 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     desk.configure(...hostLines(rig.sshd, rig.user.name));
     const before = rig.sshd.connections();
     const person = new Person(right);
-    expect(await exchange(desk, person)).toContain(`mark ${rig.user.name} not a tty`);
+    expect(await exchange(desk, person)).toBe(`${rig.user.name} not a tty`);
     expect(person.seen).toHaveLength(2);
     expect(person.seen.every(({ echo, host }) => !echo && host === `${rig.user.name}@login`)).toBe(true);
     expect(rig.sshd.connections() - before).toBe(1);
@@ -116,13 +139,11 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     const connection = await start(desk, person, {
       config: { ...desk.request(person).config, variables: { PATH: process.env["PATH"], CLIO_RELAY_API_TOKEN: "api-token-value" } },
     });
-    await nextText(connection.duplex, "mark ");
     const all = seen.join("\n");
     expect(all).toContain("SSH_ASKPASS=");
     expect(all).not.toContain(rig.password);
     expect(all).not.toContain("api-token-value");
-    connection.duplex.destroy();
-    await connection.failure;
+    await end(connection);
   });
 
   test.each<[string, Answers, string]>([
@@ -139,8 +160,7 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     desk.know(rig.sshd.knownLine());
     desk.configure(...hostLines(rig.sshd, rig.user.name));
     const before = rig.sshd.connections();
-    const { failure } = await start(desk, new Person(answers));
-    expect((await failure).code).toBe(code as RelayError["code"]);
+    expect(await codeOf(start(desk, new Person(answers)))).toBe(code);
     expect(desk.ledger.entries()).toMatchObject([{ outcome: "cancelled", reason: code }]);
     expect(rig.sshd.connections() - before).toBe(1);
     expect(leftovers(desk)).toEqual([]);
@@ -150,10 +170,12 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     using desk = new Desk();
     desk.know(rig.sshd.knownLine());
     desk.configure(...hostLines(rig.sshd, rig.user.name, "NumberOfPasswordPrompts 1"));
-    const { failure } = await start(desk, new Person(() => "wrong"));
-    const error = await failure;
-    expect(error.code).toBe("link_bringup_failed");
-    expect(error.data).toMatchObject({ exit_code: 255, stderr: expect.stringContaining("Permission denied") });
+    const error = await start(desk, new Person(() => "wrong")).then(
+      () => null,
+      (refused: RelayError) => refused,
+    );
+    expect(error?.code).toBe("link_bringup_failed");
+    expect(error?.data).toMatchObject({ exit_code: 255, stderr: expect.stringContaining("Permission denied") });
     expect(desk.ledger.entries()).toMatchObject([{ outcome: "failed" }]);
   });
 
@@ -161,7 +183,7 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     using desk = new Desk();
     desk.configure(...hostLines(plain, user.name, `IdentityFile ${key}`, "StrictHostKeyChecking no"));
     const person = new Person(({ message }) => (message.includes(plain.fingerprint()) ? "yes" : "opensesame"));
-    expect(await exchange(desk, person)).toContain(`mark ${user.name}`);
+    expect(await exchange(desk, person)).toBe(`${user.name} not a tty`);
     expect(person.seen).toHaveLength(2);
     expect(desk.knownHosts).toContain(plain.hostKey());
   });
@@ -197,7 +219,7 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
       ...everything.map((line) => `  ${line}`),
     );
     const before = plain.connections();
-    expect(await exchange(desk, new Person(noQuestions), { agentSocket: agent.socket })).toContain(`mark ${user.name} not a tty`);
+    expect(await exchange(desk, new Person(noQuestions), { agentSocket: agent.socket })).toBe(`${user.name} not a tty`);
     expect([plain.connections() - before, inner.connections()]).toEqual([1, 1]);
     expect(desk.ledger.entries()).toMatchObject([{ via: ["jump"], outcome: "open" }]);
     expect(fs.readdirSync(desk.directory).sort()).toEqual(["config", "known_hosts", "ledger"]);
@@ -216,38 +238,123 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     using desk = new Desk();
     desk.know(plain.knownLine());
     desk.configure(...hostLines(plain, user.name, "IdentityAgent SSH_AUTH_SOCK"));
+    const given = AbortSignal.abort(new RelayError("authorization_required", "the command ended"));
     const controller = new AbortController();
-    const attending = { requestedBy: "clio-relay connect rig", signal: controller.signal };
-    const given = await start(desk, new Person(noQuestions), { attending, agentSocket: agent.socket });
+    const more = (signal: AbortSignal): Partial<SshRequest> => ({ attending: { requestedBy: "x", signal }, agentSocket: agent.socket });
+    expect(await codeOf(start(desk, new Person(noQuestions), more(given)))).toBe("authorization_required");
+    const early = start(desk, new Person(noQuestions), more(controller.signal));
+    await eventually(() => desk.ledger.entries().length > 0, { what: "the dial" });
     controller.abort(new RelayError("authorization_required", "the command ended"));
-    expect((await given.failure).code).toBe("authorization_required");
+    expect(await codeOf(early)).toBe("authorization_required");
 
     const second = new AbortController();
-    const kept = await start(desk, new Person(noQuestions), {
-      attending: { requestedBy: "x", signal: second.signal },
-      agentSocket: agent.socket,
-    });
-    await nextText(kept.duplex, "mark ");
-    kept.opened();
+    const kept = await start(desk, new Person(noQuestions), more(second.signal));
     second.abort(new Error("gone"));
-    const back = nextText(kept.duplex, "still");
-    kept.duplex.write("still\n");
-    expect(await back).toContain("still");
-    kept.duplex.destroy();
-    expect((await kept.failure).code).toBe("link_down");
+    expect(await whoIs(kept)).toStartWith(user.name);
+    await end(kept);
     await eventually(() => desk.ledger.entries()[1]!.ended_at, { what: "the end in the ledger" });
-    expect(desk.ledger.entries().map(({ outcome }) => outcome)).toEqual(["cancelled", "open"]);
+    expect(desk.ledger.entries().map(({ outcome, reason }) => [outcome, reason])).toEqual([
+      ["cancelled", "authorization_required"],
+      ["open", null],
+    ]);
+    expect(leftovers(desk)).toEqual([]);
+  });
+
+  test("when ssh is killed, what is open ends, nothing can be opened, and nothing is dialed", async () => {
+    await using agent = await SshAgent.start(plainKeyOf(user));
+    using desk = new Desk();
+    desk.know(plain.knownLine());
+    desk.configure(...hostLines(plain, user.name, "IdentityAgent SSH_AUTH_SOCK"));
+    const before = plain.connections();
+    const connection = await start(desk, new Person(noQuestions), { agentSocket: agent.socket });
+    const { stream, exited } = await connection.session.exec("exec cat");
+    const open = once(stream, "data");
+    stream.write("there and back");
+    expect(String((await open)[0])).toBe("there and back");
+    const [holder] = processesWith(desk.directory).filter((pid) => programOf(pid) === "ssh");
+    process.kill(holder!, "SIGKILL");
+    expect(await exited).toEqual({ code: null, signal: null });
+    expect((await connection.session.closed)?.code).toBe("link_down");
+    expect(await codeOf(connection.session.exec("true"))).toBe("link_down");
+    expect(await codeOf(connection.session.openTcp("127.0.0.1", 1))).toBe("link_down");
+    expect(await codeOf(connection.session.roundTrip())).toBe("link_down");
+    expect(await codeOf(connection.goOn("127.0.0.1", desk.request(new Person(noQuestions), { agentSocket: agent.socket })))).toBe(
+      "link_bringup_failed",
+    );
+    expect(plain.connections() - before).toBe(1);
+    expect(desk.ledger.entries()).toMatchObject([{ outcome: "open", reason: "link_down" }]);
+    expect(leftovers(desk)).toEqual([]);
+  });
+
+  test("channels carry any bytes, end by halves, tell refusals and statuses, and answer sshd's own questions", async () => {
+    await using alive = await startSshd({ config: ["ClientAliveInterval 1", "ClientAliveCountMax 2", "MaxSessions 1"] });
+    await using agent = await SshAgent.start(plainKeyOf(user));
+    using desk = new Desk();
+    desk.know(alive.knownLine());
+    desk.configure(...hostLines(alive, user.name, "IdentityAgent SSH_AUTH_SOCK"));
+    const connection = await start(desk, new Person(noQuestions), { agentSocket: agent.socket });
+    const { session } = connection;
+    expect(await session.roundTrip()).toBeGreaterThan(0);
+    const cat = await execSoon(connection, "cat; echo over >&2; exit 7");
+    const [back, said] = [readAll(cat.stream), readAll(cat.stderr as Duplex)];
+    const data = randomBytes(5_000_003);
+    for (let at = 0; at < data.length; at += 70_001) cat.stream.write(data.subarray(at, at + 70_001));
+    cat.stream.end();
+    expect(sha256Hex(await back)).toBe(sha256Hex(data));
+    expect([String(await said), await cat.exited]).toEqual(["over\n", { code: 7, signal: null }]);
+    expect(await (await execSoon(connection, "kill -KILL $$")).exited).toEqual({ code: null, signal: "SIGKILL" });
+
+    // One that nobody reads holds up nothing but itself, and sshd asks on it whether we are there.
+    const unread = await execSoon(connection, "cat /dev/zero");
+    const refused = await session.exec("true").catch((error: RelayError) => error);
+    expect(refused).toMatchObject({ code: "channel_refused", data: { reason: "connect_failed" } });
+    await Bun.sleep(4_000);
+    expect(await session.roundTrip()).toBeGreaterThan(0);
+    unread.close();
+    await unread.exited;
+
+    const socket = desk.file("socket");
+    fs.chmodSync(desk.directory, 0o711);
+    expect(await session.openSocket(socket).catch((error: RelayError) => error)).toMatchObject({
+      code: "channel_refused",
+      data: { reason: "connect_failed" },
+    });
+    const server = net.createServer({ allowHalfOpen: true }, (one) => void readAll(one).then((heard) => one.end(`heard ${heard.length}`)));
+    await once(server.listen(socket), "listening");
+    fs.chmodSync(socket, 0o666);
+    const channel = await session.openSocket(socket);
+    channel.end(data);
+    expect(String(await readAll(channel))).toBe(`heard ${data.length}`);
+    const cutting = await session.openSocket(socket);
+    spawnSync("pkill", ["-KILL", "-f", `^sshd: ${user.name}`]);
+    await eventually(() => cutting.closed, { what: "the end of the channel" });
+    expect(cutting.errored).toMatchObject({ code: "link_down" });
+    expect((await session.closed)?.code).toBe("link_down");
+    expect(alive.connections()).toBe(1);
+    server.close();
+  }, 60_000);
+
+  test("ssh ends with the process that holds it, however that ends", async () => {
+    await using agent = await SshAgent.start(plainKeyOf(user));
+    using desk = new Desk();
+    desk.know(plain.knownLine());
+    desk.configure(...hostLines(plain, user.name, "IdentityAgent SSH_AUTH_SOCK"));
+    const child = Bun.spawn([process.execPath, path.join(import.meta.dir, "openssh-child.ts"), desk.directory, agent.socket], {
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const reader = child.stdout.getReader();
+    expect(Buffer.from((await reader.read()).value!).toString()).toBe("open\n");
+    expect(processesWith(desk.directory).length).toBeGreaterThan(0);
+    child.kill("SIGKILL");
+    await eventually(() => processesWith(desk.directory).length === 0, { what: "the end of ssh" });
   });
 
   test("without ssh, without anybody, and with pins it is refused before anything is dialed", async () => {
     using desk = new Desk();
     desk.configure(...hostLines(plain, user.name));
     const { config, entry } = desk.request(new Person(noQuestions));
-    const code = async (more: Partial<Parameters<typeof runOpenSsh>[0]>): Promise<string> =>
-      start(desk, new Person(noQuestions), more).then(
-        () => "started",
-        (error: RelayError) => error.code,
-      );
+    const code = (more: Partial<SshRequest>): Promise<string> => codeOf(start(desk, new Person(noQuestions), more));
     expect(await code({ config: { ...config, sshProgram: null } })).toBe("configuration_error");
     expect(await code({ attending: null })).toBe("authorization_required");
     expect(await code({ entry: { ...entry, hostKeyPins: ["SHA256:x"] } })).toBe("ssh_config_unsupported");

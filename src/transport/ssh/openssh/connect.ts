@@ -1,50 +1,68 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
-import { dial, settleFailure } from "../../dial.ts";
+import { dial, settleFailure, startInside } from "../../dial.ts";
+import type { LedgerLine } from "../../ledger.ts";
 import { type ProcessEnd, type ProcessStream, withoutCredentials } from "../../process-stream.ts";
+import { shellWord } from "../../script/shell-word.ts";
 import { parseJump } from "../config/jump.ts";
 import type { Setting, Settings } from "../config/read.ts";
 import { type ConfigContext, checkHostName } from "../config/resolve.ts";
 import { askSsh } from "../config/ssh-g.ts";
-
+import type { HeldConnection } from "../held.ts";
 import { serverText } from "../prompt.ts";
 import { contextOf, type SshRequest } from "../request.ts";
 import { AskpassServer } from "./askpass-server.ts";
 import { configText, isCareless } from "./config-file.ts";
+import { openMuxSession } from "./mux-control.ts";
+import type { Holder } from "./mux-session.ts";
 
-export interface OpenSshRequest extends SshRequest {
-  /** Runs on the login node; its standard input and output are the connection. */
-  readonly command: string;
+export interface OpenSshOptions {
   /** What starts `runAskpass` of askpass-program.ts: the executable and its hidden verb. */
   readonly askpass: readonly string[];
   /** A directory of the user's alone on this machine, with room for a socket's name. */
   readonly privateDirectory: string;
 }
 
-/** A command on a login node, over one process of the user's own ssh. */
-export interface OpenSshConnection {
-  /** The command's standard output and input. Destroying it ends ssh. */
-  readonly duplex: ProcessStream;
-  readonly ledgerSeq: number;
-  /** The command has said what it is to say first: in the ledger the connection is open from now on. */
-  opened(): void;
-  /** Why it is over, once it is: what a person did not answer, else ssh's own words. */
-  readonly failure: Promise<RelayError>;
-}
+interface OpenSshRequest extends SshRequest, OpenSshOptions {}
 
-/** ssh(1), EXIT STATUS: its own failures; any other code is the command's. */
+/** ssh(1), EXIT STATUS: its own failures. */
 const OWN_FAILURE = 255;
 
 /**
- * Start the user's ssh with a command, and hold it. Their own configuration applies but for multiplexing, terminals, forwards and local commands; its
- * questions go to the prompter.
- *
- * @throws RelayError configuration_error (no ssh, or a configuration that it does not take), authorization_required, local_file_unusable
+ * Holds ssh, and ends it when nobody holds this any more: without a command ssh does not look at its standard input, and would outlive the daemon.
+ * A shell gives what it starts in the background no input, so its own is kept as descriptor 3.
  */
-export async function runOpenSsh(request: OpenSshRequest): Promise<OpenSshConnection> {
+const HOLD = `exec 3<&0
+"$@" 3<&- >/dev/null &
+ssh=$!
+{ read -r _ <&3; kill "$ssh"; } >/dev/null 2>&1 &
+watch=$!
+exec 3<&-
+wait "$ssh"
+code=$?
+kill "$watch" 2>/dev/null
+exit "$code"
+`;
+
+/**
+ * Start the user's ssh as the holder of one connection, and open a session over its control socket. Their own configuration applies but for multiplexing, terminals, forwards and
+ * local commands; its questions go to the prompter. Closing the session ends ssh.
+ *
+ * @throws RelayError configuration_error (no ssh, one that is too old, or a configuration that it does not take), ssh_config_unsupported (pins),
+ *   authorization_required, prompt_cancelled, local_file_unusable; link_bringup_failed with ssh's own words; platform_unsupported on Windows, whose ssh
+ *   has no control socket; the signal's reason when the request ends
+ */
+export async function connectOpenSsh(given: SshRequest, options: OpenSshOptions): Promise<HeldConnection> {
+  const request = { ...given, ...options };
   const { entry, config } = request;
   const program = config.sshProgram;
+  if (process.platform === "win32") {
+    throw new RelayError(
+      "platform_unsupported",
+      `the ssh of Windows cannot hold a connection for others, and ${entry.cluster} has ssh_client = "openssh"`,
+    );
+  }
   if (program === null) {
     throw new RelayError("configuration_error", `${entry.cluster} has ssh_client = "openssh", and there is no ssh on this machine`, {
       cluster: entry.cluster,
@@ -62,12 +80,7 @@ export async function runOpenSsh(request: OpenSshRequest): Promise<OpenSshConnec
   const context = contextOf(request);
   const settings = await askSsh({ ...context, ...entry, program });
   const prepared = await prepare(settings, request, context);
-  try {
-    return await start(prepared, settings, program, request);
-  } catch (error) {
-    prepared.clean();
-    throw error;
-  }
+  return start(prepared, { settings, program, request, inside: null });
 }
 
 interface Prepared {
@@ -135,18 +148,78 @@ function jumpsOf(settings: Settings) {
   return setting === undefined || setting.args[0] === "none" ? [] : setting.args[0]!.split(",").map(parseJump);
 }
 
-async function start(prepared: Prepared, settings: Settings, program: string, request: OpenSshRequest): Promise<OpenSshConnection> {
+/** How ssh is to be started. */
+interface Start {
+  readonly settings: Settings;
+  readonly program: string;
+  readonly request: OpenSshRequest;
+  /** The connection that it is to go through, and where to; null: it opens one of its own. */
+  readonly inside: Inside | null;
+}
+
+interface Inside {
+  readonly directory: string;
+  readonly node: string;
+  readonly outer: HeldConnection;
+}
+
+/** An ssh that was started, and its line in the ledger; one inside a connection has none. */
+interface Started {
+  readonly stream: ProcessStream;
+  readonly line: LedgerLine | null;
+}
+
+async function start(prepared: Prepared, how: Start): Promise<HeldConnection> {
+  const { request, inside } = how;
+  const { stream, line } = await startProcess(prepared, how).catch((error: unknown) => {
+    prepared.clean();
+    throw error;
+  });
+  const { signal } = request.attending!;
+  let open = false;
+  const giveUp = (): void => void stream.destroy();
+  prepared.onUnanswered(giveUp);
+  signal.addEventListener("abort", giveUp, { once: true });
+  const over = stream.ended.then((end) => {
+    prepared.clean();
+    signal.removeEventListener("abort", giveUp);
+    return why(end, prepared.unanswered() ?? (open ? undefined : signal.reason), inside?.node ?? request.entry.host, open);
+  });
+  const holder: Holder = { over, end: giveUp };
+  try {
+    const session = await openMuxSession(controlSocket(prepared.directory), holder);
+    open = true;
+    // From here on it is held for everybody, and not for the request that brought it up.
+    signal.removeEventListener("abort", giveUp);
+    line?.settle("open");
+    session.closed
+      .then((error) => (inside === null ? line?.ended(error?.code ?? null) : inside.outer.session.close()))
+      .catch(() => undefined);
+    const ledgerSeq = inside?.outer.ledgerSeq ?? line!.seq;
+    const held: HeldConnection = { session, ledgerSeq, goOn: (node, next) => goOn(prepared, how, { node, outer: held }, next) };
+    return held;
+  } catch (caught) {
+    giveUp();
+    const own = await over;
+    const error = isRelayError(caught) ? caught : own;
+    if (line !== null) settleFailure(line, signal, error);
+    throw error;
+  }
+}
+
+async function startProcess(prepared: Prepared, { settings, program, request, inside }: Start): Promise<Started> {
   const { entry, attending, ledger, config, notice } = request;
+  const words = [program, ...argumentsOf(prepared, request, inside === null ? [] : through(program, request, inside))];
+  const process = {
+    argv: ["/bin/sh", "-c", HOLD, "ssh", ...words] as [string, ...string[]],
+    env: environment(prepared, request),
+    directory: config.directory,
+    onStderr: (text: string) => notice(serverText(text)),
+  };
+  if (inside !== null) return { stream: startInside(process), line: null };
   const named = (name: "user" | "hostname" | "port"): string => firstOf(settings, name) ?? "?";
   const { duplex, line } = await dial({
-    destination: {
-      kind: "process",
-      what: "ssh",
-      argv: [program, ...argumentsOf(prepared, request)],
-      env: environment(prepared, request),
-      directory: config.directory,
-      onStderr: (text) => notice(serverText(text)),
-    },
+    destination: { kind: "process", what: "ssh", ...process },
     attending,
     ledger,
     dialing: {
@@ -159,43 +232,49 @@ async function start(prepared: Prepared, settings: Settings, program: string, re
       client: "openssh",
     },
   });
-  const { signal } = attending!;
-  let open = false;
-  const stream = duplex as ProcessStream;
-  const giveUp = (): void => void stream.destroy();
-  prepared.onUnanswered(giveUp);
-  signal.addEventListener("abort", giveUp, { once: true });
-  const failure = stream.ended.then((end) => {
-    prepared.clean();
-    signal.removeEventListener("abort", giveUp);
-    const error = why(end, prepared.unanswered() ?? (open ? undefined : signal.reason), entry.host, open);
-    if (open) line.ended(error.code);
-    else settleFailure(line, signal, error);
-    return error;
-  });
-  return {
-    duplex: stream,
-    ledgerSeq: line.seq,
-    failure,
-    opened() {
-      open = true;
-      // From here on it is held for everybody, and not for the request that brought it up.
-      signal.removeEventListener("abort", giveUp);
-      line.settle("open");
-    },
-  };
+  return { stream: duplex as ProcessStream, line };
 }
 
-function argumentsOf({ directory }: Prepared, { entry, command }: OpenSshRequest): string[] {
+/** Another ssh whose connection is a channel of the one that is there; the user's settings for the cluster's host apply. */
+async function goOn(outer: Prepared, how: Start, to: Omit<Inside, "directory">, next: SshRequest): Promise<HeldConnection> {
+  const { entry, attending } = next;
+  checkHostName(to.node);
+  if (attending === null || attending.signal.aborted) {
+    throw new RelayError("authorization_required", "going on to another login node may ask for something, and nobody is there", {
+      cluster: entry.cluster,
+    });
+  }
+  const request = { ...how.request, ...next };
+  const prepared = await prepare(how.settings, request, contextOf(request));
+  return start(prepared, { ...how, request, inside: { ...to, directory: outer.directory } });
+}
+
+const configFile = (directory: string): string => path.join(directory, "config");
+const controlSocket = (directory: string): string => path.join(directory, "m");
+
+/** Where the socket is gone ssh would open a connection by itself: its ProxyCommand then ends at once. */
+function through(program: string, { entry }: OpenSshRequest, { directory, node }: Inside): string[] {
+  const closed = ["-o", "ControlMaster=no", "-o", "ProxyCommand=false"];
+  const client = [program, "-F", configFile(directory), "-S", controlSocket(directory), ...closed, "-W"];
+  // ssh_config(5), TOKENS
+  const command = `${client.map((word) => shellWord(word).replaceAll("%", "%%")).join(" ")} '[%h]:%p' -- ${shellWord(entry.host)}`;
+  return ["-o", `ProxyCommand=${command}`, "-o", `HostName=${node}`, "-o", "Port=22", "-o", "CanonicalizeHostname=no"];
+}
+
+function argumentsOf({ directory }: Prepared, { entry }: OpenSshRequest, more: readonly string[]): string[] {
   return [
+    "-M",
+    "-S",
+    controlSocket(directory),
+    "-N",
     "-T",
     "-F",
-    path.join(directory, "config"),
+    configFile(directory),
+    ...more,
     ...(entry.user === undefined ? [] : ["-l", entry.user]),
-    ...(entry.port === undefined ? [] : ["-p", String(entry.port)]),
+    ...(entry.port === undefined || more.length > 0 ? [] : ["-p", String(entry.port)]),
     "--",
     entry.host,
-    command,
   ];
 }
 
@@ -220,7 +299,7 @@ function why(end: ProcessEnd, unanswered: unknown, host: string, wasOpen: boolea
       ? "ssh ended"
       : end.code === null
         ? `ssh was ended (${end.signal ?? "not started"})`
-        : `the command on ${host} ended with code ${end.code}`;
+        : `ssh ended with code ${end.code}`;
   return new RelayError(wasOpen ? "link_down" : "link_bringup_failed", said === "" ? what : `${what}: ${said}`, data, undefined, {
     cause: unanswered,
   });

@@ -152,4 +152,4 @@ test("whatever happens to the path, nothing is lost, doubled or altered, and eve
   expect(failure).toBeNull();
   expect([...received.values()].every((times) => times === 1)).toBe(true);
   expect(received.size).toBeGreaterThanOrEqual(acknowledged);
-}, 90_000);
+}, 90_000 + 3_000 * Number(process.env["CLIO_RELAY_TEST_WEATHER_ROUNDS"] ?? 6));

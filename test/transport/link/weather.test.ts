@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { isRelayError } from "../../../src/domain/errors.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
@@ -50,7 +50,7 @@ function expected(error: unknown): void {
 const get = (target: string) => ({ method: "GET", target, headers: new Headers(), body: null });
 
 const rounds = Number(process.env["CLIO_RELAY_TEST_WEATHER_ROUNDS"] ?? 6);
-const TIMEOUT_MS = 90_000 + 3_000 * rounds;
+setDefaultTimeout(90_000 + 3_000 * rounds);
 
 test(
   "whatever happens to the path, nothing is lost, doubled or altered, and everything goes on from its cursor",

@@ -54,6 +54,8 @@ const SshEntry = v.strictObject({
   target_identity: v.optional(TargetPins, {}),
   /** Public key of the worker, as bootstrap took it from the host: who answers in sessions of its own. Null: not known yet. */
   worker_key: v.optional(v.nullable(v.pipe(v.string(), v.regex(PUBLIC_KEY, "must be a public ed25519 key on one line"))), null),
+  /** Of the worker that answered the first link, which stays for as long as its state on the cluster does. Null: not known yet. */
+  worker_id: v.optional(v.nullable(Id), null),
 });
 export type SshEntry = v.InferOutput<typeof SshEntry>;
 

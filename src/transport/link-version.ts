@@ -38,7 +38,14 @@ export function checkWorker(info: LinkInfo, expected: ExpectedWorker): void {
   for (const [member, wanted] of Object.entries(expected) as [keyof ExpectedWorker, string | undefined][]) {
     if (wanted === undefined || info[member] === wanted) continue;
     const data = { member, expected: wanted, found: info[member] };
-    throw new RelayError("link_bringup_failed", `another worker answers: its ${member} is ${info[member]}, not ${wanted}`, data);
+    throw new RelayError(
+      "link_bringup_failed",
+      `another worker answers: its ${member} is ${info[member]}, not ${wanted}`,
+      data,
+      member === "worker_id"
+        ? `was its state on the cluster removed or replaced? clio-relay cluster bootstrap --cluster ${expected.cluster} takes the one that is there now`
+        : undefined,
+    );
   }
 }
 

@@ -143,17 +143,18 @@ export class Link {
   }
 
   async #exchangeVersions({ pool }: Live, expected: ExpectedWorker, signal: AbortSignal): Promise<void> {
-    this.#worker = await this.#ping(pool, signal);
-    this.#refusal = versionRefusal(this.#worker);
+    await this.#ping(pool, signal);
     if (this.#worker !== null) checkWorker(this.#worker, expected);
   }
 
-  async #ping(pool: ChannelPool, signal?: AbortSignal): Promise<LinkInfo | null> {
+  /** Ask who the worker is and what it speaks: another version may serve there by now. */
+  async #ping(pool: ChannelPool, signal?: AbortSignal): Promise<void> {
     const began = this.#clock.monotonic();
     const info = readLinkInfo(await pool.request({ ...PING, instead: this.#instead }, signal));
     this.#roundTripMs = this.#clock.monotonic() - began;
     this.#lastAnswerAt = timestamp(this.#clock);
-    return info;
+    this.#worker = info;
+    this.#refusal = versionRefusal(info);
   }
 
   #up(live: Live): void {
@@ -169,7 +170,7 @@ export class Link {
       {
         ping: async () => {
           try {
-            this.#worker = await this.#ping(live.pool);
+            await this.#ping(live.pool);
           } catch (error) {
             // The other side has said something, if only that it has no worker to offer.
             if (!isRelayError(error, "channel_refused") && !isRelayError(error, "answer_malformed")) throw error;
@@ -228,7 +229,7 @@ export class Link {
    */
   async request(request: ChannelRequest, { signal, bulk = false }: { signal?: AbortSignal; bulk?: boolean } = {}): Promise<ChannelAnswer> {
     const live = await this.#liveNow(signal);
-    if (this.#refusal !== null && !isSafe(request.method)) throw this.#refusal;
+    if (this.#refusal !== null && !isSafe(request.method)) await this.#refuse(live, signal);
     const outgoing = { ...request, instead: this.#instead };
     const send = async (one: ChannelRequest, signalOfOne?: AbortSignal): Promise<ChannelAnswer> => {
       const answer = await live.pool.request(one, signalOfOne);
@@ -241,6 +242,15 @@ export class Link {
     } catch (error) {
       throw isRelayError(error, "channel_refused") && error.data["reason"] === "connect_failed" ? this.#notRunning(error) : error;
     }
+  }
+
+  /** The worker may have been upgraded under the link, so that it is asked before the refusal is told. */
+  async #refuse({ pool }: Live, signal: AbortSignal | undefined): Promise<void> {
+    const refusal = this.#refusal;
+    await this.#ping(pool, signal).catch(() => {
+      throw signal?.aborted ? signal.reason : refusal;
+    });
+    if (this.#refusal !== null) throw this.#refusal;
   }
 
   async #liveNow(signal: AbortSignal | undefined): Promise<Live> {

@@ -35,6 +35,7 @@ const far: Extract<ClusterEntry, { mode: "ssh" }> = {
   spool_dir: null,
   target_identity: { hostnames: [], ssh_host_key_sha256: [] },
   worker_key: null,
+  worker_id: null,
 };
 
 test("no file is no cluster", () => {

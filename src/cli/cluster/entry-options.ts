@@ -97,6 +97,7 @@ function sshEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags
     target_identity: pinsWith(known, flags),
     // Another host has another worker.
     worker_key: known?.ssh_host === ssh_host ? known.worker_key : null,
+    worker_id: known?.ssh_host === ssh_host ? known.worker_id : null,
   } as ClusterEntryInput;
 }
 

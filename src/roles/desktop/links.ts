@@ -51,7 +51,10 @@ export class Links {
         askpass: [...this.options.self, "__askpass"],
         privateDirectory: paths.runDir,
         configDir: paths.configDir,
-        pinWorkerKey: (line) => registry.update(name, (known) => (known.mode === "ssh" ? { ...known, worker_key: line } : known)),
+        // What was set up from here may be a worker anew.
+        pinWorkerKey: (line) =>
+          registry.update(name, (known) => (known.mode === "ssh" ? { ...known, worker_key: line, worker_id: null } : known)),
+        pinWorkerId: (id) => registry.update(name, (known) => (known.mode === "ssh" ? { ...known, worker_id: id } : known)),
         report: (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
         onChange: ({ state, reason }) => log("info", `link to ${name}: ${state}${reason === null ? "" : ` (${reason.message})`}`),
       });

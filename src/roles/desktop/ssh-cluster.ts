@@ -10,6 +10,7 @@ import { canonicalJson } from "../../lib/digest.ts";
 import { findWorker } from "../../transport/bring-up/find-worker.ts";
 import type { Ledger } from "../../transport/ledger.ts";
 import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/link.ts";
+import type { ExpectedWorker } from "../../transport/link-version.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
 import { publicKeyFromLine } from "../../transport/session/keys.ts";
 import { connectSsh } from "../../transport/ssh/connect.ts";
@@ -44,10 +45,13 @@ export interface SshClusterOptions {
   /** Where this installation's own key is. */
   readonly configDir: string;
   readonly pinWorkerKey: (line: string) => Promise<void>;
+  readonly pinWorkerId: (id: string) => Promise<void>;
   /** Gets failures that are not RelayErrors, for the daemon's log. */
   readonly report: (error: unknown) => void;
   readonly keptMs?: number;
 }
+
+const expectedOf = ({ name, worker_id }: SshEntry): ExpectedWorker => ({ cluster: name, ...(worker_id === null ? {} : { worker_id }) });
 
 /** A connection that is open, and what it was made by. */
 interface Kept {
@@ -148,17 +152,16 @@ export class SshCluster {
   }
 
   async #connect(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkStatus> {
-    await this.link.connect(
-      async (stop) => {
-        const signal = AbortSignal.any([stop, attended.attending.signal]);
-        const own = { ...attended, attending: { ...attended.attending, signal } };
-        const arrival = await this.arrival(entry, request, own, "connect");
-        const transport = await reachWorker(entry, arrival, this.#keys(entry), signal);
-        own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
-        return transport;
-      },
-      { cluster: entry.name },
-    );
+    await this.link.connect(async (stop) => {
+      const signal = AbortSignal.any([stop, attended.attending.signal]);
+      const own = { ...attended, attending: { ...attended.attending, signal } };
+      const arrival = await this.arrival(entry, request, own, "connect");
+      const transport = await reachWorker(entry, arrival, this.#keys(entry), signal);
+      own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
+      return transport;
+    }, expectedOf(entry));
+    const { worker } = this.link.snapshot();
+    if (entry.worker_id === null && worker !== null) await this.options.pinWorkerId(worker.worker_id);
     this.#hold();
     return this.status();
   }
@@ -169,12 +172,17 @@ export class SshCluster {
     this.#hold();
     while (this.#kept === kept && this.link.snapshot().state === "authorization_required") {
       try {
-        await this.link.connect((signal) => this.#reach(kept, signal), { cluster: this.options.cluster });
+        await this.link.connect((signal) => this.#reach(kept, signal), this.#expected());
       } catch (error) {
         if (!isRelayError(error)) this.options.report(error);
         await Bun.sleep(backoff.next());
       }
     }
+  }
+
+  #expected(): ExpectedWorker {
+    const entry = this.options.entry();
+    return entry.mode === "ssh" ? expectedOf(entry) : { cluster: entry.name };
   }
 
   async #reach({ connection, route }: Kept, signal: AbortSignal): Promise<LinkTransport> {

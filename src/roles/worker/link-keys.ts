@@ -3,10 +3,10 @@ import { RelayError } from "../../domain/errors.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { lineOfPublicKey, publicKeyFromLine, publicKeyOf } from "../../transport/session/keys.ts";
 import { ownKey, privateText } from "../own-key.ts";
+import { hostKeyFile } from "./host-key-print.ts";
 
 const MAX_CLIENTS = 256;
 
-const hostKeyFile = (coreDir: string): string => path.join(coreDir, "link-host-key");
 const clientsFile = (coreDir: string): string => path.join(coreDir, "link-authorized-keys");
 
 /**

@@ -19,6 +19,7 @@ import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { heartbeat } from "./heartbeat.ts";
+import { hostKeyPrint } from "./host-key-print.ts";
 import { serveLinkSocket } from "./link-socket.ts";
 import { stderrLog } from "./log.ts";
 import { spoolLogs } from "./logs.ts";
@@ -138,7 +139,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const worker_id = workerId(options.coreDir);
   const services = {
     ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError)),
-    link: linkInfoOf(endpoint, worker_id),
+    link: linkInfoOf(endpoint, worker_id, options.coreDir),
   };
   const app = workerApp(services, (error) => context.laneFailed("request", error));
   let server: Pick<SocketServer, "stop"> | null = null;
@@ -183,7 +184,7 @@ const endpointOf = ({ options, clock, endpointId }: Parts): Endpoint => ({
   lane_last_error: null,
 });
 
-const linkInfoOf = ({ cluster, version, process, registered_at }: Endpoint, worker_id: string): LinkInfo => ({
+const linkInfoOf = ({ cluster, version, process, registered_at }: Endpoint, worker_id: string, coreDir: string): LinkInfo => ({
   protocol: PROTOCOL,
   oldest_protocol: OLDEST_PROTOCOL,
   version,
@@ -191,7 +192,10 @@ const linkInfoOf = ({ cluster, version, process, registered_at }: Endpoint, work
   worker_id,
   host: { hostname: process.hostname, boot_id: process.boot_id },
   started_at: registered_at,
-  host_key: null,
+  // Made when the worker is configured from a desktop, perhaps after its start.
+  get host_key() {
+    return hostKeyPrint(coreDir);
+  },
 });
 
 function listenForLinks(

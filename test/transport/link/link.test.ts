@@ -136,6 +136,9 @@ describe("a link", () => {
       await rig.connect();
       expect(String(await bodyOf(await rig.link.request(get("/x"))))).toBe("hello");
       await expect(rig.link.request(get("/x", "POST"))).rejects.toMatchObject({ code: "version_mismatch", data: { outdated } });
+      // Upgraded under the link.
+      rig.info = INFO;
+      expect((await rig.link.request(get("/x", "POST"))).status).toBe(200);
     }
     await using rig = await LinkRig.start(directories());
     rig.info = { ...INFO, protocol: 9, oldest_protocol: 1 };
@@ -161,6 +164,16 @@ describe("a link", () => {
 });
 
 describe("liveness", () => {
+  test("is asked for with the version, so that one that does not fit any more is noticed", async () => {
+    const { rig, pass } = await inFakeTime();
+    await using _ = rig;
+    await rig.connect();
+    rig.info = { ...INFO, protocol: 0, oldest_protocol: 0 };
+    await pass(16_000);
+    expect(rig.link.snapshot().worker).toMatchObject({ protocol: 0 });
+    await expect(rig.link.request(get("/x", "POST"))).rejects.toMatchObject({ code: "version_mismatch" });
+  });
+
   test("is asked for after 15 s without an answer, and an answer to anything will do", async () => {
     const { rig, pass } = await inFakeTime();
     await using _ = rig;

@@ -33,7 +33,7 @@ export const jobDirectory = (clusterSpool: string, jobId: string): string => pat
 
 export const attemptDirectory = (jobDir: string, attempt: number): string => path.join(jobDir, `attempt-${attempt}`);
 
-export const artifactsDirectory = (jobDir: string): string => path.join(jobDir, "artifacts");
+const artifactsDirectory = (jobDir: string): string => path.join(jobDir, "artifacts");
 
 /** What prepareAttempt is given; it adds the version and the mark. */
 export type AttemptPlan = Omit<AttemptSpec, "record_version"> & {

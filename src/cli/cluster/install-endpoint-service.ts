@@ -9,7 +9,7 @@ import { onHost } from "./on-host.ts";
 import { serviceRows } from "./service-text.ts";
 
 interface ServiceDone {
-  readonly activation: { readonly outcome: "ready" | "in-progress" } | null;
+  readonly outcome: "ready" | "in-progress" | "not-started";
   readonly status: ServiceStatus;
 }
 
@@ -72,6 +72,6 @@ export const verb = defineVerb({
     if (done.status.persistence === "login-scoped") {
       await io.stderr.write(`warning: the worker of ${name} ends with the user's last session on ${done.status.hostname}\n`);
     }
-    return done.activation?.outcome === "in-progress" ? EXIT.notFinished : EXIT.ok;
+    return done.outcome === "in-progress" ? EXIT.notFinished : EXIT.ok;
   },
 });

@@ -1,7 +1,7 @@
 import { EXIT } from "../../domain/errors.ts";
+import { titleOf } from "../../domain/title.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import type { JobStatus } from "../../domain/views.ts";
-import { titleOf } from "../../domain/title.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { progressText } from "../print/progress-text.ts";

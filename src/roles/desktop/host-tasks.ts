@@ -4,13 +4,14 @@ import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { openArtifact } from "../../transport/bootstrap/artifact.ts";
 import { bootstrap } from "../../transport/bootstrap/bootstrap.ts";
+import { installEndpointService } from "../../transport/bootstrap/endpoint-service.ts";
 import { rollback, uninstall } from "../../transport/bootstrap/install.ts";
 import { type HostProbe, probeHost } from "../../transport/bootstrap/probe.ts";
 import type { BootstrapEvent, BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { configureWorker, ensureWorker, refuseOwned, stopWorker } from "../../transport/bootstrap/worker.ts";
 import type { Remote } from "../../transport/script/remote.ts";
 import { type Activation, activateService } from "../../transport/service/activate.ts";
-import { installService, removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
+import { removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
 import { type ServiceStatus, serviceStatus } from "../../transport/service/status.ts";
 import { lineOfPublicKey, publicKeyOf } from "../../transport/session/keys.ts";
 import type { Attended } from "./attended-run.ts";
@@ -162,28 +163,26 @@ async function refuseActive({ entry, activeJobs }: HostWork): Promise<void> {
 }
 
 async function installServiceOf(work: HostWork, options: HostTaskOptions<"service-install">) {
-  const { remote, attended } = work;
-  const place = placeOf(work);
-  const host = await probeHost(remote, place);
-  refuseOwned(host);
-  refuseUninstalled(work, host);
-  const { launcher, enable, start } = options;
-  const wanted = { ...place, root: host.storage.root, userHome: host.home, launcher, enable, allowLoginScoped: options.allow_login_scoped };
-  // A user who does not linger is refused before anything is written, the worker's configuration included.
-  const early = launcher === "systemd" ? await installService(remote, { ...wanted, log: "" }) : null;
-  const { paths } = await configure(work);
-  const wantedWithLog: ServiceInstall = { ...wanted, log: paths.log };
-  const installed = early ?? (await installService(remote, wantedWithLog));
-  const activation = start ? await startService(work, host, wantedWithLog) : null;
-  attended.progress(start ? "the worker serves" : "in place");
-  return {
-    schema_version: "clio-relay.endpoint-service-install.v1",
-    cluster: work.entry.name,
+  const { launcher, enable, start, allow_login_scoped: allowLoginScoped } = options;
+  const { attended, clock } = work;
+  attended.progress(start ? "installing the service and starting it" : "installing the service");
+  let seen: ServiceStatus["state"] | null = null;
+  const installed = await installEndpointService(work.remote, {
+    ...placeOf(work),
     launcher,
-    ...installed,
-    activation: activation === null ? null : { outcome: activation.outcome, asked: activation.asked },
-    status: activation?.status ?? (await serviceStatus(remote, place)),
-  };
+    enable,
+    start,
+    allowLoginScoped,
+    renew: true,
+    clock,
+    configure: () => configure(work),
+    onLook: ({ state }) => {
+      if (state !== seen) attended.progress(`the service is ${state}`);
+      seen = state;
+    },
+  });
+  if (installed.drained) attended.progress("the worker that ran without a service was drained; its jobs go on");
+  return { schema_version: "clio-relay.endpoint-service-install.v1", cluster: work.entry.name, launcher, ...installed };
 }
 
 function refuseUninstalled({ entry }: HostWork, host: HostProbe): void {

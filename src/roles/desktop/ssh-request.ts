@@ -5,7 +5,7 @@ import type { Environment } from "../../config/environment.ts";
 import { account } from "../../execution/account.ts";
 import type { Ledger } from "../../transport/ledger.ts";
 import type { Account } from "../../transport/ssh/config/target.ts";
-import type { SshRequest } from "../../transport/ssh/request.ts";
+import { entryOf, type SshRequest } from "../../transport/ssh/request.ts";
 import type { Attended } from "./attended-run.ts";
 
 /** What is needed for a connection besides the daemon's own things: all of it belongs to the request of a person. */
@@ -14,14 +14,8 @@ export function sshRequest(
   purpose: SshRequest["purpose"],
   { request, attended, ledger, env }: { request: AttendedRequest; attended: Attended; ledger: Ledger; env: Environment },
 ): SshRequest {
-  const at = entry.ssh_host.lastIndexOf("@");
   return {
-    entry: {
-      cluster: entry.name,
-      host: entry.ssh_host.slice(at + 1),
-      ...(at < 0 ? {} : { user: entry.ssh_host.slice(0, at) }),
-      hostKeyPins: entry.target_identity.ssh_host_key_sha256,
-    },
+    entry: entryOf(entry),
     purpose,
     attending: attended.attending,
     prompter: attended.prompter,

@@ -15,6 +15,8 @@ export interface EndpointServiceOptions extends Whereabouts {
   readonly enable: boolean;
   /** Start it now; a worker that runs without it is drained first. */
   readonly start: boolean;
+  /** Restart a service that runs already, so that a configuration that has changed counts. */
+  readonly renew?: boolean;
   /** Go without linger: the service ends with the user's last session. */
   readonly allowLoginScoped: boolean;
   /** Gives the host the worker's configuration, once it is known that the service may be there. */
@@ -67,8 +69,10 @@ export async function installEndpointService(remote: Remote, options: EndpointSe
   // A unit that runs is left alone; what runs besides holds the queue.
   const pid = host.worker?.alive === true ? host.worker.process.pid : null;
   const kept = pid !== null && (before.unit?.main_pid === pid || before.supervisor_pid !== null);
+  const renew = kept && options.renew === true;
   if (pid !== null && !kept) await stopWorker(remote, options);
-  const { outcome, status } = launcher === "systemd" ? await activate(remote, options, written && kept) : await supervise(remote, place);
+  const { outcome, status } =
+    launcher === "systemd" ? await activate(remote, options, (written && kept) || renew) : await supervise(remote, place, renew);
   return report(status, written, outcome, pid !== null && !kept);
 }
 
@@ -76,8 +80,10 @@ export async function installEndpointService(remote: Remote, options: EndpointSe
 const activate = (remote: Remote, options: EndpointServiceOptions, changed: boolean) =>
   activateService(remote, { ...options, action: changed ? "restart" : "start" });
 
-async function supervise(remote: Remote, place: ServiceInstall & EndpointServiceOptions) {
+async function supervise(remote: Remote, place: ServiceInstall & EndpointServiceOptions, renew: boolean) {
   await supervisor(remote, place, true);
+  // Its supervisor starts it again.
+  if (renew) await stopWorker(remote, place);
   return observe(remote, place, (status) => status.state === "ready");
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { artifactsDirectory, jobDirectory } from "../../../src/execution/attempt-dir.ts";
+import { jobDirectory } from "../../../src/execution/attempt-dir.ts";
 import { auditOffline } from "../../../src/roles/worker/offline.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
@@ -36,7 +36,7 @@ async function dies(directory: string, death: Death): Promise<void> {
 
 /** The names in the job's directory of artifacts. */
 function stored(worker: WorkerHarness, jobId: string): string[] {
-  const directory = artifactsDirectory(jobDirectory(worker.spoolDir, jobId));
+  const directory = path.join(jobDirectory(worker.spoolDir, jobId), "artifacts");
   return fs.existsSync(directory) ? fs.readdirSync(directory).sort() : [];
 }
 
@@ -105,7 +105,7 @@ test("SIGKILL of the worker between collecting outputs and the commit: the copie
   const states = await survives([at("before", "settle")], (worker, jobId) => {
     before = stored(worker, jobId);
     // One more that was being copied.
-    fs.writeFileSync(path.join(artifactsDirectory(jobDirectory(worker.spoolDir, jobId)), ".artifact_torn.tmp"), "res");
+    fs.writeFileSync(path.join(jobDirectory(worker.spoolDir, jobId), "artifacts", ".artifact_torn.tmp"), "res");
   });
   expect(states).toEqual(["ended"]);
   expect(before.length).toBe(3);

@@ -33,8 +33,6 @@ export const jobDirectory = (clusterSpool: string, jobId: string): string => pat
 
 export const attemptDirectory = (jobDir: string, attempt: number): string => path.join(jobDir, `attempt-${attempt}`);
 
-const artifactsDirectory = (jobDir: string): string => path.join(jobDir, "artifacts");
-
 /** What prepareAttempt is given; it adds the version and the mark. */
 export type AttemptPlan = Omit<AttemptSpec, "record_version"> & {
   /** Text of a script job, already part of argv by `scriptPath`. */

@@ -192,6 +192,7 @@ test("nor does somebody else who writes to it all the time, and what is said of 
   expect(Bun.spawnSync(["mkfifo", `${job.workdir}/gate`]).exitCode).toBe(0);
   job.start();
   const { process: first } = await job.started();
+  await job.output("mine\n");
   const fd = fs.openSync(`/proc/${first.pid}/fd/1`, "w");
   const outsider = Bun.spawn(["sh", "-c", "while :; do echo theirs; done"], { stdin: "ignore", stdout: fd, stderr: "ignore" });
   fs.closeSync(fd);
@@ -205,7 +206,7 @@ test("nor does somebody else who writes to it all the time, and what is said of 
     expect(exit.streams.stderr.complete).toBe(true);
     const log = job.bytes("stdout.log");
     expect([kept, observed, digest]).toEqual([log.length, log.length, sha256(log)]);
-    expect(log.toString()).toStartWith("mine\n");
+    expect(log.subarray(0, 5).toString()).toBe("mine\n");
     expect(job.text("shim.log")).toContain("written to by a process that is not the job's");
   } finally {
     outsider.kill("SIGKILL");

@@ -51,7 +51,7 @@ export function listingContract(open: OpenScene): void {
       const { argv: _argv, ...rest } = command().spec;
       await scene.submit({ spec: { ...rest, script: "#!/bin/bash\n# a comment\n\nsrun ./solve --all\n" } });
       const titles = (await scene.store.recentJobs({}, null, 5)).jobs.map((job) => job.title);
-      expect(titles).toEqual(["srun ./solve --all", "python3 train.py --note 'it'\\''s\\nfine'"]);
+      expect(titles).toEqual(["srun ./solve --all", "python3 train.py --note 'it'\\''s fine'"]);
     });
   });
 

@@ -13,7 +13,10 @@ const directories = temporaryDirectories();
 function run(tests: Record<string, string>, args: string[], env: Record<string, string> = {}) {
   const project = directories();
   fs.mkdirSync(path.join(project, "test/project"), { recursive: true });
-  fs.cpSync(import.meta.dir, path.join(project, "test/runner"), { recursive: true, filter: (file) => !file.endsWith(".test.ts") });
+  for (const part of ["runner", "rigs"]) {
+    const from = path.join(path.dirname(import.meta.dir), part);
+    fs.cpSync(from, path.join(project, "test", part), { recursive: true, filter: (file) => !file.endsWith(".test.ts") });
+  }
   for (const [file, text] of Object.entries(tests)) fs.writeFileSync(path.join(project, file), text);
   const { CLIO_RELAY_TEST_REQUIRE: _, CLIO_RELAY_TEST_SKIPS: __, ...inherited } = process.env;
   const result = Bun.spawnSync([process.execPath, "test/runner/run.ts", ...args], {

@@ -23,6 +23,6 @@ test("many commands with one key at once are one job, and another body under the
   expect(receipts.filter(({ existing }) => !existing).length).toBe(1);
   const other = await submit("other");
   expect(other.code).toBe(7);
-  expect(other.stderr).toContain("[job_submission_conflict]");
+  expect(JSON.parse(other.stderr)).toMatchObject({ reason: "job_submission_conflict" });
   expect(await relay.json("queue", "list", "--include-terminal")).toMatchObject({ source_total: 1 });
 }, 60_000);

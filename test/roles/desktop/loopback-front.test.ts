@@ -94,6 +94,7 @@ describe("a connection without the token", () => {
     const { closed } = await connect(front.port, first);
     await closed;
     await eventually(() => front.connections.unproven === 0);
+    expect(front.connections).toEqual({ unproven: 0, proven: 0 });
   });
 
   test("gains no time by sending on", async () => {
@@ -210,6 +211,7 @@ describe("a connection with the token", () => {
     await server.stop(0);
     await staying.closed;
     await eventually(() => front.connections.proven === 0);
+    expect(aborted.length).toBeGreaterThan(0);
   });
 });
 

@@ -269,7 +269,7 @@ describe("a kept connection that is gone", () => {
   test("is dropped after its time", async () => {
     const { pool } = await peer((connection) => connection.on("data", () => connection.write(answer("x"))), { maxIdleMs: 20 });
     await pool.request(request("/"));
-    await eventually(() => pool.size === 0);
+    expect(await eventually(() => pool.size === 0)).toBe(true);
   });
 });
 

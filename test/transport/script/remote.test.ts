@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
+import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/errors.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
 import { FRAME_LIMITS, FrameReader } from "../../../src/transport/script/frame.ts";
 import { type RunOptions, remoteOver, type Script } from "../../../src/transport/script/remote.ts";
@@ -113,10 +113,8 @@ describe("around a frame", () => {
   });
 
   test("endless chatter is refused", async () => {
-    await failure(
-      remote({ preamble: "yes $(printf %0500d 0) | head -c 20000000" }).run(script("main() { :; }\n"), { signal }),
-      "answer_malformed",
-    );
+    const chatty = remote({ preamble: "yes $(printf %0500d 0) | head -c 20000000" });
+    expect(await failure(chatty.run(script("main() { :; }\n"), { signal }), "answer_malformed")).toBeInstanceOf(RelayError);
   });
 
   test("a request that ends, and a time that is over, end the wait and cut the channel", async () => {

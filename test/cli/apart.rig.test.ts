@@ -1,54 +1,35 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { spawnSync } from "node:child_process";
 import net from "node:net";
-import { RemoteWorker } from "../rigs/remote-worker.ts";
-import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../rigs/sshd.ts";
 import { describeWith } from "../runner/components.ts";
-import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
-import { farLink, sshDesk } from "./ssh-desk.ts";
+import { FarSite, farLink } from "./ssh-desk.ts";
 
 const TIMEOUT = 120_000;
 
 describeWith(["sshd", "ssh"], "links are apart", () => {
-  const keys = temporaryDirectory();
-  let user: RigUser;
-  let key: string;
-  let sshd: Sshd;
+  let site: FarSite;
 
   beforeAll(async () => {
-    user = makeUser();
-    key = makeKey(keys.path);
-    authorize(user, `${key}.pub`);
-    sshd = await startSshd();
-    new RemoteWorker(user, "far").start();
+    site = await FarSite.start();
+    site.worker.start();
   }, TIMEOUT);
   afterAll(async () => {
-    await sshd[Symbol.asyncDispose]();
-    removeUser(user);
-    keys[Symbol.dispose]();
+    await site[Symbol.asyncDispose]();
   });
-
-  /** Signal what sshd has running for the user of this test, whose name is like no other's. */
-  const signalSessions = (signal: string): void => void spawnSync("pkill", [`-${signal}`, "-f", `^sshd: ${user.name}`]);
 
   test(
     "one that hangs and one that is never answered hold up nobody else, nor the list of links; what waited goes on",
     async () => {
       const silent = net.createServer((socket) => socket.on("error", () => undefined));
       await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-      await using relay = await sshDesk({
-        directory: keys.path,
-        sshd,
-        user,
-        key,
+      await using relay = await site.desk({
         more: ["Host black", "  HostName 127.0.0.1", `  Port ${(silent.address() as net.AddressInfo).port}`],
       });
       try {
         await relay.ok("cluster", "add", "--name", "black", "--ssh-host", "black");
         await relay.ok("worker", "start", "--cluster", "local");
         await relay.ok("connect", "far");
-        signalSessions("STOP");
+        site.signalSessions("STOP");
         const hung = relay.start(["job", "list", "--cluster", "far"]);
         const unanswered = relay.start(["connect", "black"]);
         const states = () => relay.json<{ links: { cluster: string; state: string }[] }>("link", "list");
@@ -64,13 +45,13 @@ describeWith(["sshd", "ssh"], "links are apart", () => {
         // A daemon that is asked to stop would end both.
         const stop = await relay.run(["desktop", "stop"]);
         expect([stop.code, stop.stderr]).toEqual([7, expect.stringMatching(/ends the links to (?:far, black|black, far)/)]);
-        signalSessions("CONT");
+        site.signalSessions("CONT");
         expect(await hung.exited).toBe(0);
         await relay.ok("disconnect", "black");
         expect(await Promise.all([unanswered.exited, waiting.exited])).toEqual([4, 5]);
         expect((await farLink(relay)).state).toBe("up");
       } finally {
-        signalSessions("CONT");
+        site.signalSessions("CONT");
         silent.close();
       }
     },

@@ -1,51 +1,38 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { RemoteWorker } from "../rigs/remote-worker.ts";
-import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd, userFile } from "../rigs/sshd.ts";
+import { userFile } from "../rigs/sshd.ts";
 import { describeWith } from "../runner/components.ts";
-import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
-import { farLink, sshDesk } from "./ssh-desk.ts";
+import { FarSite, farLink } from "./ssh-desk.ts";
 
 const TIMEOUT = 120_000;
 
 describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
-  const keys = temporaryDirectory();
-  let user: RigUser;
-  let key: string;
-  let sshd: Sshd;
-  let worker: RemoteWorker;
+  let site: FarSite;
 
   beforeAll(async () => {
-    user = makeUser();
-    key = makeKey(keys.path);
-    authorize(user, `${key}.pub`);
+    site = await FarSite.start({ config: ["AllowStreamLocalForwarding no", "AllowTcpForwarding no", "MaxSessions 1"] });
     // What a chatty profile prints is not the bridge's.
-    userFile(user, ".bashrc", "echo Welcome to the cluster; echo clio-relay-bridge 1 00\n", 0o644);
-    sshd = await startSshd({ config: ["AllowStreamLocalForwarding no", "AllowTcpForwarding no", "MaxSessions 1"] });
-    worker = new RemoteWorker(user, "far");
+    userFile(site.user, ".bashrc", "echo Welcome to the cluster; echo clio-relay-bridge 1 00\n", 0o644);
   }, TIMEOUT);
   afterAll(async () => {
-    await sshd[Symbol.asyncDispose]();
-    removeUser(user);
-    keys[Symbol.dispose]();
+    await site[Symbol.asyncDispose]();
   });
 
   test(
     "gets the worker's own session over a bridge, on the same connection; who has no keys of bootstrap is told so",
     async () => {
-      await using relay = await sshDesk({ directory: keys.path, sshd, user, key });
-      worker.start();
+      await using relay = await site.desk();
+      site.worker.start();
       const early = await relay.run(["connect", "far"]);
       expect([early.code, early.stderr]).toEqual([5, expect.stringContaining("hint: clio-relay cluster bootstrap --cluster far")]);
-      worker.stop();
+      site.worker.stop();
       // Keys are exchanged whenever a worker is configured from here.
       await relay.ok("worker", "start");
       expect(await relay.ok("connect", "far")).toStartWith("far is up: ");
       const id = await relay.submit("--output", "out/*", "--", "sh", "-c", "id -un; mkdir -p out; head -c 3000000 /dev/zero > out/zeros");
-      expect(await relay.ok("job", "watch", id)).toContain(user.name);
+      expect(await relay.ok("job", "watch", id)).toContain(site.user.name);
       const { artifacts } = await relay.json<{ artifacts: { artifact_id: string; size_bytes: number }[] }>("job", "list-artifacts", id);
       const zeros = artifacts.find(({ size_bytes }) => size_bytes === 3_000_000)!;
       await relay.ok("job", "read-artifact", zeros.artifact_id, "-o", "zeros");
@@ -55,17 +42,17 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
       const { workers } = await relay.json<{ workers: { process: { pid: number } }[] }>("worker", "status");
       process.kill(workers[0]!.process.pid, "SIGKILL");
       await eventually(async () => (await farLink(relay)).state !== "up", { what: "the end of the session" });
-      worker.start();
+      site.worker.start();
       await eventually(async () => (await farLink(relay)).state === "up", { what: "the next session" });
-      expect(await relay.ok("job", "read-log", id)).toBe(user.name);
+      expect(await relay.ok("job", "read-log", id)).toBe(site.user.name);
       expect(await relay.ok("disconnect", "far")).toBe("far is down");
-      expect(sshd.connections()).toBe(1);
+      expect(site.sshd.connections()).toBe(1);
 
       // The same over one process of the user's own ssh.
       await relay.ok("cluster", "add", "--name", "far", "--ssh-client", "openssh");
       expect(await relay.ok("connect", "far")).toStartWith("far is up: ");
       const over = await relay.submit("--wait", "--", "id", "-un");
-      expect(await relay.ok("job", "read-log", over)).toBe(user.name);
+      expect(await relay.ok("job", "read-log", over)).toBe(site.user.name);
       const link = await farLink(relay);
       expect([link.state, link.ssh_connections_since_bring_up, link.ledger.map(({ outcome }) => outcome)]).toEqual([
         "up",
@@ -76,20 +63,20 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
       const probe = await relay.run(["cluster", "probe", "far"]);
       expect(probe.stderr).toContain("[channel_refused]");
       expect(probe.stderr).toContain("hint: clio-relay disconnect far, then this, then clio-relay connect far");
-      spawnSync("pkill", ["-KILL", "-f", `^sshd: ${user.name}`]);
+      site.signalSessions("KILL");
       await eventually(async () => (await farLink(relay)).state === "authorization_required", { what: "the end of the link" });
       expect((await relay.run(["job", "list"])).code).toBe(4);
       await relay.ok("disconnect", "far");
-      expect(sshd.connections()).toBe(2);
+      expect(site.sshd.connections()).toBe(2);
       await relay.ok("cluster", "add", "--name", "far", "--ssh-client", "builtin");
 
       // A worker with another key is another worker.
-      worker.stop();
-      fs.rmSync(path.join(user.home, ".local/share/clio-relay/core/far/link-host-key"));
-      worker.start();
+      site.worker.stop();
+      fs.rmSync(path.join(site.user.home, ".local/share/clio-relay/core/far/link-host-key"));
+      site.worker.start();
       const other = await relay.run(["connect", "far"]);
       expect([other.code, other.stderr]).toEqual([4, expect.stringContaining("[host_key_changed]")]);
-      worker.stop();
+      site.worker.stop();
     },
     TIMEOUT,
   );

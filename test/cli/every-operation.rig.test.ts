@@ -2,12 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { RemoteWorker } from "../rigs/remote-worker.ts";
-import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../rigs/sshd.ts";
 import { describeWith } from "../runner/components.ts";
-import { temporaryDirectory } from "../runner/temporary.ts";
 import type { SourceRelay } from "./source-relay.ts";
-import { farLink, sshDesk } from "./ssh-desk.ts";
+import { FarSite, farLink } from "./ssh-desk.ts";
 
 const TIMEOUT = 300_000;
 
@@ -91,23 +88,17 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
 const NAMED = /^(?:connect|cluster (?:add|show|probe|endpoint-service-status))$/;
 
 describeWith(["sshd", "ssh"], "over a link that is up", () => {
-  const keys = temporaryDirectory();
-  let user: RigUser;
-  let sshd: Sshd;
+  let site: FarSite;
   let relay: SourceRelay;
   let known: Known;
 
   beforeAll(async () => {
-    user = makeUser();
-    const key = makeKey(keys.path);
-    authorize(user, `${key}.pub`);
-    sshd = await startSshd();
-    const worker = new RemoteWorker(user, "far");
-    relay = await sshDesk({ directory: keys.path, sshd, user, key });
+    site = await FarSite.start();
+    relay = await site.desk();
     // Started from here, so that it is the installation's own and may be stopped from here.
     await relay.ok("worker", "start");
     await relay.ok("connect", "far");
-    expect(worker.cluster).toBe("far");
+    expect(site.worker.cluster).toBe("far");
     const script = "echo said; mkdir -p out; echo kept > out/file";
     const job = await relay.submit("--output", "out/*", "--wait", "--", "sh", "-c", script);
     const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", job);
@@ -116,15 +107,13 @@ describeWith(["sshd", "ssh"], "over a link that is up", () => {
   }, TIMEOUT);
   afterAll(async () => {
     await relay[Symbol.asyncDispose]();
-    await sshd[Symbol.asyncDispose]();
-    removeUser(user);
-    keys[Symbol.dispose]();
+    await site[Symbol.asyncDispose]();
   });
 
   /** That nothing was dialed: the ledger and sshd's own log agree on the one connection. */
   async function oneConnection(): Promise<void> {
     const link = await farLink(relay);
-    expect([link.state, link.ssh_connections_since_bring_up, link.ledger.length, sshd.connections()]).toEqual(["up", 0, 1, 1]);
+    expect([link.state, link.ssh_connections_since_bring_up, link.ledger.length, site.sshd.connections()]).toEqual(["up", 0, 1, 1]);
   }
 
   const fetchUnix = (route: string, init: RequestInit = {}): Promise<Response> =>

@@ -2,55 +2,38 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { RemoteWorker } from "../rigs/remote-worker.ts";
-import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../rigs/sshd.ts";
 import { describeWith } from "../runner/components.ts";
-import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 import type { SourceRelay } from "./source-relay.ts";
-import { farLink, sshDesk } from "./ssh-desk.ts";
+import { FarSite, farLink } from "./ssh-desk.ts";
 
 const TIMEOUT = 120_000;
 
-/** End what sshd has running for a user of a test, whose name is like no other's. */
-const cutSessions = ({ name }: RigUser): void => void spawnSync("pkill", ["-KILL", "-f", `^sshd: ${name}`]);
-
 describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", () => {
-  const keys = temporaryDirectory();
-  let user: RigUser;
-  let key: string;
-  let sshd: Sshd;
-  let worker: RemoteWorker;
+  let site: FarSite;
 
   beforeAll(async () => {
-    user = makeUser();
-    key = makeKey(keys.path);
-    authorize(user, `${key}.pub`);
-    sshd = await startSshd();
-    worker = new RemoteWorker(user, "far");
-    worker.start();
+    site = await FarSite.start();
+    site.worker.start();
   }, TIMEOUT);
   afterAll(async () => {
-    await sshd[Symbol.asyncDispose]();
-    removeUser(user);
-    keys[Symbol.dispose]();
+    await site[Symbol.asyncDispose]();
   });
 
-  const desk = (known?: string): Promise<SourceRelay> =>
-    sshDesk({ directory: keys.path, sshd, user, key, ...(known === undefined ? {} : { known }) });
+  const desk = (known?: string): Promise<SourceRelay> => site.desk(known === undefined ? {} : { known });
 
   test(
     "connect, submit, watch, read what is left; every dial is in the ledger and in sshd's log",
     async () => {
-      const before = sshd.connections();
+      const before = site.sshd.connections();
       await using relay = await desk();
       const early = await relay.run(["job", "list"]);
       expect([early.code, early.stderr]).toEqual([5, expect.stringContaining("hint: clio-relay connect far")]);
       expect(await relay.ok("connect", "far")).toMatch(/^far is up: worker \S+, [\d.]+ ms$/);
       expect(await relay.ok("connect", "far")).toMatch(/^far is up: /);
       const id = await relay.submit("--output", "out/*", "--", "sh", "-c", "id -un; mkdir -p out; head -c 3000000 /dev/zero > out/zeros");
-      expect(await relay.ok("job", "watch", id)).toContain(user.name);
-      expect(await relay.ok("job", "read-log", id)).toBe(user.name);
+      expect(await relay.ok("job", "watch", id)).toContain(site.user.name);
+      expect(await relay.ok("job", "read-log", id)).toBe(site.user.name);
       const { artifacts } = await relay.json<{ artifacts: { artifact_id: string; size_bytes: number }[] }>("job", "list-artifacts", id);
       const zeros = artifacts.find(({ size_bytes }) => size_bytes === 3_000_000)!;
       await relay.ok("job", "read-artifact", zeros.artifact_id, "-o", "zeros");
@@ -58,12 +41,12 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       expect(await farLink(relay)).toMatchObject({
         state: "up",
         ssh_connections_since_bring_up: 0,
-        ledger: [{ outcome: "open", requested_by: "clio-relay connect far", target: `${user.name}@127.0.0.1:${sshd.port}` }],
+        ledger: [{ outcome: "open", requested_by: "clio-relay connect far", target: `${site.user.name}@127.0.0.1:${site.sshd.port}` }],
       });
       expect((await farLink(relay)).bytes_in).toBeGreaterThan(3_000_000);
       expect(await relay.ok("disconnect", "far")).toBe("far is down");
       expect((await relay.run(["job", "list"])).code).toBe(5);
-      expect(sshd.connections() - before).toBe(1);
+      expect(site.sshd.connections() - before).toBe(1);
     },
     TIMEOUT,
   );
@@ -71,10 +54,10 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
   test(
     "a link that is cut needs a person, the job goes on, and whoever watches goes on from where it was",
     async () => {
-      const before = sshd.connections();
+      const before = site.sshd.connections();
       await using relay = await desk();
       await relay.ok("connect", "far");
-      const gate = path.join(user.home, `gate-${crypto.randomUUID()}`);
+      const gate = path.join(site.user.home, `gate-${crypto.randomUUID()}`);
       const id = await relay.submit("--", "sh", "-c", `echo one; while [ ! -e ${gate} ]; do sleep 0.1; done; echo two`);
       const watch = relay.start(["job", "watch", id]);
       let shown = "";
@@ -88,7 +71,7 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
         })(),
       ]);
       await eventually(() => shown.includes("one"), { what: "the first line" });
-      cutSessions(user);
+      site.signalSessions("KILL");
       await eventually(async () => (await farLink(relay)).state === "authorization_required", { what: "the end of the link" });
       const refused = await relay.run(["job", "status", id]);
       expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining("hint: clio-relay connect far")]);
@@ -100,7 +83,7 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       await reading;
       expect(shown.match(/one|two/g)).toEqual(["one", "two"]);
       expect((await farLink(relay)).ledger).toHaveLength(2);
-      expect(sshd.connections() - before).toBe(2);
+      expect(site.sshd.connections() - before).toBe(2);
     },
     TIMEOUT,
   );
@@ -108,14 +91,14 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
   test(
     "a question that nobody can answer ends with 4, and is not dialed again by what follows",
     async () => {
-      const before = sshd.connections();
+      const before = site.sshd.connections();
       await using relay = await desk("");
       const asked = await relay.run(["connect", "far", "--no-input"]);
       expect([asked.code, asked.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
       expect((await farLink(relay)).state).toBe("authorization_required");
       expect((await relay.run(["job", "list"])).code).toBe(4);
       expect((await farLink(relay)).ledger).toMatchObject([{ outcome: "cancelled", reason: "authorization_required" }]);
-      expect(sshd.connections() - before).toBe(1);
+      expect(site.sshd.connections() - before).toBe(1);
     },
     TIMEOUT,
   );
@@ -123,15 +106,15 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
   test(
     "without a worker the connection is kept, and the next connect asks nothing",
     async () => {
-      const before = sshd.connections();
+      const before = site.sshd.connections();
       await using relay = await desk();
-      worker.stop();
+      site.worker.stop();
       const down = await relay.run(["connect", "far"]);
       expect([down.code, down.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
       expect(await farLink(relay)).toMatchObject({ state: "down" });
-      worker.start();
+      site.worker.start();
       await relay.ok("connect", "far");
-      worker.stop();
+      site.worker.stop();
       const gone = await relay.run(["job", "list"]);
       expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
       expect((await farLink(relay)).state).toBe("up");
@@ -140,9 +123,9 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
         const checked = await relay.run(["queue", verb, "--yes"]);
         expect([checked.code, checked.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
       }
-      worker.start();
+      site.worker.start();
       expect((await relay.run(["job", "list"])).code).toBe(0);
-      expect(sshd.connections() - before).toBe(1);
+      expect(site.sshd.connections() - before).toBe(1);
     },
     TIMEOUT,
   );
@@ -173,7 +156,8 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
     "a cluster that is forgotten, or is on this machine from now on, lets go of its connection",
     async () => {
       await using relay = await desk();
-      const sessions = (): number => spawnSync("pgrep", ["-f", `^sshd: ${user.name}`], { encoding: "utf8" }).stdout.split("\n").length - 1;
+      const sessions = (): number =>
+        spawnSync("pgrep", ["-f", `^sshd: ${site.user.name}`], { encoding: "utf8" }).stdout.split("\n").length - 1;
       const over = () => eventually(() => sessions() === 0, { what: "the end of the session" });
       await over();
       await relay.ok("connect", "far");

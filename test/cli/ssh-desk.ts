@@ -1,6 +1,9 @@
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import type { RigUser, Sshd } from "../rigs/sshd.ts";
+import { RemoteWorker } from "../rigs/remote-worker.ts";
+import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, type SshdOptions, startSshd } from "../rigs/sshd.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
 import { initialized, type SourceRelay } from "./source-relay.ts";
 
 export interface SshDeskOptions {
@@ -45,6 +48,41 @@ export async function sshDesk({
   const relay = await initialized({ CLIO_RELAY_SSH_CONFIG: config, CLIO_RELAY_CLUSTER: "far", ...env });
   await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
   return relay;
+}
+
+/** A login node with a user of its own, who has a key, and a worker of `far` that is there and does not run yet. */
+export class FarSite implements AsyncDisposable {
+  readonly #keys = temporaryDirectory();
+  readonly user: RigUser;
+  readonly key: string;
+  readonly worker: RemoteWorker;
+
+  private constructor(readonly sshd: Sshd) {
+    this.user = makeUser();
+    this.key = makeKey(this.#keys.path);
+    authorize(this.user, `${this.key}.pub`);
+    this.worker = new RemoteWorker(this.user, "far");
+  }
+
+  static async start(options: SshdOptions = {}): Promise<FarSite> {
+    return new FarSite(await startSshd(options));
+  }
+
+  /** An installation that reaches it. */
+  desk(options: Partial<SshDeskOptions> = {}): Promise<SourceRelay> {
+    return sshDesk({ directory: this.#keys.path, sshd: this.sshd, user: this.user, key: this.key, ...options });
+  }
+
+  /** Signal what sshd has running for the user, whose name is like no other's. */
+  signalSessions(signal: "KILL" | "STOP" | "CONT"): void {
+    spawnSync("pkill", [`-${signal}`, "-f", `^sshd: ${this.user.name}`]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.sshd[Symbol.asyncDispose]();
+    removeUser(this.user);
+    this.#keys[Symbol.dispose]();
+  }
 }
 
 /** The link to `far`, as link list has it. */

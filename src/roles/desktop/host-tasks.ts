@@ -10,7 +10,7 @@ import { type HostProbe, probeHost } from "../../transport/bootstrap/probe.ts";
 import type { BootstrapEvent, BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { configureWorker, ensureWorker, refuseOwned, stopWorker } from "../../transport/bootstrap/worker.ts";
 import type { Remote } from "../../transport/script/remote.ts";
-import { type Activation, activateService } from "../../transport/service/activate.ts";
+import { activateService, observe } from "../../transport/service/activate.ts";
 import { removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
 import { type ServiceStatus, serviceStatus } from "../../transport/service/status.ts";
 import { lineOfPublicKey, publicKeyOf } from "../../transport/session/keys.ts";
@@ -195,45 +195,15 @@ function refuseUninstalled({ entry }: HostWork, host: HostProbe): void {
   );
 }
 
-/** A worker that runs without the service is drained first: the service's own takes its queue and jobs over. */
-async function startService(
-  work: HostWork,
-  host: HostProbe,
-  wanted: ServiceInstall,
-): Promise<Pick<Activation, "outcome" | "asked" | "status">> {
-  const { remote, attended, clock } = work;
-  const place = placeOf(work);
-  const before = await serviceStatus(remote, place);
-  const pid = host.worker?.alive === true ? host.worker.process.pid : null;
-  const supervised = pid !== null && (before.unit?.main_pid === pid || before.supervisor_pid !== null);
-  if (pid !== null && !supervised) {
-    attended.progress(`draining the worker that runs without a service, process ${pid}; its jobs go on`);
-    await stopWorker(remote, place);
-  }
+/** Start a service that was stopped, by what keeps it running. */
+async function startService({ remote, attended, clock }: HostWork, service: ServiceInstall) {
   attended.progress("starting the service");
-  if (wanted.launcher === "systemd") {
-    return activateService(remote, { ...place, clock, action: before.unit?.main_pid == null ? "start" : "restart" });
-  }
-  await supervisor(remote, wanted, true);
-  if (supervised) await stopWorker(remote, place);
-  return { asked: "enqueued", ...(await untilReady(work)) };
+  if (service.launcher === "systemd") return activateService(remote, { ...service, clock, action: "start" });
+  await supervisor(remote, service, true);
+  return observe(remote, { ...service, clock }, isReady);
 }
 
-const READY_MS = 60_000;
-const LOOK_MS = 500;
-
-/** Look until a supervised worker serves. One that takes longer is on its way. */
-async function untilReady({ remote, clock, ...work }: HostWork): Promise<{ outcome: Activation["outcome"]; status: ServiceStatus }> {
-  const place = placeOf({ remote, clock, ...work });
-  const deadline = clock.monotonic() + READY_MS;
-  for (;;) {
-    place.signal.throwIfAborted();
-    const status = await serviceStatus(remote, place);
-    if (status.state === "ready") return { outcome: "ready", status };
-    if (clock.monotonic() >= deadline) return { outcome: "in-progress", status };
-    await Bun.sleep(LOOK_MS);
-  }
-}
+const isReady = ({ state }: ServiceStatus): boolean => state === "ready";
 
 async function restartService(work: HostWork) {
   const { remote, entry, clock } = work;
@@ -254,7 +224,12 @@ async function restartService(work: HostWork) {
   }
   // Its supervisor starts it again.
   await stopWorker(remote, place);
-  return { schema_version: "clio-relay.endpoint-service-restart.v1", cluster: entry.name, asked: "enqueued", ...(await untilReady(work)) };
+  return {
+    schema_version: "clio-relay.endpoint-service-restart.v1",
+    cluster: entry.name,
+    asked: "enqueued",
+    ...(await observe(remote, { ...place, clock }, isReady)),
+  };
 }
 
 async function startWorkerOf(work: HostWork) {
@@ -275,7 +250,7 @@ async function startWorkerOf(work: HostWork) {
       allowLoginScoped: true,
       log: paths.log,
     };
-    const { outcome, status } = await startService(work, host, service);
+    const { outcome, status } = await startService(work, service);
     const state = outcome === "ready" ? "started" : "starting";
     return { cluster: work.entry.name, state, pid: status.worker?.process.pid ?? null, host: host.hostname, supervised_by: launcher };
   }

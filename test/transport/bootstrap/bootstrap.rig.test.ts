@@ -20,11 +20,19 @@ import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { program, remoteAt, root } from "./host.ts";
 
-const directories = temporaryDirectories();
 const signal = new AbortController().signal;
 const ENV = { LANG: "C.UTF-8", CLIO_RELAY_MIN_FREE_BYTES: "0" };
 const DESKTOP = makeKeyPair("a desktop").publicLine;
 const homes: string[] = [];
+
+// Before the hook that removes the directories: hooks run in the order in which they are made.
+afterEach(async () => {
+  for (const place of homes.splice(0)) {
+    if (!fs.existsSync(path.join(root(place), "current/clio-relay"))) continue;
+    await stopWorker(at(place), { cluster: "c", home: null, spool: null, signal }).catch(() => undefined);
+  }
+});
+const directories = temporaryDirectories();
 
 /** A home whose worker is stopped after the test. */
 function home(): string {
@@ -33,13 +41,6 @@ function home(): string {
   return made;
 }
 const at = (place: string) => remoteAt(place, { env: ENV });
-
-afterEach(async () => {
-  for (const place of homes.splice(0)) {
-    if (!fs.existsSync(path.join(root(place), "current/clio-relay"))) continue;
-    await stopWorker(at(place), { cluster: "c", home: null, spool: null, signal }).catch(() => undefined);
-  }
-});
 
 const options = async (change: Partial<BootstrapOptions> = {}): Promise<BootstrapOptions> => ({
   cluster: "c",
@@ -57,7 +58,8 @@ const options = async (change: Partial<BootstrapOptions> = {}): Promise<Bootstra
 
 async function failure(work: Promise<unknown>, code: ErrorCode) {
   const error: unknown = await work.catch((thrown: unknown) => thrown);
-  if (!isRelayError(error, code)) throw new Error(`expected ${code}`, { cause: error });
+  expect(error).toMatchObject({ code });
+  if (!isRelayError(error)) throw new Error("not a RelayError", { cause: error });
   return error;
 }
 

@@ -161,6 +161,20 @@ export const ERRORS = {
   wrong_login_node: rule(409, "The host that answered is not the one that it has to be", { exit: EXIT.failed }),
   host_unreachable: rule(503, "The host cannot be reached", { exit: EXIT.linkDown, retryable: true }),
 
+  // the meeting at a relay-host
+  relay_token_refused: rule(403, "The relay-host does not know the token", {
+    hint: "CLIO_RELAY_HOST_TOKEN, or the file that holds it, must be one of the relay-host's",
+  }),
+  relay_host_unproven: rule(502, "Who answered does not know the relay-host's token", { exit: EXIT.authorization }),
+  relay_host_busy: rule(429, "The relay-host is at one of its limits", { exit: EXIT.linkDown, retryable: true }),
+  worker_absent: rule(503, "The worker is not at the relay-host", { exit: EXIT.linkDown, retryable: true }),
+  join_refused: rule(403, "The worker does not let this desktop in", {
+    hint: "clio-relay worker keys list, on the cluster, shows whom it lets in",
+  }),
+  meeting_key_refused: rule(403, "The relay-host refused the proof of a key"),
+  meeting_superseded: rule(409, "Another worker with the same key has registered at the relay-host", { retryable: true }),
+  meeting_malformed: rule(502, "What came does not follow the meeting protocol", { exit: EXIT.failed, retryable: true }),
+
   // the cluster's host
   script_failed: rule(502, "A program on the cluster's host did not come to its end", { exit: EXIT.failed, retryable: true }),
   host_unfit: rule(422, "The cluster's host cannot hold or run clio-relay", { exit: EXIT.failed }),

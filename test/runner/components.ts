@@ -4,6 +4,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { noArm64 } from "../rigs/arm64.ts";
+import { buildFrp, noFrp } from "../rigs/frp/programs.ts";
 import type { SkipRecord } from "./verdict.ts";
 
 /** Something that a machine may lack and a test may need. */
@@ -12,6 +13,8 @@ export interface Component {
   readonly probe: () => string | null;
   /** Debian packages that bring it. The runner installs them where it may. */
   readonly packages?: readonly string[];
+  /** Makes it where there are no packages of it; resolves to whether it did. */
+  readonly make?: () => Promise<boolean>;
 }
 
 const program =
@@ -120,6 +123,7 @@ export const COMPONENTS = {
   wget: { probe: program("wget", "--version"), packages: ["wget"] },
   wine: { probe: program("wine", "--version"), packages: ["wine", "wine64"] },
   "qemu-arm64": { probe: noArm64, packages: ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross"] },
+  frp: { probe: noFrp, make: buildFrp },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;
 

@@ -1,10 +1,19 @@
 import { COMPONENTS, type Component, component } from "./components.ts";
 
 /**
- * Install the Debian packages of components that are missing, where this is root on a machine with apt-get. Whatever cannot be
- * had stays missing: the tests then skip, or fail where they must not.
+ * Install the Debian packages of components that are missing, where this is root on a machine with apt-get, and build those that are built. Whatever
+ * cannot be had stays missing: the tests then skip, or fail where they must not.
  */
 export async function installComponents(): Promise<void> {
+  await installPackages();
+  for (const [name, { probe, make }] of Object.entries<Component>(COMPONENTS)) {
+    if (make === undefined || probe() === null) continue;
+    console.error(`building ${name}`);
+    if (!(await make())) console.error(`${name} could not be built`);
+  }
+}
+
+async function installPackages(): Promise<void> {
   const missing = Object.values<Component>(COMPONENTS).filter((entry) => entry.packages !== undefined && entry.probe() !== null);
   const packages = [...new Set(missing.flatMap((entry) => entry.packages ?? []))];
   if (packages.length === 0) return;

@@ -198,6 +198,7 @@ describe("the mark", () => {
     const log = path.join(directory, "queue.db-wal");
     for (let i = 0; i < 3; i++) {
       await store.submit(command(), "workload");
+      await new Promise((done) => setImmediate(done));
       const frames = (size(log) - 32) / FRAME;
       const last = fs.readFileSync(log).subarray(-FRAME).subarray(0, 24).toString("hex");
       expect(mark()).toEqual({ record_version: 1, open: true, frames, last_frame: last });

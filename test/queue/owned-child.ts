@@ -11,5 +11,7 @@ const { store } = openOwnedQueue(directory!, {
   repair: false,
 });
 for (let i = 0; i < Number(jobs); i++) await store.submit(command(), "workload");
+// The mark of the last commit follows its answer in the next turn.
+await new Promise((done) => setImmediate(done));
 console.log("ready");
 setInterval(() => undefined, 60_000);

@@ -25,7 +25,11 @@ try {
     }
   };
   await Promise.all(Array.from({ length: 8 }, client));
-  if (ending === "die") process.kill(process.pid, "SIGKILL");
+  if (ending === "die") {
+    // The mark of the last commit follows its answer in the next turn.
+    await new Promise((done) => setImmediate(done));
+    process.kill(process.pid, "SIGKILL");
+  }
   await queue.close();
 } catch (error) {
   console.error(isRelayError(error) ? error.code : error);

@@ -39,8 +39,8 @@ export function readMark(directory: string): Mark | "absent" | "unreadable" {
 }
 
 /**
- * The mark of an open database. It is moved on after each commit and before anybody is answered, without a flush: what the system has been given outlives
- * the process, and after a loss of power an older mark still names frames that were flushed before it was written.
+ * The mark of an open database. It is moved on behind each commit and its answers, without a flush: what the system has been given outlives
+ * the process, and an older mark, after a loss of power or a kill right behind an answer, still names frames that were flushed before it was written.
  */
 export class CommitMark {
   readonly #mark: number;
@@ -70,7 +70,7 @@ export class CommitMark {
     }
   }
 
-  /** A commit is done. */
+  /** Commits are done. */
   advance(): void {
     try {
       this.#write(this.#now());
@@ -113,8 +113,8 @@ const recordOf = (mark: Mark): string => `${JSON.stringify(mark).padEnd(MARK_BYT
 const RUNS_AHEAD = 65_536;
 
 /**
- * What of a log is gone, as words that follow its name; null when everything is there that the mark tells of. Frames after these do not matter: of
- * them nobody was told. Without a mark, or after an end in order, a log is asked to be a regular file, or not there.
+ * What of a log is gone, as words that follow its name; null when everything is there that the mark tells of. Frames after these are
+ * not asked for. Without a mark, or after an end in order, a log is asked to be a regular file, or not there.
  */
 export function lackOf(log: string, mark: Mark | null): string | null {
   const opened = openRegular(log);

@@ -14,7 +14,7 @@ interface Pending {
   readonly reject: (error: RelayError) => void;
 }
 
-/** Is told of each commit, before those who wait for it are. */
+/** Is told that commits were done, as soon as those who waited for them have been answered; once for several that follow each other at once. */
 export interface Commits {
   advance(): void;
 }
@@ -29,6 +29,7 @@ type Result = { readonly ok: true; readonly value: unknown } | { readonly ok: fa
 export class Committer {
   #queue: Pending[] = [];
   #scheduled = false;
+  #advancing = false;
   #closed = false;
 
   constructor(
@@ -79,6 +80,7 @@ export class Committer {
       if (result.ok) resolve(result.value);
       else reject(result.error);
     });
+    this.#advanceSoon();
     for (const topic of topics) {
       try {
         this.notify(topic);
@@ -91,6 +93,16 @@ export class Committer {
     }
   }
 
+  #advanceSoon(): void {
+    if (this.#advancing || this.#closed) return;
+    this.#advancing = true;
+    // Behind the answers, which leave in microtasks: whoever waits for one need not wait for this.
+    setImmediate(() => {
+      this.#advancing = false;
+      if (!this.#closed) this.commits.advance();
+    });
+  }
+
   #commit(batch: readonly Pending[], topics: Set<Topic>): readonly Result[] {
     const { sql, counts } = this.reading;
     const before = counts.snapshot();
@@ -101,7 +113,6 @@ export class Committer {
       const results =
         batch.length === 1 && first !== undefined ? [this.#alone(first, topics)] : batch.map((one) => this.#inSavepoint(one, topics));
       if (this.database.inTransaction) sql.run("COMMIT");
-      this.commits.advance();
       return results;
     } catch (error) {
       counts.restore(before);

@@ -11,7 +11,9 @@ import type { ChannelAnswer } from "./http/http-channel.ts";
 import { type ChannelRequest, isSafe } from "./http/request-head.ts";
 import { PULSE, Pulse, type PulseTimes } from "./link-pulse.ts";
 import { checkWorker, type ExpectedWorker, readLinkInfo, versionRefusal } from "./link-version.ts";
+import { Regaining } from "./regain.ts";
 import type { Session } from "./session/session.ts";
+import { settled } from "./settled.ts";
 
 /** What a bring-up leads to. */
 export interface LinkTransport {
@@ -23,12 +25,26 @@ export interface LinkTransport {
 /** Dials, proves identities, finds the worker's socket. What it has opened is its own to close when it rejects. */
 export type BringUp = (signal: AbortSignal) => Promise<LinkTransport>;
 
+/** How a link that was lost is had again without anybody. */
+export interface Regain {
+  readonly bringUp: BringUp;
+  readonly expected: () => ExpectedWorker;
+  /** Aborted, with the reason, when there is nothing any more over which it could be had. */
+  readonly until: AbortSignal;
+  /** How long a request waits for attempts that fail before it is told why, in milliseconds. */
+  readonly patienceMs?: number;
+  /** Gets failures that are not RelayErrors. */
+  readonly report: (error: unknown) => void;
+}
+
 export interface LinkOptions {
   readonly cluster: string;
   /** This program's version. */
   readonly version: string;
   /** Where a link that was there and is lost goes: `authorization_required` where nobody may dial unattended. */
   readonly afterDrop: "authorization_required" | "down";
+  /** Asked when a link is lost: how it may be had again without anybody; null: not at all. */
+  readonly regain?: (lost: LinkTransport) => Regain | null;
   /** Where it begins; `down` when left out. */
   readonly initial?: "authorization_required" | "down";
   readonly clock?: Clock;
@@ -72,7 +88,8 @@ export class Link {
   #reason: RelayError | null = null;
   #roundTripMs: number | null = null;
   #lastAnswerAt: string | null = null;
-  #connecting: { readonly done: Promise<void>; readonly stop: AbortController } | null = null;
+  #connecting: { readonly done: Promise<void>; readonly stop: AbortController; readonly wanted: boolean } | null = null;
+  #regaining: Regaining | null = null;
   readonly #clock: Clock;
   /** Nothing of the token of this desktop's own listener goes on. */
   readonly #instead: Readonly<Record<string, string>>;
@@ -113,16 +130,22 @@ export class Link {
    * @throws what `bringUp` throws; RelayError link_bringup_failed where another worker answers; link_down when it is disconnected meanwhile
    */
   async connect(bringUp: BringUp, expected: ExpectedWorker): Promise<void> {
+    // What is tried without anybody may lead somewhere else, and fails for reasons of its own.
+    while (this.#connecting?.wanted === false) await settled(this.#connecting.done, undefined);
+    await this.#connect(bringUp, expected, true);
+  }
+
+  async #connect(bringUp: BringUp, expected: ExpectedWorker, wanted: boolean): Promise<void> {
     if (this.#live !== null) return;
     if (this.#connecting === null) {
       const stop = new AbortController();
-      this.#connecting = { stop, done: this.#bringUp(bringUp, expected, stop.signal, this.#state) };
+      this.#connecting = { stop, wanted, done: this.#bringUp(bringUp, expected, stop.signal, this.#state) };
     }
     await this.#connecting.done;
   }
 
   async #bringUp(bringUp: BringUp, expected: ExpectedWorker, signal: AbortSignal, before: LinkState): Promise<void> {
-    this.#become("connecting");
+    if (this.#regaining === null) this.#become("connecting");
     let live: Live | null = null;
     try {
       const transport = await bringUp(signal);
@@ -137,7 +160,9 @@ export class Link {
       if (live !== null) closeLive(live, this.#down("the link was not brought up"));
       const needsPerson = isRelayError(error, "authorization_required");
       const reason = isRelayError(error) ? error : null;
-      this.#become(signal.aborted ? "down" : needsPerson ? "authorization_required" : before, signal.aborted ? null : reason);
+      if (signal.aborted) this.#become("down");
+      else if (this.#regaining !== null) this.#reason = reason;
+      else this.#become(needsPerson ? "authorization_required" : before, reason);
       throw error;
     }
   }
@@ -199,7 +224,23 @@ export class Link {
     this.#live = null;
     closeLive(live, reason);
     this.#become("dropped", reason);
-    this.#become(this.options.afterDrop, reason);
+    const again = this.options.regain?.(live.transport) ?? null;
+    if (again === null) this.#become(this.options.afterDrop, reason);
+    else void this.#regain(again, reason);
+  }
+
+  async #regain({ bringUp, expected, until, patienceMs, report }: Regain, lost: RelayError): Promise<void> {
+    const regaining = new Regaining(this.#clock, this.options.timers ?? systemTimers, patienceMs);
+    this.#regaining = regaining;
+    this.#become("connecting", lost);
+    const hurry = (): void => regaining.hurry();
+    until.addEventListener("abort", hurry);
+    const goesOn = (): boolean => this.#regaining === regaining && this.#live === null && !until.aborted;
+    await regaining.run(goesOn, () => this.#connect(bringUp, expected(), false), report);
+    until.removeEventListener("abort", hurry);
+    if (this.#regaining !== regaining) return;
+    this.#regaining = null;
+    if (this.#live === null) this.#become(this.options.afterDrop, isRelayError(until.reason) ? until.reason : lost);
   }
 
   /** End the link, or a bring-up. Requests that are under way fail. */
@@ -207,6 +248,9 @@ export class Link {
     const connecting = this.#connecting;
     const live = this.#live;
     const reason = this.#down("the link was disconnected");
+    const regaining = this.#regaining;
+    this.#regaining = null;
+    regaining?.hurry();
     connecting?.stop.abort(reason);
     this.#live = null;
     if (live !== null) closeLive(live, reason);
@@ -254,7 +298,8 @@ export class Link {
   }
 
   async #liveNow(signal: AbortSignal | undefined): Promise<Live> {
-    if (this.#connecting !== null) await settled(this.#connecting.done, signal);
+    if (this.#regaining !== null) await this.#regaining.wait(signal);
+    else if (this.#connecting !== null) await settled(this.#connecting.done, signal);
     if (this.#live !== null) return this.#live;
     const { cluster } = this.options;
     if (this.#state !== "authorization_required") throw this.#down(this.#reason?.message ?? `there is no link to ${cluster}`);
@@ -282,18 +327,4 @@ function closeLive({ pulse, pool, transport }: Live, reason: RelayError): void {
   pulse?.stop();
   pool.close(reason);
   transport.session.close();
-}
-
-/** Resolves when the promise is settled either way; rejects with the signal's reason. */
-function settled(promise: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const aborted = (): void => reject(signal?.reason);
-    if (signal?.aborted) return aborted();
-    signal?.addEventListener("abort", aborted, { once: true });
-    const done = (): void => {
-      signal?.removeEventListener("abort", aborted);
-      resolve();
-    };
-    promise.then(done, done);
-  });
 }

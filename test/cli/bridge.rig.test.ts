@@ -42,8 +42,12 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
       const { workers } = await relay.json<{ workers: { process: { pid: number } }[] }>("worker", "status");
       process.kill(workers[0]!.process.pid, "SIGKILL");
       await eventually(async () => (await farLink(relay)).state !== "up", { what: "the end of the session" });
+      // The connection is held meanwhile, so that nobody is needed, and a command waits for the worker that is on its way back.
+      expect((await farLink(relay)).state).toBe("connecting");
+      const waiting = relay.ok("job", "status", id);
       site.worker.start();
-      await eventually(async () => (await farLink(relay)).state === "up", { what: "the next session" });
+      expect(await waiting).toContain("succeeded");
+      expect((await farLink(relay)).state).toBe("up");
       expect(await relay.ok("job", "read-log", id)).toBe(site.user.name);
       expect(await relay.ok("disconnect", "far")).toBe("far is down");
       expect(site.sshd.connections()).toBe(1);

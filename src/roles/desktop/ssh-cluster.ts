@@ -2,14 +2,12 @@ import type { HostTask } from "../../api/host-views.ts";
 import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
 import { type ClusterEntry, routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
-import { isRelayError, RelayError } from "../../domain/errors.ts";
-import type { LinkState } from "../../domain/link.ts";
-import { Backoff } from "../../lib/backoff.ts";
+import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { canonicalJson } from "../../lib/digest.ts";
 import { findWorker } from "../../transport/bring-up/find-worker.ts";
-import type { Ledger } from "../../transport/ledger.ts";
-import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/link.ts";
+import { isSsh, type Ledger } from "../../transport/ledger.ts";
+import { Link, type LinkSnapshot, type LinkTransport, type Regain } from "../../transport/link.ts";
 import type { ExpectedWorker } from "../../transport/link-version.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
 import { publicKeyFromLine } from "../../transport/session/keys.ts";
@@ -24,9 +22,6 @@ import { sshRequest } from "./ssh-request.ts";
 
 /** How long a connection without a link is kept for the next command. */
 const KEPT_MS = 15 * 60_000;
-/** Pause before a bridge is tried again: the first, and the longest; milliseconds. */
-const AGAIN_MS = 100;
-const AGAIN_CAP_MS = 5_000;
 
 export interface SshClusterOptions {
   readonly cluster: string;
@@ -57,6 +52,8 @@ const expectedOf = ({ name, worker_id }: SshEntry): ExpectedWorker => ({ cluster
 interface Kept {
   readonly connection: HeldConnection;
   readonly route: string;
+  /** Aborted when the connection is over. */
+  readonly lost: AbortSignal;
 }
 
 /** A cluster that is reached over one SSH connection: its link, the connection that carries it, and the one command at a time that works on them. */
@@ -66,7 +63,6 @@ export class SshCluster {
   /** Entry of the ledger of the last connection. */
   #seq: number | null = null;
   #expiry: ReturnType<typeof setTimeout> | undefined;
-  #state: LinkState = "down";
   #run: { readonly what: string; readonly run: AttendedRun } | null = null;
 
   constructor(private readonly options: SshClusterOptions) {
@@ -76,12 +72,8 @@ export class SshCluster {
       clock: options.clock,
       afterDrop: "authorization_required",
       initial: this.#wasLost() ? "authorization_required" : "down",
-      onChange: (now) => {
-        options.onChange(now);
-        // The session over a bridge may end without the connection that it was on: then nobody is needed for the next one.
-        if (this.#state === "dropped" && now.state === "authorization_required" && this.#kept !== null) void this.#bridgeAgain(this.#kept);
-        this.#state = now.state;
-      },
+      onChange: options.onChange,
+      regain: (lost) => this.#bridgeAgain(lost),
     });
   }
 
@@ -166,18 +158,17 @@ export class SshCluster {
     return this.status();
   }
 
-  /** Start the bridge again on a connection, until it carries a link: the worker may be on its way back. Nothing is dialed. */
-  async #bridgeAgain(kept: Kept): Promise<void> {
-    const backoff = new Backoff(AGAIN_MS, AGAIN_CAP_MS);
+  /** The session over a bridge may end without the connection that it was on: the worker may be on its way back, and nobody is needed for the next one. */
+  #bridgeAgain({ session }: LinkTransport): Regain | null {
+    const kept = this.#kept;
+    if (kept === null || kept.connection.session === session) return null;
     this.#hold();
-    while (this.#kept === kept && this.link.snapshot().state === "authorization_required") {
-      try {
-        await this.link.connect((signal) => this.#reach(kept, signal), this.#expected());
-      } catch (error) {
-        if (!isRelayError(error)) this.options.report(error);
-        await Bun.sleep(backoff.next());
-      }
-    }
+    return {
+      bringUp: (signal) => this.#reach(kept, signal),
+      expected: () => this.#expected(),
+      until: kept.lost,
+      report: this.options.report,
+    };
   }
 
   #expected(): ExpectedWorker {
@@ -216,12 +207,12 @@ export class SshCluster {
     }
     if (kept === null) {
       attended.progress(`connecting to ${entry.ssh_host}`);
-      kept = this.#keep({ connection: await this.#open(entry, ssh), route });
+      kept = this.#keep(await this.#open(entry, ssh), route);
       attended.progress(`let in by ${entry.ssh_host}`);
     }
     this.#hold();
     const arrival = await arrive(entry, kept.connection, ssh, attended);
-    if (arrival.connection !== kept.connection) this.#keep({ connection: arrival.connection, route });
+    if (arrival.connection !== kept.connection) this.#keep(arrival.connection, route);
     return arrival;
   }
 
@@ -230,14 +221,15 @@ export class SshCluster {
     return { workerKey: publicKeyFromLine(worker_key), privateKey: desktopKey(this.options.configDir) };
   }
 
-  #keep(kept: Kept): Kept {
+  #keep(connection: HeldConnection, route: string): Kept {
+    const lost = new AbortController();
+    const kept = { connection, route, lost: lost.signal };
     this.#kept = kept;
-    this.#seq = kept.connection.ledgerSeq;
-    kept.connection.session.closed
-      .then(() => {
-        if (this.#kept === kept) this.#kept = null;
-      })
-      .catch(() => undefined);
+    this.#seq = connection.ledgerSeq;
+    void connection.session.closed.then((reason) => {
+      if (this.#kept === kept) this.#kept = null;
+      lost.abort(reason ?? new RelayError("link_down", "the connection was closed"));
+    });
     return kept;
   }
 
@@ -309,7 +301,7 @@ export class SshCluster {
         entries: this.options
           .ledger()
           .entries()
-          .filter(({ cluster }) => cluster === this.options.cluster),
+          .filter((entry) => entry.cluster === this.options.cluster && isSsh(entry)),
         trouble: null,
       };
     } catch (error) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { RelayError } from "../../../src/domain/errors.ts";
+import type { BringUp } from "../../../src/transport/link.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { FakeTime } from "./fake-time.ts";
@@ -107,6 +108,71 @@ describe("a link", () => {
     await rig.link.disconnect();
     for (const failure of [failed, waiting]) expect(await failure).toMatchObject({ code: "link_down" });
     expect(given?.aborted).toBe(true);
+    expect(rig.link.snapshot().state).toBe("down");
+  });
+
+  const GONE = new RelayError("worker_not_running", "no worker", {}, "clio-relay worker start --cluster far");
+
+  /** A link whose connection is held until `lost`, and that is brought up over it again by `ways.bringUp`. */
+  const overHeld = async () => {
+    const lost = new AbortController();
+    const ways: { bringUp: BringUp } = { bringUp: () => Promise.reject(GONE) };
+    const expected = () => ({ cluster: "far" });
+    const rig = await LinkRig.start(directories(), {
+      regain: () => ({ bringUp: (signal) => ways.bringUp(signal), expected, until: lost.signal, patienceMs: 300, report: () => undefined }),
+    });
+    await rig.connect();
+    rig.proxy.cut();
+    await eventually(() => rig.link.snapshot().state === "connecting");
+    return { rig, ways, lost };
+  };
+
+  test("that can be had again without anybody is being brought up until it is there, and requests wait for it", async () => {
+    const { rig, ways } = await overHeld();
+    await using _ = rig;
+    const impatient = rig.link.request(get("/x"), { signal: AbortSignal.timeout(20) });
+    await expect(impatient).rejects.toMatchObject({ name: "TimeoutError" });
+    const waiting = rig.link.request(get("/x"));
+    ways.bringUp = rig.bringUp;
+    expect(String(await bodyOf(await waiting))).toBe("hello");
+    expect(rig.states).toEqual(["connecting", "up", "dropped", "connecting", "up"]);
+    // What is lost again is had again.
+    rig.proxy.cut();
+    await eventually(() => rig.states.length === 8);
+    expect(rig.states.slice(5)).toEqual(["dropped", "connecting", "up"]);
+  });
+
+  test("that does not come back soon fails what waits for it with the reason, and goes on trying", async () => {
+    const { rig, ways } = await overHeld();
+    await using _ = rig;
+    await expect(rig.link.request(get("/x"))).rejects.toBe(GONE);
+    expect(rig.link.snapshot()).toMatchObject({ state: "connecting", reason: GONE });
+    // Somebody's own bring-up is his own.
+    const changed = new RelayError("host_key_changed", "no");
+    await expect(rig.link.connect(() => Promise.reject(changed), { cluster: "far" })).rejects.toBe(changed);
+    expect(rig.link.snapshot()).toMatchObject({ state: "connecting" });
+    ways.bringUp = rig.bringUp;
+    expect(String(await bodyOf(await rig.link.request(get("/x"))))).toBe("hello");
+  });
+
+  test("needs a person when what it could be had over is lost, too", async () => {
+    const { rig, lost } = await overHeld();
+    await using _ = rig;
+    const waiting = rig.link.request(get("/x")).catch((error: unknown) => error);
+    const why = new RelayError("link_down", "the session ended");
+    lost.abort(why);
+    expect(await waiting).toMatchObject({ code: "authorization_required" });
+    expect(rig.link.snapshot()).toMatchObject({ state: "authorization_required", reason: why });
+    await rig.connect();
+    expect(String(await bodyOf(await rig.link.request(get("/x"))))).toBe("hello");
+  });
+
+  test("that is disconnected while it comes back stays down", async () => {
+    const { rig } = await overHeld();
+    await using _ = rig;
+    const waiting = rig.link.request(get("/x")).catch((error: unknown) => error);
+    await rig.link.disconnect();
+    expect(await waiting).toMatchObject({ code: "link_down" });
     expect(rig.link.snapshot().state).toBe("down");
   });
 

@@ -1,7 +1,7 @@
 import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
-import { Sequence, Timestamp } from "../domain/primitives.ts";
+import { Count, Sequence, Timestamp } from "../domain/primitives.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import { type Clock, timestamp } from "../lib/clock.ts";
 import { readRegular } from "../lib/regular-file.ts";
@@ -20,17 +20,23 @@ export const LedgerEntry = v.strictObject({
   via: v.array(Text),
   /** The command that asked for it. */
   requested_by: Text,
-  attended: v.literal(true),
-  client: v.picklist(["builtin", "openssh"]),
+  /** Whether a person was there. SSH is never dialed without one; what goes to a meeting point nobody is asked by may be. */
+  attended: v.boolean(),
+  client: v.picklist(["builtin", "openssh", "relay", "frp"]),
   /** Null while it is being made. `refused`: the other side did not take us, or we did not take it. */
   outcome: v.nullable(v.picklist(["open", "refused", "failed", "cancelled"])),
   ended_at: v.nullable(Timestamp),
   reason: v.nullable(Text),
+  /** How many dials it stands for: one that fails again in the same way, without anybody, is the same entry. `at` is the last one's. */
+  tries: v.optional(Count),
 });
 export type LedgerEntry = v.InferOutput<typeof LedgerEntry>;
 
 /** What is known of a connection before it is dialed. */
-export type Dialing = Omit<LedgerEntry, "seq" | "at" | "outcome" | "ended_at" | "reason" | "attended">;
+export type Dialing = Omit<LedgerEntry, "seq" | "at" | "outcome" | "ended_at" | "reason" | "attended" | "tries">;
+
+/** Clients whose connections a site's sshd sees. */
+export const isSsh = ({ client }: Pick<LedgerEntry, "client">): boolean => client === "builtin" || client === "openssh";
 
 /** The line of a connection, for whoever dials it. */
 export interface LedgerLine {
@@ -42,15 +48,20 @@ export interface LedgerLine {
 }
 
 const MAX_ENTRIES = 1_000;
+/** Of those at most so many that nobody asked for: a link that comes and goes by itself leaves room for the others. */
+const MAX_UNATTENDED = 500;
 const MAX_BYTES = 16 * 1024 * 1024;
+/** How long the count of dials that fail again may be in memory only, in milliseconds. */
+const COUNT_MS = 60_000;
 
 /**
- * Every connection that was dialed, oldest first: JSON lines in a file of mode 0600, the last 1,000. One process writes it. An entry is on disk
- * before its connection is dialed.
+ * Every connection that was dialed, oldest first: JSON lines in a file of mode 0600, the last 1,000, and of those 500 at most that nobody asked for. One
+ * process writes it. An entry is on disk before its connection is dialed.
  */
 export class Ledger {
   #entries: LedgerEntry[];
   #next: number;
+  #writtenAt = Number.NEGATIVE_INFINITY;
 
   /**
    * Read what is there. Connections that an earlier process did not see the end of ended with it.
@@ -78,23 +89,51 @@ export class Ledger {
 
   /** Write a connection down before it is dialed. @throws RelayError local_file_unusable: what cannot be counted is not dialed */
   begin(dialing: Dialing): LedgerLine {
-    const seq = this.#next;
-    const entry: LedgerEntry = {
-      ...bounded(dialing),
-      seq,
-      at: timestamp(this.clock),
-      attended: true,
-      outcome: null,
-      ended_at: null,
-      reason: null,
-    };
-    this.#write([...this.#entries, entry].slice(-MAX_ENTRIES));
+    const entry = this.#entry(dialing, true);
+    this.#write(kept([...this.#entries, entry]));
     this.#next++;
+    return this.#line(entry.seq);
+  }
+
+  /**
+   * The same for a dial that belongs to no person. One that follows a failure of the same kind is counted in its entry, which is written once a
+   * minute: a meeting point that is down is dialed every few seconds, for ever.
+   *
+   * @throws RelayError local_file_unusable
+   */
+  beginUnattended(dialing: Dialing & { readonly client: "relay" | "frp" }): LedgerLine {
+    const before = this.#entries.findLast(({ cluster, client }) => cluster === dialing.cluster && client === dialing.client);
+    const same = before?.outcome === "failed" && !before.attended && before.target === dialing.target && before.purpose === dialing.purpose;
+    if (!same) {
+      const entry = this.#entry(dialing, false);
+      this.#write(kept([...this.#entries, entry]));
+      this.#next++;
+      return this.#line(entry.seq);
+    }
+    const { seq, tries = 1 } = before;
+    const at = timestamp(this.clock);
+    this.#entries = this.#entries.map((one) =>
+      one.seq === seq ? { ...one, ...bounded(dialing), at, tries: tries + 1, outcome: null, ended_at: null, reason: null } : one,
+    );
+    return this.#line(seq, before.reason);
+  }
+
+  #entry(dialing: Dialing, attended: boolean): LedgerEntry {
+    return { ...bounded(dialing), seq: this.#next, at: timestamp(this.clock), attended, outcome: null, ended_at: null, reason: null };
+  }
+
+  /** @param again the reason of the failure that it follows; the same once more is written when its time has come */
+  #line(seq: number, again?: string | null): LedgerLine {
     return {
       seq,
       settle: (outcome, reason) => {
         const ended = outcome === "open" ? null : timestamp(this.clock);
-        this.#change(seq, (one) => (one.outcome === null ? { ...one, outcome, ended_at: ended, reason: cut(reason ?? null) } : one));
+        const repeated = outcome === "failed" && again !== undefined && again === cut(reason ?? null);
+        this.#change(
+          seq,
+          (one) => (one.outcome === null ? { ...one, outcome, ended_at: ended, reason: cut(reason ?? null) } : one),
+          repeated && this.clock.monotonic() - this.#writtenAt < COUNT_MS,
+        );
       },
       ended: (reason) => {
         this.#change(seq, (one) =>
@@ -104,8 +143,9 @@ export class Ledger {
     };
   }
 
-  #change(seq: number, change: (entry: LedgerEntry) => LedgerEntry): void {
+  #change(seq: number, change: (entry: LedgerEntry) => LedgerEntry, later = false): void {
     this.#entries = this.#entries.map((entry) => (entry.seq === seq ? change(entry) : entry));
+    if (later) return;
     try {
       this.#write(this.#entries);
     } catch {
@@ -129,7 +169,14 @@ export class Ledger {
       );
     }
     this.#entries = entries;
+    this.#writtenAt = this.clock.monotonic();
   }
+}
+
+function kept(entries: LedgerEntry[]): LedgerEntry[] {
+  const unattended = entries.filter(({ attended }) => !attended);
+  const surplus = new Set(unattended.slice(0, Math.max(0, unattended.length - MAX_UNATTENDED)));
+  return entries.filter((entry) => !surplus.has(entry)).slice(-MAX_ENTRIES);
 }
 
 const cut = (text: string | null): string | null => (text === null ? null : text.slice(0, 2_048));

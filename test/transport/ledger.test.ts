@@ -64,3 +64,34 @@ test("a damaged ledger is refused, not begun anew; one that cannot be written fo
   expect(() => ledger.begin(dialing)).toThrow(expect.objectContaining({ code: "local_file_unusable" }));
   expect(ledger.entries()).toEqual([]);
 });
+
+test("what nobody asked for is written down as that; the same failure again is counted in its entry, and leaves the others their room", () => {
+  const file = path.join(directory(), "ledger.jsonl");
+  let now = 0;
+  const ledger = new Ledger(file, { now: () => Date.now(), monotonic: () => now });
+  const unattended = { ...dialing, client: "relay", target: "wss://relay.example/", via: [], requested_by: "the daemon" } as const;
+  const attended = ledger.begin(dialing);
+  attended.settle("open");
+  attended.ended(null);
+  for (let turn = 0; turn < 700; turn++) ledger.beginUnattended(unattended).settle("failed", "host_unreachable");
+  expect(ledger.entries()).toMatchObject([
+    { attended: true },
+    { attended: false, client: "relay", outcome: "failed", reason: "host_unreachable", tries: 700 },
+  ]);
+  // The first is on disk before it is dialed; the count follows within the minute.
+  expect(fs.readFileSync(file, "utf8")).not.toContain('"tries"');
+  now = 60_000;
+  ledger.beginUnattended(unattended).settle("failed", "host_unreachable");
+  expect(fs.readFileSync(file, "utf8")).toContain('"tries":701');
+  ledger.beginUnattended(unattended).settle("failed", "certificate_refused");
+  expect(ledger.entries().at(-1)).toMatchObject({ tries: 702, reason: "certificate_refused" });
+  expect(fs.readFileSync(file, "utf8")).toContain("certificate_refused");
+  for (let turn = 0; turn < 505; turn++) {
+    const line = ledger.beginUnattended(unattended);
+    line.settle("open");
+    line.ended("link_down");
+  }
+  expect(ledger.entries()).toHaveLength(501);
+  expect(ledger.entries()[0]).toMatchObject({ seq: 1, attended: true });
+  expect(new Ledger(file, systemClock).entries()).toHaveLength(501);
+});

@@ -8,11 +8,12 @@ import { type Field, frame } from "../../../src/transport/ssh/openssh/mux-frames
 import type { MuxSession } from "../../../src/transport/ssh/openssh/mux-session.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
+import { FakeTime } from "../link/fake-time.ts";
 import { readAll } from "../session/peers.ts";
 
 const HELLO = frame(1, 4);
 const PROXIED = frame(0x8000000f, 0);
-const [OPEN, CONFIRMED, ADJUST, DATA, EOF, CLOSE] = [90, 91, 93, 94, 96, 97] as const;
+const [OPEN, CONFIRMED, OPEN_FAILURE, ADJUST, DATA, EOF, CLOSE, REQUEST, FAILURE] = [90, 91, 92, 93, 94, 96, 97, 98, 100] as const;
 
 const message = (type: number, ...fields: Field[]): Buffer => frame({ byte: 0 }, { byte: type }, ...fields);
 
@@ -22,12 +23,14 @@ class Master implements Disposable {
   readonly path = path.join(this.#directory.path, "m");
   readonly #over = Promise.withResolvers<RelayError>();
   readonly holder = { over: this.#over.promise, end: (): void => this.#over.resolve(new RelayError("link_down", "ssh ended")) };
+  /** Stands still until the test lets it go on. */
+  readonly clock = new FakeTime(() => Promise.resolve());
   readonly #server: net.Server;
   /** Types of the messages that came once it was a proxy. */
   readonly types: number[] = [];
 
   /** @param answers to the greeting and the request, then to each message, by its type */
-  constructor(answers: readonly Buffer[], then: (type: number, socket: net.Socket) => void = () => undefined) {
+  constructor(answers: readonly Buffer[], then: (type: number, socket: net.Socket, id: number) => void = () => undefined) {
     const left = [...answers];
     this.#server = net.createServer((socket) => {
       socket.write(left.shift() ?? HELLO);
@@ -38,6 +41,7 @@ class Master implements Disposable {
         rest = Buffer.concat([rest, chunk]);
         while (rest.length >= 4 && rest.length >= 4 + rest.readUInt32BE()) {
           const type = rest[5]!;
+          const id = type === OPEN ? rest.readUInt32BE(10 + rest.readUInt32BE(6)) : 0;
           rest = rest.subarray(4 + rest.readUInt32BE());
           if (++count === 2) {
             const last = left.shift();
@@ -45,7 +49,7 @@ class Master implements Disposable {
             else socket.write(last);
           } else if (count > 2) {
             this.types.push(type);
-            then(type, socket);
+            then(type, socket, id);
           }
         }
       });
@@ -55,7 +59,7 @@ class Master implements Disposable {
   async open(): Promise<MuxSession> {
     this.#server.listen(this.path);
     await once(this.#server, "listening");
-    return openMuxSession(this.path, this.holder);
+    return openMuxSession(this.path, this.holder, this.clock);
   }
 
   [Symbol.dispose](): void {
@@ -78,7 +82,7 @@ test.each<[string, Buffer[]]>([
 test("an ssh that ends before it listens says why", async () => {
   using master = new Master([]);
   master.holder.end();
-  await expect(openMuxSession(master.path, master.holder)).rejects.toMatchObject({ code: "link_down", message: "ssh ended" });
+  await expect(openMuxSession(master.path, master.holder, master.clock)).rejects.toMatchObject({ code: "link_down", message: "ssh ended" });
 });
 
 test.each<[string, Buffer]>([
@@ -145,5 +149,55 @@ test("what is written waits for the window, and is dropped when the channel is c
   await stuck;
   await eventually(() => master.types.includes(CLOSE), { what: "the close" });
   expect(sent.length).toBe(3);
+  session.close();
+});
+
+/** A master that refuses what is asked for, until it is told otherwise. */
+function refusing(): { master: Master; asked: () => number; yields: { now: boolean } } {
+  const yields = { now: false };
+  let open = 0;
+  const master = new Master([HELLO, PROXIED], (type, socket, id) => {
+    if (type === OPEN) socket.write(yields.now ? message(CONFIRMED, id, 7, 1_000, 1_000) : message(OPEN_FAILURE, id, 2, "nobody", ""));
+    if (type === OPEN) open = id;
+    if (type === REQUEST) socket.write(message(FAILURE, open));
+  });
+  return { master, yields, asked: () => master.types.filter((type) => type === OPEN).length };
+}
+
+test("after many refusals what was refused is asked for again from time to time only, so that ssh can keep them all", async () => {
+  const { master, asked, yields } = refusing();
+  using _ = master;
+  const session = await master.open();
+  const ask = () => session.openSocket("/s").catch((error: RelayError) => error);
+  for (let count = 0; count < 520; count++) expect(await ask()).toMatchObject({ data: { reason: "connect_failed" } });
+  expect(asked()).toBe(500);
+  // An hour of a ping each 15 s.
+  for (let count = 0; count < 240; count++) {
+    await master.clock.pass(15_000);
+    expect(await ask()).toMatchObject({ data: { reason: "connect_failed" } });
+  }
+  expect(asked()).toBeLessThan(500 + 66);
+  const before = asked();
+  yields.now = true;
+  expect(await ask()).toBeInstanceOf(RelayError);
+  // Something is done on the host, and another target was never refused.
+  (await session.openTcp("127.0.0.1", 22)).destroy();
+  expect(await ask()).toBeInstanceOf(RelayError);
+  const command = await session.exec("true").catch((error: RelayError) => error);
+  expect(command).toBeInstanceOf(RelayError);
+  expect(await ask()).not.toBeInstanceOf(RelayError);
+  expect(asked()).toBe(before + 3);
+  session.close();
+});
+
+test("before ssh would end no more is asked of it, and the error says what to do", async () => {
+  const { master, asked } = refusing();
+  using _ = master;
+  const session = await master.open();
+  for (let count = 0; count < 9_500; count++) expect(await session.openTcp("h", count).catch(({ code }) => code)).toBe("channel_refused");
+  const last = { code: "channel_refused", data: { reason: "refused_too_often" }, hint: expect.stringContaining("disconnect") };
+  await expect(session.openTcp("h", 9_501)).rejects.toMatchObject(last);
+  await expect(session.exec("true")).rejects.toMatchObject(last);
+  expect(asked()).toBe(9_500);
   session.close();
 });

@@ -334,6 +334,31 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     server.close();
   }, 60_000);
 
+  test("a socket where nobody listens may be asked for as often as one likes, and is found once somebody does", async () => {
+    await using agent = await SshAgent.start(plainKeyOf(user));
+    using desk = new Desk();
+    desk.know(plain.knownLine());
+    desk.configure(...hostLines(plain, user.name, "IdentityAgent SSH_AUTH_SOCK"));
+    const connection = await start(desk, new Person(noQuestions), { agentSocket: agent.socket });
+    const { session } = connection;
+    const socket = desk.file("socket");
+    fs.chmodSync(desk.directory, 0o711);
+    const outcomes = new Set<string>();
+    for (let round = 0; round < 165; round++) {
+      const codes = await Promise.all(Array.from({ length: 100 }, () => codeOf(session.openSocket(socket))));
+      for (const code of codes) outcomes.add(code);
+    }
+    expect([...outcomes]).toEqual(["channel_refused"]);
+    const server = net.createServer((one) => one.end("here"));
+    await once(server.listen(socket), "listening");
+    fs.chmodSync(socket, 0o666);
+    // Whoever does something on the host may have started what was missing.
+    expect(await whoIs(connection)).toStartWith(user.name);
+    expect(String(await readAll(await session.openSocket(socket)))).toBe("here");
+    server.close();
+    await end(connection);
+  }, 60_000);
+
   test("ssh ends with the process that holds it, however that ends", async () => {
     await using agent = await SshAgent.start(plainKeyOf(user));
     using desk = new Desk();

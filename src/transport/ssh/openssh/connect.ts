@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
+import { systemClock } from "../../../lib/clock.ts";
 import { dial, settleFailure, startInside } from "../../dial.ts";
 import type { LedgerLine } from "../../ledger.ts";
 import { type ProcessEnd, type ProcessStream, withoutCredentials } from "../../process-stream.ts";
@@ -187,7 +188,7 @@ async function start(prepared: Prepared, how: Start): Promise<HeldConnection> {
   });
   const holder: Holder = { over, end: giveUp };
   try {
-    const session = await openMuxSession(controlSocket(prepared.directory), holder);
+    const session = await openMuxSession(controlSocket(prepared.directory), holder, systemClock);
     open = true;
     // From here on it is held for everybody, and not for the request that brought it up.
     signal.removeEventListener("abort", giveUp);

@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import net from "node:net";
 import { RelayError } from "../../../domain/errors.ts";
+import type { Clock } from "../../../lib/clock.ts";
 import { Fields, FrameSplitter, frame } from "./mux-frames.ts";
 import { type Holder, MuxSession } from "./mux-session.ts";
 
@@ -15,7 +16,7 @@ const ANSWER_MS = 10_000;
  *
  * @throws RelayError configuration_error where this ssh does not do it; what the holder ended with
  */
-export async function openMuxSession(path: string, holder: Holder): Promise<MuxSession> {
+export async function openMuxSession(path: string, holder: Holder, clock: Clock): Promise<MuxSession> {
   let why: RelayError | null = null;
   void holder.over.then((reason) => {
     why = reason;
@@ -32,7 +33,7 @@ export async function openMuxSession(path: string, holder: Holder): Promise<MuxS
     socket.destroy();
     throw why ?? error;
   }
-  return new MuxSession(socket, splitter, holder);
+  return new MuxSession(socket, splitter, holder, clock);
 }
 
 /** PROTOCOL.mux, sections 1 and 9. Nothing comes behind the last answer before something is sent. */

@@ -1,8 +1,10 @@
 import type { Duplex } from "node:stream";
-import { RelayError } from "../../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../../domain/errors.ts";
+import type { Clock } from "../../../lib/clock.ts";
 import type { ExecChannel, Session, SessionStats } from "../../session/session.ts";
 import { type FarEnd, MAX_PACKET, MESSAGE, MuxChannel, type MuxWire, WINDOW } from "./mux-channel.ts";
 import { type Field, Fields, type FrameSplitter, frame } from "./mux-frames.ts";
+import { Refusals } from "./refusals.ts";
 
 /** RFC 4254, section 5.1. */
 const REFUSALS = ["administratively_prohibited", "connect_failed", "unknown_channel_type", "resource_shortage"] as const;
@@ -39,13 +41,16 @@ export class MuxSession implements Session, MuxWire {
   #bytesIn = 0;
   #bytesOut = 0;
   #room: PromiseWithResolvers<void> | null = null;
+  readonly #refusals: Refusals;
 
   /** @param socket in proxy mode already; it belongs to the session from here on */
   constructor(
     private readonly socket: Duplex,
     splitter: FrameSplitter,
     private readonly holder: Holder,
+    clock: Clock,
   ) {
+    this.#refusals = new Refusals(clock);
     socket.on("data", (chunk: Buffer) => this.#receive(splitter, chunk));
     socket.on("drain", () => this.#drained());
     socket.on("error", () => undefined);
@@ -130,15 +135,32 @@ export class MuxSession implements Session, MuxWire {
   }
 
   openSocket(path: string, signal?: AbortSignal): Promise<Duplex> {
-    return this.#open("direct-streamlocal@openssh.com", [path, "", 0], signal);
+    return this.#openTo(`socket ${path}`, "direct-streamlocal@openssh.com", [path, "", 0], signal);
   }
 
   openTcp(host: string, port: number, signal?: AbortSignal): Promise<Duplex> {
-    return this.#open("direct-tcpip", [host, port, "127.0.0.1", 0], signal);
+    return this.#openTo(`tcp ${host} ${port}`, "direct-tcpip", [host, port, "127.0.0.1", 0], signal);
+  }
+
+  async #openTo(
+    target: string | null,
+    type: string,
+    fields: readonly Field[],
+    signal?: AbortSignal,
+    cutIsError = true,
+  ): Promise<MuxChannel> {
+    this.#refusals.check(target);
+    const channel = await this.#open(type, fields, signal, cutIsError).catch((error: unknown) => {
+      if (isRelayError(error, "channel_refused")) this.#refusals.refused(target, error);
+      throw error;
+    });
+    this.#refusals.opened(target);
+    return channel;
   }
 
   async exec(command: string, signal?: AbortSignal): Promise<ExecChannel> {
-    const channel = await this.#open("session", [], signal, false);
+    const channel = await this.#openTo(null, "session", [], signal, false);
+    this.#refusals.askAgain();
     const granted = await channel.ask("exec", command);
     if (signal?.aborted || granted !== true) {
       channel.destroy();
@@ -185,7 +207,7 @@ export class MuxSession implements Session, MuxWire {
     }
     if (this.#over !== null) throw this.#over;
     // There is none that could be asked. A refusal is an answer, too.
-    const made = await this.#open("session", [], undefined, false).catch(() => null);
+    const made = await this.#openTo(null, "session", [], undefined, false).catch(() => null);
     if (this.#over !== null) throw this.#over;
     made?.destroy();
   }

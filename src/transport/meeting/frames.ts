@@ -1,0 +1,78 @@
+import * as v from "valibot";
+import { RelayError } from "../../domain/errors.ts";
+import { FromClient, FromRelay, type Message } from "./messages.ts";
+
+/** Longest message of each party, in bytes (docs/wire.md, Frames). */
+const MAX_BYTES = { client: 4_096, relay: 16_384 } as const;
+const PREFIX = 4;
+
+interface Sent {
+  readonly client: FromClient;
+  readonly relay: FromRelay;
+}
+export type Party = keyof Sent;
+
+const SCHEMAS = { client: FromClient, relay: FromRelay } as const;
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A message as its frame. */
+export function encode(message: Message): Buffer {
+  const members = Object.entries(message).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString("base64") : value]);
+  const body = Buffer.from(JSON.stringify(Object.fromEntries(members)));
+  const whole = Buffer.allocUnsafe(PREFIX + body.length);
+  whole.writeUInt32BE(body.length);
+  body.copy(whole, PREFIX);
+  return whole;
+}
+
+const malformed = (why: string): RelayError => new RelayError("meeting_malformed", why);
+
+/** Takes the frames of one party out of what comes from it, one at a time, so that nothing behind the last one is touched. */
+export class FrameParser<P extends Party> {
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(private readonly party: P) {}
+
+  /** Bytes that were pushed and not taken. */
+  get held(): number {
+    return this.#held.length;
+  }
+
+  push(chunk: Buffer): void {
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+  }
+
+  /**
+   * The next message; null where it has not come to its end.
+   *
+   * @throws RelayError meeting_malformed
+   */
+  take(): Sent[P] | null {
+    const held = this.#held;
+    if (held.length < PREFIX) return null;
+    const length = held.readUInt32BE(0);
+    if (length < 2 || length > MAX_BYTES[this.party]) throw malformed(`a frame of ${length} bytes`);
+    if (held.length < PREFIX + length) return null;
+    this.#held = held.subarray(PREFIX + length);
+    return parse(this.party, held.subarray(PREFIX, PREFIX + length));
+  }
+
+  /** Everything behind the messages that were taken; the parser is done with. */
+  rest(): Buffer {
+    const rest = this.#held;
+    this.#held = Buffer.alloc(0);
+    return rest;
+  }
+}
+
+function parse<P extends Party>(party: P, bytes: Buffer): Sent[P] {
+  let data: unknown;
+  try {
+    data = JSON.parse(UTF8.decode(bytes));
+  } catch {
+    throw malformed("a frame that is no JSON in UTF-8");
+  }
+  const result = v.safeParse(SCHEMAS[party], data);
+  if (result.success) return result.output as Sent[P];
+  throw malformed(`${v.getDotPath(result.issues[0]) ?? "a message"}: ${result.issues[0].message}`.slice(0, 200));
+}

@@ -156,9 +156,15 @@ export const ERRORS = {
   host_key_refused: rule(403, "The host's key is not one that is trusted"),
   authentication_failed: rule(403, "The other side did not let the user in"),
   host_key_changed: rule(403, "The server's key is not the one that is known"),
+  key_expired: rule(403, "The key was let in for a time that is over"),
+  pairing_code_invalid: rule(422, "This is no pairing code", { hint: "clio-relay worker pair, on the cluster, prints one" }),
+  pairing_refused: rule(403, "The pairing code is not, or no longer, one that lets a key in", {
+    hint: "clio-relay worker pair, on the cluster, prints a new one",
+  }),
   passphrase_wrong: rule(403, "The passphrase does not open the key"),
   prompt_cancelled: rule(403, "A question was not answered"),
   wrong_login_node: rule(409, "The host that answered is not the one that it has to be", { exit: EXIT.failed }),
+  wrong_site: rule(409, "The site that answered is not the one that it has to be", { exit: EXIT.failed }),
   host_unreachable: rule(503, "The host cannot be reached", { exit: EXIT.linkDown, retryable: true }),
 
   // the meeting at a relay-host
@@ -174,6 +180,17 @@ export const ERRORS = {
   meeting_key_refused: rule(403, "The relay-host refused the proof of a key"),
   meeting_superseded: rule(409, "Another worker with the same key has registered at the relay-host", { retryable: true }),
   meeting_malformed: rule(502, "What came does not follow the meeting protocol", { exit: EXIT.failed, retryable: true }),
+
+  // the way out
+  proxy_failed: rule(502, "The proxy did not open the connection", { exit: EXIT.linkDown, retryable: true }),
+  tls_failed: rule(502, "TLS was not agreed on", { exit: EXIT.linkDown, retryable: true }),
+  certificate_refused: rule(502, "The server's certificate is not one that is trusted", { exit: EXIT.authorization }),
+  upgrade_refused: rule(502, "The server does not open a WebSocket", { exit: EXIT.linkDown, retryable: true }),
+
+  // frp
+  frp_not_installed: rule(503, "There is no frpc for this", { exit: EXIT.failed, hint: "clio-relay install-frp" }),
+  frp_unreachable: rule(502, "The cluster cannot be reached over frp", { exit: EXIT.linkDown, retryable: true }),
+  digest_mismatch: rule(422, "What was fetched has not the SHA-256 that it has to have", { exit: EXIT.failed }),
 
   // the cluster's host
   script_failed: rule(502, "A program on the cluster's host did not come to its end", { exit: EXIT.failed, retryable: true }),

@@ -29,7 +29,7 @@ const FAMILY = { any: 0, inet: 4, inet6: 6 } as const;
  * @throws RelayError host_unreachable with what each address said; the signal's reason
  */
 export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
-  const { host, port, signal, timeoutMs } = request;
+  const { signal, timeoutMs } = request;
   const deadline = performance.now() + timeoutMs;
   const addresses = await within(addressesOf(request), timeoutMs, request);
   const failures: string[] = [];
@@ -44,23 +44,27 @@ export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
       failures.push(`${address}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
     }
   }
-  throw unreachable(host, port, failures.join("; ") || `no answer within ${timeoutMs} ms`);
+  throw unreachable("tcp", request, failures.join("; ") || `no answer within ${timeoutMs} ms`);
 }
 
-const unreachable = (host: string, port: number, why: string, cause?: unknown): RelayError =>
-  new RelayError("host_unreachable", `${host}, port ${port}, cannot be reached (${why})`, { host, port }, undefined, { cause });
+/** Whether it was the name or the way that failed. */
+type Layer = "dns" | "tcp";
 
-async function addressesOf({ host, port, family, lookUp = systemLookUp }: TcpRequest): Promise<readonly dns.LookupAddress[]> {
+const unreachable = (layer: Layer, { host, port }: Pick<TcpRequest, "host" | "port">, why: string, cause?: unknown): RelayError =>
+  new RelayError("host_unreachable", `${host}, port ${port}, cannot be reached (${why})`, { host, port, layer }, undefined, { cause });
+
+async function addressesOf(request: TcpRequest): Promise<readonly dns.LookupAddress[]> {
+  const { host, family, lookUp = systemLookUp } = request;
   const literal = net.isIP(host);
   if (literal !== 0) {
-    if (FAMILY[family] !== 0 && FAMILY[family] !== literal) throw unreachable(host, port, `it is no address of the family ${family}`);
+    if (FAMILY[family] !== 0 && FAMILY[family] !== literal) throw unreachable("tcp", request, `it is no address of the family ${family}`);
     return [{ address: host, family: literal }];
   }
   let found: readonly dns.LookupAddress[];
   try {
     found = await lookUp(host, FAMILY[family]);
   } catch (error) {
-    throw unreachable(host, port, `its name is not known: ${(error as NodeJS.ErrnoException).code ?? "lookup failed"}`, error);
+    throw unreachable("dns", request, `its name is not known: ${(error as NodeJS.ErrnoException).code ?? "lookup failed"}`, error);
   }
   return inTurns(found);
 }
@@ -76,9 +80,10 @@ function inTurns(found: readonly dns.LookupAddress[]): dns.LookupAddress[] {
   return order;
 }
 
-function within<T>(promise: Promise<T>, ms: number, { host, port, signal }: TcpRequest): Promise<T> {
+function within<T>(promise: Promise<T>, ms: number, request: TcpRequest): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(unreachable(host, port, "its name is not answered for")), ms);
+    const { signal } = request;
+    const timer = setTimeout(() => reject(unreachable("dns", request, "its name is not answered for")), ms);
     const aborted = (): void => reject(signal.reason);
     if (signal.aborted) aborted();
     signal.addEventListener("abort", aborted, { once: true });

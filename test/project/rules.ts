@@ -99,11 +99,11 @@ const ssh2: Rule = {
 };
 
 const OPENS =
-  /\b(?:net|tls)\s*\.\s*(?:connect|createConnection)\s*\((?!\s*\{\s*path\b)|\bBun\s*\.\s*connect\s*\((?!\s*\{\s*unix\b)|\{[^{}]*\b(?:connect|createConnection)\b[^{}]*\}\s*from\s*["'](?:node:)?(?:net|tls)["']/;
+  /\b(?:net|tls)\s*\.\s*(?:connect|createConnection)\s*\((?!\s*\{\s*(?:path|socket)\b)|\bBun\s*\.\s*connect\s*\((?!\s*\{\s*unix\b)|\{[^{}]*\b(?:connect|createConnection)\b[^{}]*\}\s*from\s*["'](?:node:)?(?:net|tls)["']/;
 
 const dial: Rule = {
   name: "only dial opens connections",
-  why: "each one may ask a person for a code: what is not counted and not attended must not be able to happen. Sockets of this machine are none",
+  why: "each one may ask a person for a code: what is not counted, and what would ask and is not attended, must not be able to happen. Sockets of this machine are none, and TLS on a socket that is there is none",
   check: (sources) => [
     ...places(sources, (file) => file === "src/transport/dial-tcp.ts", OPENS),
     ...places(sources, (file) => file === "src/transport/dial.ts", /\bnew\s+ProcessStream\b/),

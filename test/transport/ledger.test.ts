@@ -69,7 +69,7 @@ test("what nobody asked for is written down as that; the same failure again is c
   const file = path.join(directory(), "ledger.jsonl");
   let now = 0;
   const ledger = new Ledger(file, { now: () => Date.now(), monotonic: () => now });
-  const unattended = { ...dialing, client: "relay", target: "wss://relay.example/", via: [], requested_by: "the daemon" } as const;
+  const unattended = { ...dialing, client: "relay" as const, target: "wss://relay.example", via: [], requested_by: "the daemon" };
   const attended = ledger.begin(dialing);
   attended.settle("open");
   attended.ended(null);

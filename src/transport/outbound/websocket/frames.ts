@@ -1,0 +1,167 @@
+/** What a frame is (RFC 6455, section 5.2). */
+export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
+
+/** Longest payload of a control frame (section 5.5). */
+const CONTROL_MAX = 125;
+/** FIN, opcode, mask bit and 7 bits of length; 8 more bytes of length; 4 of the mask. */
+const HEADER_MAX = 14;
+
+/** Why a connection has to be ended, and by which code (section 7.4.1). */
+export class FrameError extends Error {
+  override readonly name = "FrameError";
+
+  constructor(
+    readonly closeCode: 1002 | 1003 | 1009,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export interface FrameSink {
+  /** A part of a binary message, as it comes. It shares the memory of what was pushed, unmasked in place. */
+  data(part: Buffer): void;
+  ping(payload: Buffer): void;
+  pong(payload: Buffer): void;
+  /** @param code null where the frame has none */
+  close(code: number | null, reason: string): void;
+}
+
+export interface FrameReaderOptions {
+  /** Whether frames of the other side are masked: those of a client are, those of a server are not. */
+  readonly masked: boolean;
+  /** Longest payload of a data frame. */
+  readonly maxPayload: number;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * Reads frames of binary messages from a byte stream, cut wherever it may be. Payloads are handed on as they come, so that no message is kept: where
+ * one ends means nothing to whoever reads bytes.
+ */
+export class FrameReader {
+  /** The beginning of a header, or of a control frame's payload. */
+  #kept: Buffer = NOTHING;
+  #opcode: number = OPCODE.binary;
+  /** Bytes of the payload that are still to come. */
+  #left = 0;
+  #mask: Buffer | null = null;
+  /** How far into the payload, for the mask. */
+  #at = 0;
+  /** Whether a fragmented message is under way. */
+  #fragmented = false;
+  #closed = false;
+
+  constructor(
+    private readonly options: FrameReaderOptions,
+    private readonly sink: FrameSink,
+  ) {}
+
+  /** @throws FrameError when what comes does not follow the protocol */
+  push(chunk: Buffer): void {
+    let rest = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
+    this.#kept = NOTHING;
+    // What follows a close frame is discarded (section 5.5.1).
+    while (rest.length > 0 && !this.#closed) {
+      const used = this.#left > 0 ? this.#payload(rest) : this.#header(rest);
+      if (used === 0) {
+        this.#kept = rest;
+        return;
+      }
+      rest = rest.subarray(used);
+    }
+  }
+
+  /** @returns the bytes that were used; 0 when more are needed */
+  #header(bytes: Buffer): number {
+    if (bytes.length < 2) return 0;
+    const [first, second] = [bytes[0]!, bytes[1]!];
+    const masked = (second & 0x80) !== 0;
+    const short = second & 0x7f;
+    const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0;
+    const whole = 2 + lengthBytes + (masked ? 4 : 0);
+    this.#checkHead(first, masked, short);
+    if (bytes.length < whole) return 0;
+    const length = lengthBytes === 0 ? short : lengthBytes === 2 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));
+    if (length > this.options.maxPayload)
+      throw new FrameError(1009, `a frame of ${length} bytes is longer than ${this.options.maxPayload}`);
+    this.#mask = masked ? Buffer.from(bytes.subarray(whole - 4, whole)) : null;
+    this.#opcode = first & 0x0f;
+    this.#at = 0;
+    this.#left = length;
+    if (this.#opcode < OPCODE.close) this.#fragmented = (first & 0x80) === 0;
+    if (length === 0) this.#control(NOTHING);
+    return whole;
+  }
+
+  #checkHead(first: number, masked: boolean, short: number): void {
+    const opcode = first & 0x0f;
+    if ((first & 0x70) !== 0) throw new FrameError(1002, "a frame has reserved bits, and no extension was agreed on");
+    if (masked !== this.options.masked)
+      throw new FrameError(1002, masked ? "a frame of a server is masked" : "a frame of a client is not masked");
+    if (opcode === OPCODE.text) throw new FrameError(1003, "messages are binary here, and this is text");
+    const control = opcode >= OPCODE.close && opcode <= OPCODE.pong;
+    if (control && ((first & 0x80) === 0 || short > CONTROL_MAX)) throw new FrameError(1002, "a control frame is fragmented or too long");
+    if (!control && opcode !== OPCODE.binary && opcode !== OPCODE.continuation) throw new FrameError(1002, `there is no opcode ${opcode}`);
+    if (!control && (opcode === OPCODE.continuation) !== this.#fragmented)
+      throw new FrameError(1002, "a message goes on that has not begun, or begins before the last one ended");
+  }
+
+  #payload(bytes: Buffer): number {
+    const data = this.#opcode < OPCODE.close;
+    if (!data && bytes.length < this.#left) return 0;
+    const part = bytes.subarray(0, Math.min(bytes.length, this.#left));
+    if (this.#mask !== null) applyMask(part, this.#mask, this.#at);
+    this.#at += part.length;
+    this.#left -= part.length;
+    if (data) this.sink.data(part);
+    else this.#control(part);
+    return part.length;
+  }
+
+  #control(payload: Buffer): void {
+    if (this.#opcode === OPCODE.ping) this.sink.ping(Buffer.from(payload));
+    else if (this.#opcode === OPCODE.pong) this.sink.pong(Buffer.from(payload));
+    else if (this.#opcode === OPCODE.close) {
+      if (payload.length === 1) throw new FrameError(1002, "a close frame has half a code");
+      this.#closed = true;
+      this.sink.close(payload.length === 0 ? null : payload.readUInt16BE(0), payload.toString("utf8", 2));
+    }
+  }
+}
+
+/**
+ * The header of one unfragmented frame.
+ *
+ * @param mask four bytes with a client; null with a server
+ */
+export function frameHeader(opcode: number, length: number, mask: Buffer | null): Buffer {
+  const header = Buffer.allocUnsafe(HEADER_MAX);
+  const bit = mask === null ? 0 : 0x80;
+  header[0] = 0x80 | opcode;
+  let end = 2;
+  if (length <= CONTROL_MAX) header[1] = bit | length;
+  else if (length <= 0xffff) {
+    header[1] = bit | 126;
+    end = header.writeUInt16BE(length, 2);
+  } else {
+    header[1] = bit | 127;
+    end = header.writeBigUInt64BE(BigInt(length), 2);
+  }
+  if (mask !== null) end += mask.copy(header, end);
+  return header.subarray(0, end);
+}
+
+/** XOR bytes in place with a mask of four, whose first belongs to offset 0 of the payload (section 5.3). */
+export function applyMask(bytes: Buffer, mask: Buffer, at = 0): void {
+  const word = new Uint8Array(4);
+  // Words where memory is aligned for them, the edges byte by byte.
+  const head = Math.min(bytes.length, -bytes.byteOffset & 3);
+  for (let i = 0; i < head; i++) bytes[i] = bytes[i]! ^ mask[(at + i) & 3]!;
+  const words = new Uint32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2);
+  for (let i = 0; i < 4; i++) word[i] = mask[(at + head + i) & 3]!;
+  const pattern = new Uint32Array(word.buffer)[0]!;
+  for (let i = 0; i < words.length; i++) words[i] = words[i]! ^ pattern;
+  for (let i = head + words.length * 4; i < bytes.length; i++) bytes[i] = bytes[i]! ^ mask[(at + i) & 3]!;
+}

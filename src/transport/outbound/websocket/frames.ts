@@ -155,13 +155,18 @@ export function frameHeader(opcode: number, length: number, mask: Buffer | null)
 
 /** XOR bytes in place with a mask of four, whose first belongs to offset 0 of the payload (section 5.3). */
 export function applyMask(bytes: Buffer, mask: Buffer, at = 0): void {
-  const word = new Uint8Array(4);
+  const byte = (from: number, to: number): void => {
+    for (let i = from; i < to; i++) bytes[i] = bytes[i]! ^ mask[(at + i) & 3]!;
+  };
+  if (bytes.length < 16) {
+    byte(0, bytes.length);
+    return;
+  }
   // Words where memory is aligned for them, the edges byte by byte.
-  const head = Math.min(bytes.length, -bytes.byteOffset & 3);
-  for (let i = 0; i < head; i++) bytes[i] = bytes[i]! ^ mask[(at + i) & 3]!;
+  const head = -bytes.byteOffset & 3;
+  byte(0, head);
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2);
-  for (let i = 0; i < 4; i++) word[i] = mask[(at + head + i) & 3]!;
-  const pattern = new Uint32Array(word.buffer)[0]!;
-  for (let i = 0; i < words.length; i++) words[i] = words[i]! ^ pattern;
-  for (let i = head + words.length * 4; i < bytes.length; i++) bytes[i] = bytes[i]! ^ mask[(at + i) & 3]!;
+  const word = new Uint32Array(Uint8Array.from([0, 1, 2, 3], (i) => mask[(at + head + i) & 3]!).buffer)[0]!;
+  for (let i = 0; i < words.length; i++) words[i] = words[i]! ^ word;
+  byte(head + words.length * 4, bytes.length);
 }

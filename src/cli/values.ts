@@ -49,6 +49,13 @@ export const whole = (least: number, most: number): Reader<number> => ({
 
 export const decimal: Reader<number> = { label: "NUMBER", form: "a number", read: (given) => orUndefined(parseDecimal(given)) };
 
+/** SHA-256 in hexadecimal. */
+export const sha256: Reader<string> = {
+  label: "SHA256",
+  form: "64 hexadecimal digits",
+  read: (given) => (/^[0-9a-f]{64}$/i.test(given) ? given.toLowerCase() : undefined),
+};
+
 export const byteCount: Reader<number> = {
   label: "BYTES",
   form: "a number of bytes, or one with KiB, MiB or GiB",

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { Capacity } from "../domain/endpoint.ts";
-import { Id, looseText } from "../domain/primitives.ts";
+import { Id, looseText, Sha256 } from "../domain/primitives.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 
 export const DEFAULT_CAPACITY: Capacity = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
@@ -27,6 +27,10 @@ const TargetPins = v.strictObject({
   hostnames: v.optional(names(HOST_NAME, "must be the name of a host"), []),
   /** Its host key: one of these, whatever known_hosts says. */
   ssh_host_key_sha256: v.optional(names(FINGERPRINT, "must be SHA256: and 43 characters, as ssh-keygen -l prints it"), []),
+  /** What the scheduler there calls its cluster. */
+  scheduler_cluster_name: v.optional(v.nullable(looseText(256)), null),
+  /** SHA-256 of the file that marks the site. */
+  site_marker_sha256: v.optional(v.nullable(Sha256), null),
 });
 
 const SHARED = {
@@ -74,13 +78,15 @@ const ROUTE_FORM = "clio-relay.route.v1";
 export function routeRevision(entry: ClusterEntry): string {
   const route: Record<string, unknown> = { form: ROUTE_FORM, name: entry.name, mode: entry.mode };
   if (entry.mode === "ssh") {
-    const { hostnames, ssh_host_key_sha256: keys } = entry.target_identity;
+    const { hostnames, ssh_host_key_sha256: keys, scheduler_cluster_name, site_marker_sha256 } = entry.target_identity;
     route["ssh_host"] = entry.ssh_host;
     if (entry.ssh_client !== "builtin") route["ssh_client"] = entry.ssh_client;
     if (entry.core_dir !== null) route["core_dir"] = entry.core_dir;
     if (entry.spool_dir !== null) route["spool_dir"] = entry.spool_dir;
     if (hostnames.length > 0) route["hostnames"] = hostnames.toSorted();
     if (keys.length > 0) route["ssh_host_key_sha256"] = keys.toSorted();
+    if (scheduler_cluster_name !== null) route["scheduler_cluster_name"] = scheduler_cluster_name;
+    if (site_marker_sha256 !== null) route["site_marker_sha256"] = site_marker_sha256;
   }
   return sha256Hex(canonicalJson(route));
 }

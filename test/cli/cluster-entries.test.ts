@@ -23,7 +23,7 @@ test(
       core_dir: "~/relay",
       spool_dir: null,
       env_setup: "module load x",
-      target_identity: { hostnames: [], ssh_host_key_sha256: [] },
+      target_identity: { hostnames: [], ssh_host_key_sha256: [], scheduler_cluster_name: null, site_marker_sha256: null },
     };
     expect(await show()).toMatchObject(entry);
     const capacity = await add("--worker-concurrency", "9");
@@ -41,6 +41,23 @@ test(
     await relay.ok("cluster", "pin-target", "far", "--clear", "--target-hostname", "login2");
     expect(await show()).toMatchObject({ target_identity: { hostnames: ["login2"], ssh_host_key_sha256: [] } });
     expect(await relay.ok("cluster", "show", "far")).toContain("login2");
+    const site = await relay.run([
+      "cluster",
+      "pin-target",
+      "far",
+      "--scheduler-cluster-name",
+      "hpc",
+      "--site-marker-sha256",
+      "AB".repeat(32),
+    ]);
+    expect(site.stderr).toStartWith("warning: the way to far has changed");
+    expect(await show()).toMatchObject({
+      target_identity: { hostnames: ["login2"], scheduler_cluster_name: "hpc", site_marker_sha256: "ab".repeat(32) },
+    });
+    await relay.ok("cluster", "pin-target", "far", "--clear", "--target-hostname", "login2");
+    expect(await show()).toMatchObject({
+      target_identity: { hostnames: ["login2"], scheduler_cluster_name: null, site_marker_sha256: null },
+    });
     expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\nfar\tssh\t9");
     // What a host on this machine has is not what a host elsewhere has.
     expect((await add("--ssh-host", "localhost")).code).toBe(0);
@@ -68,7 +85,8 @@ test(
       ["--ssh-host", "-oProxyCommand=x"],
       ["--ssh-host", "login", "--core-dir", "x"],
       ["--ssh-host", "login", "--ssh-host-key-sha256", "short"],
-      ["--ssh-host", "login", "--scheduler-cluster-name", "x"],
+      ["--ssh-host", "login", "--site-marker-sha256", "short"],
+      ["--scheduler-cluster-name", "x"],
       ["--ssh-host", "login", "--env-setup", "x", "--clear-env-setup"],
     ]) {
       const result = await relay.run(["cluster", "add", "--name", "far", ...args]);

@@ -33,7 +33,7 @@ const far: Extract<ClusterEntry, { mode: "ssh" }> = {
   ssh_client: "builtin",
   core_dir: null,
   spool_dir: null,
-  target_identity: { hostnames: [], ssh_host_key_sha256: [] },
+  target_identity: { hostnames: [], ssh_host_key_sha256: [], scheduler_cluster_name: null, site_marker_sha256: null },
   worker_key: null,
   worker_id: null,
 };

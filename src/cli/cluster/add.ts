@@ -14,7 +14,6 @@ import { warnOfRoute } from "./route-change.ts";
 
 const SETUP_MAX_BYTES = 64 * 1024;
 const LATER = "this version reaches workers over SSH only";
-const NOT_ASKED = "nothing of this version would check it";
 
 export const verb = defineVerb({
   summary: "Register a cluster, or change one",
@@ -51,8 +50,6 @@ export const verb = defineVerb({
     "no-direct-transport": ignored(LATER, false),
     "direct-transport-mode": refused(LATER),
     "direct-transport-fallback": refused(LATER),
-    "scheduler-cluster-name": refused(NOT_ASKED),
-    "site-marker-sha256": refused(NOT_ASKED),
     "dev-mode": refused("there is no such mode", false),
     "no-dev-mode": ignored("there is no such mode", false),
   },

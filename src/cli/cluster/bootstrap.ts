@@ -4,16 +4,10 @@ import type { BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { resolveLocal } from "../local-path.ts";
 import { bytesText, durationText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";
-import { type Reader, text } from "../values.ts";
+import { sha256, text } from "../values.ts";
 import { defineVerb, option, refused, toggle } from "../verb.ts";
 import { NAMED, nameOf } from "./named.ts";
 import { onHost } from "./on-host.ts";
-
-export const sha256: Reader<string> = {
-  label: "SHA256",
-  form: "64 hexadecimal digits",
-  read: (given) => (/^[0-9a-f]{64}$/i.test(given) ? given.toLowerCase() : undefined),
-};
 
 export const verb = defineVerb({
   summary: "Install clio-relay on a cluster's host, and have its worker run",

@@ -1,6 +1,6 @@
 import { type ClusterEntry, type ClusterEntryInput, DEFAULT_CAPACITY, MODES, SSH_CLIENTS } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { oneOf, type Reader, text, whole } from "../values.ts";
+import { oneOf, type Reader, sha256, text, whole } from "../values.ts";
 import { type FlagValues, list, option, toggle } from "../verb.ts";
 import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
 
@@ -17,6 +17,14 @@ const remotePath: Reader<string> = {
 export const PINS = {
   "target-hostname": list(text("NAME"), "What the login node calls itself"),
   "ssh-host-key-sha256": list(text("SHA256:…"), "Fingerprint of its host key, as ssh-keygen -l prints it"),
+  "scheduler-cluster-name": option(
+    text("NAME"),
+    "What the scheduler there calls its cluster (ClusterName of slurm.conf, or Grid Engine's)",
+  ),
+  "site-marker-sha256": option(
+    sha256,
+    "SHA-256 of the file that marks the site: /etc/clio-relay/site-marker there, else ~/.config/clio-relay/site-marker",
+  ),
 } as const;
 
 /** Options that make up an entry. */
@@ -34,7 +42,7 @@ export const ENTRY = {
 } as const;
 type EntryFlags = FlagValues<typeof ENTRY>;
 
-const FOR_SSH = ["ssh-client", "core-dir", "spool-dir", "target-hostname", "ssh-host-key-sha256"] as const;
+const FOR_SSH = ["ssh-client", "core-dir", "spool-dir", ...(Object.keys(PINS) as (keyof typeof PINS)[])] as const;
 
 /**
  * An entry made of the one that there is and what the options say; what they do not name stays.
@@ -112,5 +120,7 @@ export function pinsWith(known: Extract<ClusterEntry, { mode: "ssh" }> | null, f
       flags["ssh-host-key-sha256"].map((print) => (print.startsWith("SHA256:") ? print : `SHA256:${print}`)),
       known?.target_identity.ssh_host_key_sha256,
     ),
+    scheduler_cluster_name: flags["scheduler-cluster-name"] ?? known?.target_identity.scheduler_cluster_name ?? null,
+    site_marker_sha256: flags["site-marker-sha256"] ?? known?.target_identity.site_marker_sha256 ?? null,
   };
 }

@@ -8,17 +8,24 @@ import { warnOfRoute } from "./route-change.ts";
 export const verb = defineVerb({
   summary: "Pin which host a cluster's login node has to be",
   details:
-    "Each bring-up is held to it. Pins of a kind that is named replace those that there are; a pinned host key comes before known_hosts.",
+    "Each bring-up, and whatever is done on the host, is held to it. Pins of a kind that is named replace those that there are; a pinned host key comes before known_hosts. Which worker the cluster was linked to is no pin of this command: cluster bootstrap takes another.",
   positionals: NAMED.positionals,
-  flags: { ...NAMED.flags, ...PINS, clear: toggle("Take all pins away first") },
+  flags: { ...NAMED.flags, ...PINS, clear: toggle("Take the four kinds of pins away first; which worker was linked stays known") },
   examples: [
     ["cluster pin-target my-cluster --target-hostname login1", "the node that has the worker"],
+    ["cluster pin-target my-cluster --scheduler-cluster-name my-site", "any login node of one site; cluster probe --json says its name"],
     ["cluster pin-target my-cluster --clear", "take whatever ssh takes"],
   ],
   async run({ flags, args, io, json, relay }) {
     const name = nameOf(args, flags);
-    if (!flags.clear && flags["target-hostname"].length === 0 && flags["ssh-host-key-sha256"].length === 0) {
-      throw new RelayError("usage", "nothing is named that could be pinned", {}, "--target-hostname, --ssh-host-key-sha256, or --clear");
+    const kinds = Object.keys(PINS) as (keyof typeof PINS)[];
+    if (!flags.clear && kinds.every((kind) => (flags[kind]?.length ?? 0) === 0)) {
+      throw new RelayError(
+        "usage",
+        "nothing is named that could be pinned",
+        {},
+        `${kinds.map((kind) => `--${kind}`).join(", ")}, or --clear`,
+      );
     }
     await relay.clusterEntry(name);
     const { before, after } = await relay.desktop.changeCluster(name, (known) => {

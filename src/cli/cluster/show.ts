@@ -12,6 +12,8 @@ const wayOf = ({ ssh_host, ssh_client, core_dir, spool_dir, target_identity: pin
     ["output in", spool_dir],
     ["pinned names", pins.hostnames.join(", ") || null],
     ["pinned keys", pins.ssh_host_key_sha256.join(", ") || null],
+    ["pinned scheduler", pins.scheduler_cluster_name],
+    ["pinned site", pins.site_marker_sha256],
   ] as const;
 
 export const verb = defineVerb({

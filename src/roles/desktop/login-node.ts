@@ -11,6 +11,7 @@ import type { Session } from "../../transport/session/session.ts";
 import type { HeldConnection } from "../../transport/ssh/held.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
 import type { Attended } from "./attended-run.ts";
+import { asksForSite, checkPins, checkSite } from "./target-pins.ts";
 
 export interface Arrival {
   readonly connection: HeldConnection;
@@ -21,19 +22,20 @@ export interface Arrival {
  * From a session with a login node to the host that has the worker: the pins of the entry are held against where it has led, and from another node of
  * the cluster it goes on to the right one.
  *
- * @throws RelayError wrong_login_node, link_bringup_failed; as findWorker and HeldConnection.goOn
+ * @throws RelayError wrong_login_node, wrong_site, link_bringup_failed; as findWorker and HeldConnection.goOn
  */
 export async function arrive(entry: SshEntry, first: HeldConnection, request: SshRequest, attended: Attended): Promise<Arrival> {
   const { signal } = attended.attending;
-  const place = { cluster: entry.name, coreDir: entry.core_dir };
+  const place = { cluster: entry.name, coreDir: entry.core_dir, site: asksForSite(entry) };
   const found = await findWorker(remoteOver(first.session), place, signal).catch((error: unknown) => {
     throw isRelayError(error, "channel_refused") ? noSession(entry, error) : error;
   });
   const { worker } = found;
   if (worker === null || isOf(worker, found)) {
-    checkName(entry, found.hostname);
+    checkPins(entry, found);
     return { connection: first, found };
   }
+  checkSite(entry, found);
   const other = worker.process.hostname;
   attended.progress(`the worker is on ${other}, and this is ${found.hostname}: going on to it`);
   let connection: HeldConnection;
@@ -45,7 +47,7 @@ export async function arrive(entry: SshEntry, first: HeldConnection, request: Ss
   try {
     const there = await findWorker(remoteOver(connection.session), place, signal);
     if (there.worker !== null && !isOf(there.worker, there)) throw wrongNode(entry.name, there.hostname, there.worker.process.hostname);
-    checkName(entry, there.hostname);
+    checkPins(entry, there);
     return { connection, found: there };
   } catch (error) {
     connection.session.close();
@@ -71,16 +73,6 @@ function wrongNode(cluster: string, here: string, there: string, cause?: unknown
     { cluster, reached: here, worker_host: there },
     `set HostName ${there} for this host in ssh_config, or clio-relay cluster add ${cluster} --ssh-host ${there}`,
     { cause },
-  );
-}
-
-function checkName({ name, target_identity: { hostnames } }: SshEntry, found: string): void {
-  if (hostnames.length === 0 || hostnames.includes(found)) return;
-  throw new RelayError(
-    "wrong_login_node",
-    `the host that answered is ${found}, and the entry of ${name} pins ${hostnames.join(" or ")}`,
-    { cluster: name, reached: found, pinned: hostnames },
-    `clio-relay cluster pin-target ${name} --target-hostname ${found} takes this one`,
   );
 }
 

@@ -180,7 +180,7 @@ export class SshCluster {
     const entry = this.options.entry();
     if (entry.mode !== "ssh" || routeRevision(entry) !== route)
       throw new RelayError("link_down", "the cluster's entry leads elsewhere now");
-    const found = await findWorker(remoteOver(connection.session), { cluster: entry.name, coreDir: entry.core_dir }, signal);
+    const found = await findWorker(remoteOver(connection.session), { cluster: entry.name, coreDir: entry.core_dir, site: false }, signal);
     return reachWorker(entry, { connection, found }, this.#keys(entry), signal);
   }
 

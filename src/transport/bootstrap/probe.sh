@@ -1,4 +1,4 @@
-# What a host is and what is on it. What it writes it removes again. What stands before this: a_cluster, a_home.
+# What a host is and what is on it. What it writes it removes again. What stands before this: a_cluster, a_home, layout.sh, site.sh.
 main() {
   say os "$(uname -s)"
   say machine "$(uname -m)"
@@ -11,6 +11,8 @@ main() {
   say home_real "$(cd -P "$HOME" 2>/dev/null && pwd -P)"
   libc
   case " $(sed -n '/^flags/{p;q;}' /proc/cpuinfo 2>/dev/null) " in *' avx2 '*) say avx2 yes ;; *) say avx2 no ;; esac
+  say site_marker "$(site_marker)"
+  say scheduler_cluster "$(scheduler_cluster)"
   say root "$root"
   place "$(near "$root")"
   installed

@@ -6,9 +6,10 @@ import type { Answer } from "../script/frame.ts";
 import layout from "../script/layout.sh" with { type: "text" };
 import { accepted } from "../script/refusal.ts";
 import type { Remote, Script } from "../script/remote.ts";
+import site from "../script/site.sh" with { type: "text" };
 import probeText from "./probe.sh" with { type: "text" };
 
-const SCRIPT: Script = { name: "probe", text: layout + probeText };
+const SCRIPT: Script = { name: "probe", text: layout + site + probeText };
 const word = looseText(1_024);
 
 /** What a host is and what of clio-relay is on it. */
@@ -27,6 +28,8 @@ export const HostProbe = v.strictObject({
   libc: v.picklist(["glibc", "musl", "unknown"]),
   libc_version: v.nullable(word),
   avx2: v.boolean(),
+  /** What can be pinned of the site, as far as the host has it. */
+  site: v.strictObject({ marker_sha256: v.nullable(Sha256), scheduler_cluster_name: v.nullable(word) }),
   storage: v.strictObject({
     /** The installation's directory. */
     root: word,
@@ -117,6 +120,10 @@ function read(answer: Answer): HostProbe {
     libc: libc === "glibc" || libc === "musl" ? libc : "unknown",
     libc_version: answer.last("libc_version"),
     avx2: answer.one("avx2") === "yes",
+    site: {
+      marker_sha256: digestOrNull(answer.last("site_marker")),
+      scheduler_cluster_name: answer.last("scheduler_cluster") || null,
+    },
     storage: {
       root: answer.one("root"),
       place: answer.one("place"),

@@ -1,7 +1,11 @@
-# Where the worker of a cluster is. What stands before this: a_cluster, a_home, layout.sh.
+# Where the worker of a cluster is. What stands before this: a_cluster, a_home, a_site, layout.sh, site.sh.
 main() {
   say hostname "$(uname -n)"
   say boot_id "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
+  if [ "$a_site" = yes ]; then
+    say site_marker "$(site_marker)"
+    say scheduler_cluster "$(scheduler_cluster)"
+  fi
   say root "$root"
   if [ -x "$root/current/clio-relay" ]; then say installed yes; fi
   record=$root/core/$a_cluster/worker.json

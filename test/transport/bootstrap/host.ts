@@ -63,6 +63,7 @@ export function fitting(change: Partial<HostProbe> = {}): HostProbe {
     libc: "glibc",
     libc_version: "2.36",
     avx2: true,
+    site: { marker_sha256: null, scheduler_cluster_name: null },
     storage: {
       root: "/home/u/.local/share/clio-relay",
       place: "/home/u",

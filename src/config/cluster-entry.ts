@@ -1,10 +1,11 @@
 import * as v from "valibot";
 import { Capacity } from "../domain/endpoint.ts";
 import { Id, looseText, Sha256 } from "../domain/primitives.ts";
+import { RELAY_URL } from "../domain/relay-url.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 
 export const DEFAULT_CAPACITY: Capacity = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
-export const MODES = ["local", "ssh"] as const;
+export const MODES = ["local", "ssh", "relay"] as const;
 export const SSH_CLIENTS = ["builtin", "openssh"] as const;
 
 /** What a host may be called, with a user's name before it or not: nothing that ssh, a shell or a log would take for something else. */
@@ -43,12 +44,11 @@ const SHARED = {
 /** Its worker is reached by a socket on this machine. */
 const LocalEntry = v.strictObject({ ...SHARED, mode: v.literal("local") });
 
-/** Its worker is reached over one SSH connection to a login node. */
-const SshEntry = v.strictObject({
-  ...SHARED,
-  mode: v.literal("ssh"),
-  /** `[user@]host`, as ssh takes it: everything else about the way is in ssh_config(5). */
-  ssh_host: v.pipe(v.string(), v.regex(HOST, "must be [user@]host, as ssh takes it")),
+/** `[user@]host`, as ssh takes it: everything else about the way is in ssh_config(5). */
+const SshHost = v.pipe(v.string(), v.regex(HOST, "must be [user@]host, as ssh takes it"));
+
+/** What ssh needs to know about a cluster, besides the host. */
+const OVER_SSH = {
   /** Who speaks SSH: this program, or an ssh process. */
   ssh_client: v.optional(v.picklist(SSH_CLIENTS), "builtin"),
   /** Where the installation and its state lie on the cluster; null: `~/.local/share/clio-relay`. */
@@ -56,15 +56,53 @@ const SshEntry = v.strictObject({
   /** Where the output of jobs lies on the cluster; null: below core_dir. */
   spool_dir: v.optional(RemotePath, null),
   target_identity: v.optional(TargetPins, {}),
-  /** Public key of the worker, as bootstrap took it from the host: who answers in sessions of its own. Null: not known yet. */
+};
+
+/** Who answers there. */
+const WORKER = {
+  /** Public key of the worker, as bootstrap took it from the host, or pairing proved it: who answers in sessions of its own. Null: not known yet. */
   worker_key: v.optional(v.nullable(v.pipe(v.string(), v.regex(PUBLIC_KEY, "must be a public ed25519 key on one line"))), null),
   /** Of the worker that answered the first link, which stays for as long as its state on the cluster does. Null: not known yet. */
   worker_id: v.optional(v.nullable(Id), null),
-});
+};
+
+/** Its worker is reached over one SSH connection to a login node. */
+const SshEntry = v.strictObject({ ...SHARED, mode: v.literal("ssh"), ssh_host: SshHost, ...OVER_SSH, ...WORKER });
 export type SshEntry = v.InferOutput<typeof SshEntry>;
 
+/** A file on this machine: absolute. */
+const LocalPath = v.pipe(v.string(), v.regex(/^(?:\/|[A-Za-z]:[\\/])[^\p{Cc}]{0,1023}$/u, "must be an absolute path"));
+
+/** The address of a relay-host. */
+const RelayHost = v.pipe(
+  v.string(),
+  v.regex(RELAY_URL, "must be wss://HOST[/PATH], ws://…, tls://HOST[:PORT] or tcp://HOST[:PORT], with nothing secret in it"),
+);
+
+/** Both sides dial out to a relay-host, which joins them. */
+const RelayEntry = v.strictObject({
+  ...SHARED,
+  mode: v.literal("relay"),
+  relay_host: RelayHost,
+  /** A private file on this machine with the relay-host's token; null: CLIO_RELAY_HOST_TOKEN has it. */
+  relay_token_file: v.optional(v.nullable(LocalPath), null),
+  /** For bootstrap and what else needs a host: the login node. Null: nothing is done there. */
+  ssh_host: v.optional(v.nullable(SshHost), null),
+  ...OVER_SSH,
+  ...WORKER,
+});
+export type RelayEntry = v.InferOutput<typeof RelayEntry>;
+
+/** The cluster's host as ssh reaches it, whatever mode its link has; null where it is not reached so. */
+export function sshView(entry: ClusterEntry): SshEntry | null {
+  if (entry.mode === "ssh") return entry;
+  if (entry.mode === "local" || entry.ssh_host === null) return null;
+  const { relay_host: _host, relay_token_file: _file, ...rest } = entry;
+  return { ...rest, mode: "ssh", ssh_host: entry.ssh_host };
+}
+
 /** What is known of a cluster. The name is a label of this installation and means nothing elsewhere. The mode says how its worker is reached. */
-export const ClusterEntry = v.variant("mode", [LocalEntry, SshEntry]);
+export const ClusterEntry = v.variant("mode", [LocalEntry, SshEntry, RelayEntry]);
 export type ClusterEntry = v.InferOutput<typeof ClusterEntry>;
 export type ClusterEntryInput = v.InferInput<typeof ClusterEntry>;
 
@@ -77,12 +115,14 @@ const ROUTE_FORM = "clio-relay.route.v1";
  */
 export function routeRevision(entry: ClusterEntry): string {
   const route: Record<string, unknown> = { form: ROUTE_FORM, name: entry.name, mode: entry.mode };
-  if (entry.mode === "ssh") {
-    const { hostnames, ssh_host_key_sha256: keys, scheduler_cluster_name, site_marker_sha256 } = entry.target_identity;
-    route["ssh_host"] = entry.ssh_host;
-    if (entry.ssh_client !== "builtin") route["ssh_client"] = entry.ssh_client;
-    if (entry.core_dir !== null) route["core_dir"] = entry.core_dir;
-    if (entry.spool_dir !== null) route["spool_dir"] = entry.spool_dir;
+  const ssh = sshView(entry);
+  if (entry.mode === "relay") route["relay_host"] = entry.relay_host;
+  if (ssh !== null) {
+    const { hostnames, ssh_host_key_sha256: keys, scheduler_cluster_name, site_marker_sha256 } = ssh.target_identity;
+    route["ssh_host"] = ssh.ssh_host;
+    if (ssh.ssh_client !== "builtin") route["ssh_client"] = ssh.ssh_client;
+    if (ssh.core_dir !== null) route["core_dir"] = ssh.core_dir;
+    if (ssh.spool_dir !== null) route["spool_dir"] = ssh.spool_dir;
     if (hostnames.length > 0) route["hostnames"] = hostnames.toSorted();
     if (keys.length > 0) route["ssh_host_key_sha256"] = keys.toSorted();
     if (scheduler_cluster_name !== null) route["scheduler_cluster_name"] = scheduler_cluster_name;

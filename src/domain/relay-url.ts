@@ -22,8 +22,8 @@ export interface RelayUrl {
 const DEFAULT_PORT: Readonly<Record<RelayScheme, number>> = { wss: 443, ws: 80, tls: 443, tcp: 7_000 };
 const MAX_LENGTH = 1_024;
 /** RFC 3986, without user information, query and fragment: what is secret does not belong there, and nothing else is needed. */
-const FORM =
-  /^(wss|ws|tls|tcp):\/\/(\[[0-9a-f:.]{2,45}\]|[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?)(?::(\d{1,5}))?(\/[A-Za-z0-9\-._~!$&'()*+,;=:@/%]*)?$/i;
+export const RELAY_URL =
+  /^(wss|ws|tls|tcp):\/\/(\[[0-9a-f:.]{2,45}\]|[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?)(?::(\d{1,5}))?(\/[A-Za-z0-9\-._~!$&'()*+,;=:/%]{0,512})?$/i;
 
 /**
  * Read the URL of a relay-host: `wss://HOST[:PORT][/PATH]`, `ws://…`, `tls://HOST[:PORT]`, `tcp://HOST[:PORT]`.
@@ -31,7 +31,7 @@ const FORM =
  * @throws RelayError configuration_error, which does not repeat a text that may hold a secret
  */
 export function parseRelayUrl(text: string): RelayUrl {
-  const parts = text.length > MAX_LENGTH ? null : FORM.exec(text);
+  const parts = text.length > MAX_LENGTH ? null : RELAY_URL.exec(text);
   if (parts === null) throw refused(/[@?#]/.test(text) ? "it must have no user, password, query or fragment" : "it is none");
   const scheme = parts[1]!.toLowerCase() as RelayScheme;
   const host = parts[2]!.toLowerCase().replace(/^\[|\]$/g, "");

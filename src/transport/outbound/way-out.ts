@@ -9,9 +9,8 @@ import { type ProxyServer, proxyFor } from "./proxy-choice.ts";
 import { secure } from "./secure.ts";
 import { openWebSocket } from "./websocket/upgrade.ts";
 
-/** What a WebSocket is for, and what TLS and TCP say first in its place (docs/wire.md, Carriers). */
+/** What a WebSocket is for (docs/wire.md, Carriers). On TLS and TCP the meeting says it itself. */
 const PROTOCOL = "clio-relay-meeting.v1";
-const PREAMBLE = "clio-relay meeting 1\r\n";
 
 /** What the surroundings say about ways out. Taken anew for each dial. */
 export interface Surroundings {
@@ -91,7 +90,6 @@ async function carrier(stream: net.Socket, { url, token, version }: WayOutReques
   if (url.scheme === "wss" || url.scheme === "ws") {
     return openWebSocket(stream, { url, protocol: PROTOCOL, token: url.scheme === "wss" ? token : null, version, signal });
   }
-  stream.write(PREAMBLE);
   return stream;
 }
 

@@ -62,7 +62,15 @@ async function failureOf(one: DialOutRequest): Promise<RelayError> {
 
 const portOf = (server: net.Server): number => (server.address() as net.AddressInfo).port;
 
-/** A server that echoes what comes over a WebSocket, or after the preamble of the other carriers, and remembers what it was asked. */
+interface Serving {
+  /** What it says in place of a WebSocket. */
+  readonly answer?: string;
+  readonly address?: string;
+  /** Whether a WebSocket is the carrier; else the connection itself is. */
+  readonly upgrades?: boolean;
+}
+
+/** A server that echoes what comes, and remembers what it was asked for a WebSocket. */
 class Echo {
   readonly heads: string[] = [];
   readonly sockets = new Set<net.Socket>();
@@ -70,9 +78,10 @@ class Echo {
   constructor(
     readonly server: net.Server,
     readonly port: number,
+    private readonly upgrades: boolean,
   ) {}
 
-  static async start(certificate: Certificate | null, answer?: string, address = "127.0.0.1"): Promise<Echo> {
+  static async start(certificate: Certificate | null, { answer, address = "127.0.0.1", upgrades = true }: Serving = {}): Promise<Echo> {
     const server =
       certificate === null
         ? net.createServer({ allowHalfOpen: true })
@@ -82,7 +91,7 @@ class Echo {
             allowHalfOpen: true,
           }) as net.Server);
     await new Promise<void>((resolve) => server.listen(0, address, resolve));
-    const echo = new Echo(server, portOf(server));
+    const echo = new Echo(server, portOf(server), upgrades);
     server.on(certificate === null ? "connection" : "secureConnection", (socket: net.Socket) => echo.#serve(socket, answer));
     return echo;
   }
@@ -90,19 +99,15 @@ class Echo {
   #serve(socket: net.Socket, answer: string | undefined): void {
     this.sockets.add(socket);
     socket.on("error", () => socket.destroy());
+    if (!this.upgrades) return void socket.pipe(socket);
     let head = "";
     const onData = (chunk: Buffer): void => {
       head += chunk.toString("latin1");
-      const upgrade = head.startsWith("GET ");
-      if (!head.includes(upgrade ? "\r\n\r\n" : "\r\n")) return;
+      if (!head.includes("\r\n\r\n")) return;
       socket.off("data", onData);
       socket.pause();
       this.heads.push(head);
       if (answer !== undefined) return void socket.end(answer);
-      if (!upgrade) {
-        socket.unshift(Buffer.from(head.slice(head.indexOf("\r\n") + 2), "latin1"));
-        return void socket.pipe(socket);
-      }
       const key = /\r\nSec-WebSocket-Key: (.*)\r\n/.exec(head)![1]!;
       socket.write(
         `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: clio-relay-meeting.v1\r\nSec-WebSocket-Accept: ${acceptOf(key)}\r\n\r\n`,
@@ -152,25 +157,31 @@ describe.if(openssl.available)("a way out", () => {
   let good: Certificate;
   let secure: Echo;
   let plain: Echo;
+  let bareSecure: Echo;
+  let bare: Echo;
 
   beforeAll(async () => {
     ca = authority(directory.path);
     good = ca.issue("good", "DNS:localhost,DNS:relay.example,IP:127.0.0.1,IP:::1");
-    [secure, plain] = await Promise.all([Echo.start(good), Echo.start(null)]);
+    [secure, plain, bareSecure, bare] = await Promise.all([
+      Echo.start(good),
+      Echo.start(null),
+      Echo.start(good, { upgrades: false }),
+      Echo.start(null, { upgrades: false }),
+    ]);
   });
   afterAll(async () => {
-    await Promise.all([secure.stop(), plain.stop()]);
+    await Promise.all([secure, plain, bareSecure, bare].map((echo) => echo.stop()));
     directory[Symbol.dispose]();
   });
 
-  test.each(["wss", "ws", "tls", "tcp"])("%s carries bytes both ways, and the token only where TLS covers it", async (scheme) => {
-    const echo = scheme === "wss" || scheme === "tls" ? secure : plain;
+  test.each(["wss", "ws", "tls", "tcp"] as const)("%s carries bytes both ways, and the token only where TLS covers it", async (scheme) => {
+    const echo = { wss: secure, ws: plain, tls: bareSecure, tcp: bare }[scheme];
     const prefix = scheme.startsWith("ws") ? "/some/where/" : "";
     const one = request({ url: `${scheme}://localhost:${echo.port}${prefix}`, ca: [ca.file] });
     expect(await echoes(one)).toBe(true);
-    const head = echo.heads.at(-1)!;
+    const head = echo.heads.at(-1) ?? "";
     if (scheme.startsWith("ws")) expect(head).toStartWith(`GET /some/where/meet HTTP/1.1\r\nHost: localhost:${echo.port}\r\n`);
-    else expect(head).toStartWith("clio-relay meeting 1\r\n");
     expect(head.includes(TOKEN)).toBe(scheme === "wss");
     expect(one.ledger.entries()).toMatchObject([
       {
@@ -186,17 +197,19 @@ describe.if(openssl.available)("a way out", () => {
 
   test("the name is sent, and an address is verified as one", async () => {
     const names: (string | false)[] = [];
-    secure.server.on("secureConnection", (socket: tls.TLSSocket & { servername?: string | false }) =>
+    bareSecure.server.on("secureConnection", (socket: tls.TLSSocket & { servername?: string | false }) =>
       names.push(socket.servername ?? false),
     );
-    expect(await echoes(request({ url: `tls://relay.example:${secure.port}`, ca: [ca.file], addresses: ["127.0.0.1"] }), 1_000)).toBe(true);
-    expect(await echoes(request({ url: `tls://127.0.0.1:${secure.port}`, ca: [ca.file] }), 1_000)).toBe(true);
+    expect(await echoes(request({ url: `tls://relay.example:${bareSecure.port}`, ca: [ca.file], addresses: ["127.0.0.1"] }), 1_000)).toBe(
+      true,
+    );
+    expect(await echoes(request({ url: `tls://127.0.0.1:${bareSecure.port}`, ca: [ca.file] }), 1_000)).toBe(true);
     expect(names[0]).toBe("relay.example");
-    const six = await Echo.start(good, undefined, "::1");
+    const six = await Echo.start(good, { address: "::1" });
     expect(await echoes(request({ url: `wss://[::1]:${six.port}`, ca: [ca.file] }), 1_000)).toBe(true);
     expect(six.heads[0]).toContain(`\r\nHost: [::1]:${six.port}\r\n`);
     // Both families of one name, of which only the other is listened on.
-    expect(await echoes(request({ url: `tls://relay.example:${six.port}`, ca: [ca.file], addresses: ["127.0.0.1", "::1"] }), 1_000)).toBe(
+    expect(await echoes(request({ url: `wss://relay.example:${six.port}`, ca: [ca.file], addresses: ["127.0.0.1", "::1"] }), 1_000)).toBe(
       true,
     );
     await six.stop();
@@ -274,7 +287,7 @@ describe.if(openssl.available)("a way out", () => {
     ["another server", "SSH-2.0-OpenSSH\r\n\r\n", { code: "upgrade_refused", data: { layer: "http_upgrade" } }],
     ["a head without end", `HTTP/1.1 101 Switching\r\nX: ${"x".repeat(20_000)}`, { code: "upgrade_refused" }],
   ])("an answer that is no upgrade: %s", async (_what, answer, expected) => {
-    const echo = await Echo.start(null, answer);
+    const echo = await Echo.start(null, { answer });
     const error = await failureOf(request({ url: `ws://127.0.0.1:${echo.port}` }));
     expect(error).toMatchObject(expected);
     expect(error.message).not.toContain("secret");

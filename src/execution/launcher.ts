@@ -7,6 +7,8 @@ export interface LaunchedShim {
 
 /** Starts shims. They outlive the launcher and the worker. */
 export interface ShimLauncher {
+  /** An attempt will probably be launched in a moment: where no shim waits, one is started meanwhile. Never throws. */
+  expect(): void;
   /**
    * Start a shim for the attempt. Resolves when it was told the directory; that it started the job, start.json and process.json say.
    *
@@ -28,7 +30,7 @@ export interface ShimProcess extends LaunchedShim {
 }
 
 /**
- * Starts shim processes. `args` follow the relay's command prefix: `__shim <attempt-dir>` or `__shim --spare <spool>`.
+ * Starts shim processes. `args` follow the relay's command prefix: `__shim <attempt-dir>`, `__shim --spare <spool>` or `__shim --told`.
  * `logFile`: where standard output and error go; null is /dev/null.
  */
 export interface ShimSpawner {

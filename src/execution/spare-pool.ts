@@ -9,6 +9,8 @@ export interface SpareOptions {
   readonly verb?: string;
   /** Shims that are kept waiting; 0 for none. */
   readonly spares: number;
+  /** Milliseconds that a shim waits for an attempt that was expected and does not come. 5 s. */
+  readonly expectedMs?: number;
   /** Told when a spare could not be started, or died while it waited. */
   readonly onTrouble?: (message: string, error: unknown) => void;
 }
@@ -23,6 +25,9 @@ const KILLED_MS = 1_000;
 /** Launches attempts on shims that wait for one where there are any, and on fresh ones where there are none. */
 export class SpareShimLauncher implements ShimLauncher {
   readonly #waiting: ShimProcess[] = [];
+  /** A shim that was started for an attempt before there was one. */
+  #expected: Promise<ShimProcess | null> | null = null;
+  #unexpected: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #verb: string;
@@ -40,26 +45,46 @@ export class SpareShimLauncher implements ShimLauncher {
     return this.#waiting.length;
   }
 
+  expect(): void {
+    if (this.#closed || this.#waiting.length > 0 || this.#expected !== null) return;
+    this.#expected = this.spawner.spawn([this.#verb, "--told"], null).catch(() => null);
+    this.#unexpected = setTimeout(() => void this.#takeExpected().then((shim) => shim?.dismiss()), this.options.expectedMs ?? 5_000);
+    this.#unexpected.unref?.();
+  }
+
+  /** The shim that was started beforehand, which is nobody else's then; null when there is none. */
+  async #takeExpected(): Promise<ShimProcess | null> {
+    const expected = this.#expected;
+    this.#expected = null;
+    clearTimeout(this.#unexpected);
+    return await expected;
+  }
+
   async launch(attemptDir: string): Promise<LaunchedShim> {
-    // A spare is told its directory in one line.
-    const tellable = !attemptDir.includes("\n");
-    for (let spare = tellable ? this.#waiting.shift() : undefined; spare !== undefined; spare = this.#waiting.shift()) {
-      if (await spare.tell(attemptDir)) {
-        // Not at once: starting one would take the processor from the job that starts.
-        this.#refillSoon(100);
-        return spare;
-      }
-    }
+    // A shim that waits is told its directory in one line.
+    const ready = attemptDir.includes("\n") ? null : await this.#tellOne(attemptDir);
+    // Not at once: starting a spare would take the processor from the job that starts.
     this.#refillSoon(100);
+    if (ready !== null) return ready;
     const shim = await this.spawner.spawn([this.#verb, attemptDir], path.join(attemptDir, FILES.shimLog));
     shim.dismiss();
     return shim;
   }
 
+  /** Give the attempt to a shim that is there already. */
+  async #tellOne(attemptDir: string): Promise<ShimProcess | null> {
+    for (let spare = this.#waiting.shift(); spare !== undefined; spare = this.#waiting.shift()) {
+      if (await spare.tell(attemptDir)) return spare;
+    }
+    const expected = await this.#takeExpected();
+    return expected !== null && (await expected.tell(attemptDir)) ? expected : null;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    const waiting = this.#waiting.splice(0);
+    const expected = await this.#takeExpected();
+    const waiting = [...this.#waiting.splice(0), ...(expected === null ? [] : [expected])];
     await Promise.all(waiting.map((spare) => this.#end(spare)));
   }
 

@@ -199,6 +199,66 @@ describe("spares", () => {
   });
 });
 
+describe("a shim for an attempt that is expected", () => {
+  /** A launcher without spares, and the shims that it starts. */
+  function watched(expectedMs?: number): { launcher: SpareShimLauncher; started: { args: readonly string[]; shim: ShimProcess }[] } {
+    const real = directSpawner({ command: FROM_SOURCE, cgroupParent: null });
+    const started: { args: readonly string[]; shim: ShimProcess }[] = [];
+    const spawner: ShimSpawner = {
+      async spawn(args, logFile) {
+        const shim = await real.spawn(args, logFile);
+        started.push({ args, shim });
+        return shim;
+      },
+    };
+    const launcher = new SpareShimLauncher(spawner, { spares: 0, spool: SPARE_SPOOL, ...(expectedMs === undefined ? {} : { expectedMs }) });
+    launchers.push(launcher);
+    return { launcher, started };
+  }
+
+  test("is started once, and runs the attempt that comes", async () => {
+    const { launcher, started } = watched();
+    launcher.expect();
+    launcher.expect();
+    const job = attempt(sh("echo ran"));
+    const shim = await launcher.launch(job.directory);
+    await shim.exited;
+    expect(job.text("stdout.log")).toBe("ran\n");
+    expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
+    expect(started.map(({ args }) => args)).toEqual([["__shim", "--told"]]);
+    const next = attempt(sh("echo ran"));
+    await (await launcher.launch(next.directory)).exited;
+    expect(started.map(({ args }) => args[1])).toEqual(["--told", next.directory]);
+  });
+
+  test("that does not come ends", async () => {
+    const { launcher, started } = watched(50);
+    launcher.expect();
+    await eventually(() => started.length === 1, { what: "a shim" });
+    await started[0]!.shim.exited;
+    expect(identify(started[0]!.shim.pid)).toBeNull();
+  });
+
+  test("ends with the launcher", async () => {
+    const { launcher, started } = watched();
+    launcher.expect();
+    await launcher.close();
+    launcher.expect();
+    expect(started.map(({ shim }) => identify(shim.pid))).toEqual([null]);
+  });
+
+  test("and is killed meanwhile is replaced", async () => {
+    const { launcher, started } = watched();
+    launcher.expect();
+    await eventually(() => started.length === 1, { what: "a shim" });
+    started[0]!.shim.kill();
+    await started[0]!.shim.exited;
+    const job = attempt(sh("echo ran"));
+    await (await launcher.launch(job.directory)).exited;
+    expect(job.text("stdout.log")).toBe("ran\n");
+  });
+});
+
 describe("scopes of a service manager", () => {
   test("get a name of the shim and the command after a separator", () => {
     expect(scopeArgv("system", "0a1b", ["/opt/clio-relay", "__shim", "--spare"])).toEqual([

@@ -28,8 +28,8 @@ const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
 
 /**
- * The shim: run one attempt and see it to its end. `argv` is the attempt's directory, or `--spare SPOOL`: then the directory is the
- * one line that comes on standard input, and its end without one means that nobody needs the shim any more.
+ * The shim: run one attempt and see it to its end. `argv` is the attempt's directory; or `--spare SPOOL`, or `--told` for one whose attempt is near: then the directory is
+ * the one line that comes on standard input, and its end without one means that nobody needs the shim any more.
  *
  * @returns the exit code: 0 when the attempt has ended, was somebody else's, or none came; 1 when it could not be claimed; 2 for
  * arguments that are neither
@@ -37,13 +37,14 @@ const PATH_MAX_BYTES = 4_096;
 export async function runShim(argv: readonly string[], io: ShimIo): Promise<number> {
   const spool = argv.length === 2 && argv[0] === "--spare" ? argv[1]! : null;
   if ((spool === null && argv.length !== 1) || argv.includes("")) return 2;
+  const given = spool === null && argv[0] !== "--told" ? argv[0]! : null;
   const term = listenForTerm();
   const subreaper = becomeSubreaper();
   const provision = spool === null ? undefined : provideEarly(spool, io.version);
   if (spool !== null) await rehearse(spool, io.clock);
   // Whoever starts a shim closes its input when it is in its cgroup, which the claim names.
   const told = await Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
-  const directory = spool === null ? argv[0]! : told;
+  const directory = given ?? told;
   if (directory === null) {
     if (provision !== undefined) abandon(provision);
     return 0;

@@ -77,7 +77,9 @@ export class Dispatcher {
     const slots = lane === "control" ? control : concurrency - control;
     let taken = 0;
     for (const run of this.#runs.values()) if (run.lane === lane) taken++;
-    if (taken < slots) this.#kick();
+    if (taken >= slots) return;
+    if (!this.#stopped) this.context.launcher.expect();
+    this.#kick();
   }
 
   /** No further claims; attempts are detached and go on by themselves. */

@@ -9,8 +9,8 @@ import { initialized, type SourceRelay } from "./source-relay.ts";
 export interface SshDeskOptions {
   /** Where its ssh configuration lies. */
   readonly directory: string;
-  readonly sshd: Sshd;
-  readonly user: RigUser;
+  readonly sshd: Pick<Sshd, "host" | "port" | "knownLine">;
+  readonly user: Pick<RigUser, "name">;
   /** A private key file; none when left out. */
   readonly key?: string;
   /** known_hosts; the server's key when left out. */

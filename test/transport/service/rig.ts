@@ -2,6 +2,8 @@ import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import type { Session } from "../../../src/transport/session/session.ts";
+import { freePort, type Sshd } from "../../rigs/sshd.ts";
+import { eventually } from "../../runner/wait.ts";
 import { channelOf } from "../script/shells.ts";
 
 const RIG = path.resolve(import.meta.dir, "../../rigs/systemd-overlay");
@@ -37,6 +39,44 @@ export class SystemdRig {
 
   addUser(name: string): void {
     this.run("useradd", "--create-home", "--shell", "/bin/bash", name);
+  }
+
+  /** A file of that machine, as it is seen from this one. */
+  file(name: string): string {
+    return path.join(this.directory, "root", name);
+  }
+
+  /**
+   * An sshd on that machine, whose sessions are logind's. The network is this machine's, too.
+   *
+   * @param keys for each user the public keys that let in, one a line
+   */
+  async sshd(keys: Readonly<Record<string, string>>): Promise<Pick<Sshd, "host" | "port" | "knownLine" | "connections">> {
+    const [host, port] = ["127.0.0.1", await freePort()];
+    this.run("sh", "-c", "mkdir -p /run/sshd /etc/rig && ssh-keygen -q -t ed25519 -N '' -f /etc/rig/host");
+    for (const [user, lines] of Object.entries(keys)) fs.writeFileSync(this.file(`etc/rig/${user}.keys`), lines, { mode: 0o644 });
+    const config = [
+      `Port ${port}`,
+      `ListenAddress ${host}`,
+      "HostKey /etc/rig/host",
+      "AuthorizedKeysFile /etc/rig/%u.keys",
+      "PidFile none",
+      "UsePAM yes",
+      "PasswordAuthentication no",
+      "KbdInteractiveAuthentication no",
+      "LogLevel VERBOSE",
+    ];
+    fs.writeFileSync(this.file("etc/rig/sshd_config"), `${config.join("\n")}\n`);
+    this.run("systemd-run", "--quiet", "--unit=rig-sshd", "/usr/sbin/sshd", "-D", "-f", "/etc/rig/sshd_config", "-E", "/etc/rig/log");
+    const log = () => fs.readFileSync(this.file("etc/rig/log"), "utf8");
+    await eventually(() => fs.existsSync(this.file("etc/rig/log")) && log().includes("Server listening on "), { what: "sshd" });
+    const [type, key] = fs.readFileSync(this.file("etc/rig/host.pub"), "utf8").split(" ");
+    return {
+      host,
+      port,
+      knownLine: () => `[${host}]:${port} ${type} ${key}\n`,
+      connections: () => log().match(/^Connection from /gm)?.length ?? 0,
+    };
   }
 
   /** Commands of a user who logs in for each of them, as over ssh: a session of logind's, which ends with the command. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Timers } from "../lib/timers.ts";
+import { SLEPT_MS, WakeWatch } from "../lib/wake.ts";
 
 /** When the other side is asked for a sign of life, and what its silence means; milliseconds. */
 export interface PulseTimes {
@@ -11,7 +12,7 @@ export interface PulseTimes {
   readonly sleptMs: number;
 }
 
-export const PULSE: PulseTimes = { everyMs: 15_000, degradedMs: 10_000, droppedMs: 30_000, sleptMs: 5_000 };
+export const PULSE: PulseTimes = { everyMs: 15_000, degradedMs: 10_000, droppedMs: 30_000, sleptMs: SLEPT_MS };
 
 /** How often the clocks are compared, so that a wake-up is noticed soon. */
 const LOOK_MS = 1_000;
@@ -42,7 +43,7 @@ export class Pulse {
   #degraded = false;
   #over = false;
   #cancel: () => void = () => undefined;
-  #seen: { readonly wall: number; readonly monotonic: number };
+  readonly #wake: WakeWatch;
 
   constructor(
     private readonly clock: Clock,
@@ -50,13 +51,9 @@ export class Pulse {
     private readonly events: PulseEvents,
     private readonly times: PulseTimes = PULSE,
   ) {
-    this.#seen = this.#now();
-    this.#lastAnswer = this.#seen.monotonic;
+    this.#wake = new WakeWatch(clock, times.sleptMs);
+    this.#lastAnswer = clock.monotonic();
     this.#schedule();
-  }
-
-  #now(): { wall: number; monotonic: number } {
-    return { wall: this.clock.now(), monotonic: this.clock.monotonic() };
   }
 
   #schedule(): void {
@@ -64,19 +61,11 @@ export class Pulse {
   }
 
   #look(): void {
-    const { monotonic: now } = this.#now();
-    if (this.#hasSlept()) this.#ask(now, true);
+    const now = this.clock.monotonic();
+    if (this.#wake.hasSlept(LOOK_MS)) this.#ask(now, true);
     else if (this.#waitingSince !== null) this.#wait(now, this.#waitingSince);
     else if (now - this.#lastAnswer >= this.times.everyMs) this.#ask(now, false);
     if (!this.#over) this.#schedule();
-  }
-
-  #hasSlept(): boolean {
-    const now = this.#now();
-    const wall = now.wall - this.#seen.wall;
-    const monotonic = now.monotonic - this.#seen.monotonic;
-    this.#seen = now;
-    return monotonic - LOOK_MS > this.times.sleptMs || Math.abs(wall - monotonic) > this.times.sleptMs;
   }
 
   #wait(now: number, since: number): void {

@@ -11,7 +11,7 @@ import type { ChannelAnswer } from "./http/http-channel.ts";
 import { type ChannelRequest, isSafe } from "./http/request-head.ts";
 import { PULSE, Pulse, type PulseTimes } from "./link-pulse.ts";
 import { checkWorker, type ExpectedWorker, readLinkInfo, versionRefusal } from "./link-version.ts";
-import { Regaining } from "./regain.ts";
+import { Regaining, type Waiting } from "./regain.ts";
 import type { Session } from "./session/session.ts";
 import { settled } from "./settled.ts";
 
@@ -26,13 +26,11 @@ export interface LinkTransport {
 export type BringUp = (signal: AbortSignal) => Promise<LinkTransport>;
 
 /** How a link that was lost is had again without anybody. */
-export interface Regain {
+export interface Regain extends Waiting {
   readonly bringUp: BringUp;
   readonly expected: () => ExpectedWorker;
   /** Aborted, with the reason, when there is nothing any more over which it could be had. */
   readonly until: AbortSignal;
-  /** How long a request waits for attempts that fail before it is told why, in milliseconds. */
-  readonly patienceMs?: number;
   /** Gets failures that are not RelayErrors. */
   readonly report: (error: unknown) => void;
 }
@@ -229,8 +227,9 @@ export class Link {
     else void this.#regain(again, reason);
   }
 
-  async #regain({ bringUp, expected, until, patienceMs, report }: Regain, lost: RelayError): Promise<void> {
-    const regaining = new Regaining(this.#clock, this.options.timers ?? systemTimers, patienceMs);
+  async #regain(regain: Regain, lost: RelayError | null): Promise<void> {
+    const { bringUp, expected, until, report } = regain;
+    const regaining = new Regaining(this.#clock, this.options.timers ?? systemTimers, regain);
     this.#regaining = regaining;
     this.#become("connecting", lost);
     const hurry = (): void => regaining.hurry();
@@ -241,6 +240,27 @@ export class Link {
     if (this.#regaining !== regaining) return;
     this.#regaining = null;
     if (this.#live === null) this.#become(this.options.afterDrop, isRelayError(until.reason) ? until.reason : lost);
+  }
+
+  /** Have the link, and have it again whenever it is lost and `regain` of the options says how, until it is disconnected. */
+  keep(regain: Regain): void {
+    if (this.#live === null && this.#connecting === null && this.#regaining === null) void this.#regain(regain, null);
+  }
+
+  /**
+   * Where the link is being had again: try now, and wait for that.
+   *
+   * @throws what the attempt ended with, or what keeps it from its end for so long; the signal's reason
+   */
+  async tryNow(signal: AbortSignal, patienceMs: number): Promise<void> {
+    await this.#regaining?.now(signal, patienceMs);
+  }
+
+  /** Say what keeps an attempt to have the link again from its end, while it goes on. */
+  hindered(why: RelayError): void {
+    if (this.#regaining === null) return;
+    this.#regaining.hindered(why);
+    this.#reason = why;
   }
 
   /** End the link, or a bring-up. Requests that are under way fail. */

@@ -21,7 +21,7 @@ const base64 = (bytes: number) =>
   v.pipe(
     v.string(),
     v.length(Math.ceil(bytes / 3) * 4),
-    v.transform((text) => Buffer.from(text, "base64")),
+    v.transform((text): Buffer => Buffer.from(text, "base64")),
     v.check((decoded) => decoded.length === bytes, `must be base64 of ${bytes} bytes`),
   );
 const whole = (most: number) => v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(most));

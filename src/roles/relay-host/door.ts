@@ -1,0 +1,114 @@
+import { isIP } from "node:net";
+import { PREFACE } from "../../transport/meeting/messages.ts";
+import { type Carrier, DEAF } from "./carrier.ts";
+import { answerBytes, type FrontContext, notHttp, reply, tooMany } from "./front.ts";
+import type { Limits } from "./limits.ts";
+import { addressKey } from "./quota.ts";
+import type { Reception } from "./reception.ts";
+import { type RequestHead, requestHead } from "./request-head.ts";
+import type { Stranger, Strangers } from "./strangers.ts";
+import { WebSocketCarrier } from "./web-socket-carrier.ts";
+
+/** How long an answer may take to go out, in milliseconds. */
+const LINGER_MS = 1_000;
+
+/** What a listener takes: HTTP with the upgrade, the bare stream behind its preface, or whichever of them comes. */
+export type Speech = "http" | "stream" | "either";
+
+export interface DoorContext {
+  readonly front: FrontContext;
+  readonly limits: Limits;
+  readonly reception: Reception;
+  readonly strangers: Strangers;
+  readonly now: () => number;
+  /** Field, in lower case, in which an edge says whence a request came; null: the peer is whence it came. */
+  readonly edgeAddressHeader: string | null;
+}
+
+/** A connection that was taken: its carrier's first bytes say what it is, and lead it on. */
+export class Visitor implements Stranger {
+  readonly since: number;
+  #held: Buffer = Buffer.alloc(0);
+
+  /**
+   * @param address the peer's
+   * @param key by what that is counted; null: not at all
+   */
+  constructor(
+    private readonly carrier: Carrier,
+    private readonly address: string,
+    readonly addressKey: string | null,
+    private readonly speech: Speech,
+    private readonly context: DoorContext,
+  ) {
+    this.since = context.now();
+    context.strangers.add(this);
+    carrier.sink = {
+      data: (chunk) => this.#read(chunk),
+      drain: () => undefined,
+      end: () => carrier.destroy(),
+      close: () => context.strangers.remove(this),
+    };
+  }
+
+  destroy(): void {
+    this.carrier.destroy();
+  }
+
+  #read(chunk: Buffer): void {
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    const held = this.#held;
+    const begins = held.subarray(0, PREFACE.length).equals(PREFACE.subarray(0, held.length));
+    if (this.speech !== "http" && begins) {
+      if (held.length >= PREFACE.length)
+        this.#enter(this.carrier, this.carrier, held.subarray(PREFACE.length), this.address, this.addressKey);
+    } else if (this.speech === "stream") this.carrier.destroy();
+    else this.#http(held);
+  }
+
+  #http(held: Buffer): void {
+    const head = requestHead(held);
+    if (head === null) return;
+    if (head === "malformed") {
+      this.#answer(notHttp());
+      return;
+    }
+    const [address, key] = this.#whence(head);
+    const { limits } = this.context;
+    if (key !== null && key !== this.addressKey && !limits.addressRates.take(key)) {
+      this.#answer(tooMany(limits.addressRates.wait(key)));
+      return;
+    }
+    const answer = reply(head, this.context.front);
+    if (answer.kind === "answer") {
+      if (answer.status === 401 && key !== null) limits.addressRates.fine(key, 4);
+      this.#answer(answerBytes(answer));
+      return;
+    }
+    this.carrier.write(Buffer.from(answer.head, "latin1"));
+    this.#enter(new WebSocketCarrier(this.carrier), this.carrier, held.subarray(head.length), address, key);
+  }
+
+  /** Whence a request came, and by what that is counted. */
+  #whence(head: RequestHead): readonly [string, string | null] {
+    const { edgeAddressHeader } = this.context;
+    const said = edgeAddressHeader === null ? undefined : head.fields.get(edgeAddressHeader);
+    const last = said?.split(",").at(-1)?.trim() ?? "";
+    return isIP(last) === 0 ? [this.address, this.addressKey] : [last, addressKey(last)];
+  }
+
+  #answer(bytes: Buffer): void {
+    this.carrier.write(bytes);
+    this.context.strangers.remove(this);
+    this.carrier.sink = DEAF;
+    this.carrier.end();
+    setTimeout(() => this.carrier.destroy(), LINGER_MS);
+  }
+
+  /** @param rest what came behind, as the socket's own carrier has it */
+  #enter(carrier: Carrier, inner: Carrier, rest: Buffer, address: string, key: string | null): void {
+    this.#held = Buffer.alloc(0);
+    this.context.reception.receive(carrier, { address, addressKey: key, known: () => this.context.strangers.remove(this) });
+    if (rest.length > 0) inner.sink.data(rest);
+  }
+}

@@ -1,0 +1,190 @@
+import { randomBytes } from "node:crypto";
+import { isRelayError } from "../../domain/errors.ts";
+import type { CloseCode, Refusal } from "../../transport/meeting/codes.ts";
+import { encode, FrameParser } from "../../transport/meeting/frames.ts";
+import { type FromClient, type FromRelay, NEWEST_VERSION, OLDEST_VERSION, WORD_BYTES } from "../../transport/meeting/messages.ts";
+import { type Carrier, DEAF } from "./carrier.ts";
+
+/** Times of a meeting in milliseconds (docs/wire.md); tests have shorter ones. */
+export interface MeetingTimes {
+  readonly opening: number;
+  /** Silence of our own after which a parked connection is pinged. */
+  readonly ping: number;
+  /** Silence of the other side after which it is given up. */
+  readonly silence: number;
+  /** What was heard of within this is there. */
+  readonly fresh: number;
+  /** How long the answer to a ping before use may take. */
+  readonly answer: number;
+  readonly ticket: number;
+  /** After which a pair on which nothing moves is ended. */
+  readonly idle: number;
+}
+
+export const MEETING_TIMES: MeetingTimes = {
+  opening: 10_000,
+  ping: 20_000,
+  silence: 50_000,
+  fresh: 2_000,
+  answer: 5_000,
+  ticket: 15_000,
+  idle: 120_000,
+};
+
+/** A parked connection that does not take what it is sent is given up above this many bytes. */
+const UNREAD_MAX = 64 * 1024;
+/** How long our `close` may take to go out, in milliseconds. */
+const LINGER_MS = 1_000;
+
+/** What a guest says, and what becomes of it. */
+export interface GuestEvents {
+  /** Anything but pings and pongs. */
+  message(message: Exclude<FromClient, { type: "ping" | "pong" }>): void;
+  /** It is gone, or was dismissed; told once. */
+  gone(): void;
+}
+
+interface Probe {
+  readonly id: number;
+  readonly answered: Promise<boolean>;
+  readonly settle: (there: boolean) => void;
+}
+
+/** A connection with control frames on it. */
+export class Guest {
+  /** Made new for each connection, and used for one opening. */
+  readonly nonce = randomBytes(WORD_BYTES);
+  /** Who is told. Another one once it is known what it came for. */
+  events: GuestEvents;
+  /** On the monotonic clock. */
+  heardAt: number;
+  sentAt: number;
+  /** Whether nothing more is expected of it, or to be said to it. */
+  over = false;
+  readonly #parser = new FrameParser("client");
+  #probe: Probe | null = null;
+  #pings = 0;
+
+  /**
+   * @param address whence it came; for the log, and for limits
+   * @param now the monotonic clock
+   * @param onDismissed told of each code that it is closed with
+   */
+  constructor(
+    private readonly carrier: Carrier,
+    readonly address: string,
+    private readonly times: MeetingTimes,
+    private readonly now: () => number,
+    private readonly onDismissed: (guest: Guest, code: CloseCode) => void,
+    events: (guest: Guest) => GuestEvents,
+  ) {
+    this.heardAt = now();
+    this.sentAt = this.heardAt;
+    this.events = events(this);
+    carrier.sink = {
+      data: (chunk) => this.#data(chunk),
+      drain: () => undefined,
+      end: () => this.#ended(),
+      close: () => this.#gone(),
+    };
+  }
+
+  greet(): void {
+    this.send({ type: "hello", oldest: OLDEST_VERSION, newest: NEWEST_VERSION, nonce: this.nonce });
+  }
+
+  #data(chunk: Buffer): void {
+    this.heardAt = this.now();
+    this.#parser.push(chunk);
+    try {
+      for (let message = this.#next(); message !== null; message = this.#next()) this.#take(message);
+    } catch (error) {
+      if (!isRelayError(error, "meeting_malformed")) throw error;
+      this.dismiss("malformed");
+    }
+  }
+
+  #next(): FromClient | null {
+    return this.over ? null : this.#parser.take();
+  }
+
+  #take(message: FromClient): void {
+    if (message.type === "ping") this.send({ type: "pong", id: message.id });
+    else if (message.type !== "pong") this.events.message(message);
+    else if (message.id === this.#probe?.id) this.#probe.settle(true);
+  }
+
+  #ended(): void {
+    this.carrier.end();
+    this.#gone();
+  }
+
+  #gone(): void {
+    if (this.over) return;
+    this.over = true;
+    this.#probe?.settle(false);
+    this.events.gone();
+  }
+
+  send(message: FromRelay): void {
+    if (this.over) return;
+    this.sentAt = this.now();
+    if (this.carrier.waiting > UNREAD_MAX) this.destroy();
+    else this.carrier.write(encode(message));
+  }
+
+  /** Close it with a code. Twice is harmless. */
+  dismiss(code: CloseCode, retry = 0, reason?: Refusal): void {
+    if (this.over) return;
+    this.onDismissed(this, code);
+    this.send({ type: "close", code, retry, ...(reason === undefined ? {} : { reason }) });
+    // What comes all the same is dropped, so that ours is not lost with it.
+    this.carrier.sink = DEAF;
+    this.carrier.end();
+    setTimeout(() => this.carrier.destroy(), LINGER_MS);
+    this.#gone();
+  }
+
+  destroy(): void {
+    this.carrier.destroy();
+    this.#gone();
+  }
+
+  /** Whether it is there: heard of just now, or it answers a ping. No ping is open when this is true. */
+  alive(): Promise<boolean> {
+    if (this.#probe === null && !this.over && this.now() - this.heardAt < this.times.fresh) return Promise.resolve(true);
+    return this.probe();
+  }
+
+  /** Ping it, and see whether it answers in time. */
+  probe(): Promise<boolean> {
+    if (this.over) return Promise.resolve(false);
+    if (this.#probe !== null) return this.#probe.answered;
+    let settle: (there: boolean) => void = () => undefined;
+    const answered = new Promise<boolean>((resolve) => {
+      settle = resolve;
+    });
+    const timer = setTimeout(() => settle(false), this.times.answer);
+    const probe = {
+      id: this.#pings++,
+      answered,
+      settle: (there: boolean) => {
+        clearTimeout(timer);
+        settle(there);
+      },
+    };
+    this.#probe = probe;
+    this.send({ type: "ping", id: probe.id });
+    return answered.finally(() => {
+      this.#probe = null;
+    });
+  }
+
+  /** Take the carrier out of it, after its last message; null where something came behind that, which should not be. */
+  leave(): Carrier | null {
+    if (this.over || this.#parser.held > 0) return null;
+    this.over = true;
+    this.carrier.sink = DEAF;
+    return this.carrier;
+  }
+}

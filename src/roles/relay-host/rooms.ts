@@ -1,0 +1,334 @@
+import { randomBytes } from "node:crypto";
+import { WORD_BYTES } from "../../transport/meeting/messages.ts";
+import { fingerprintOf } from "../../transport/session/keys.ts";
+import type { Guest, MeetingTimes } from "./guest.ts";
+import type { Journal } from "./journal.ts";
+import type { Limits } from "./limits.ts";
+import type { Metrics } from "./metrics.ts";
+import { Splice } from "./splice.ts";
+
+/** Desktops of one room about which its worker is asked at a time. */
+const MAX_OFFERED = 16;
+
+/** A guest that has proven who it is. */
+export interface Proven {
+  readonly guest: Guest;
+  /** Which token it showed. */
+  readonly token: number;
+  /** Its public key. */
+  readonly key: Buffer;
+  /** Hexadecimal. */
+  readonly room: string;
+  /** What shows it that the token is known here. */
+  readonly answer: Buffer;
+}
+
+interface Worker {
+  readonly guest: Guest;
+  /** Numbers of joins of this registration. */
+  joins: number;
+}
+
+interface Desktop extends Proven {
+  /** Until when it waits for a worker to register, on the monotonic clock. */
+  readonly until: number;
+  readonly ticket: Buffer;
+  /** Its number at the worker that was asked last. */
+  join: number;
+  prevent: () => void;
+  /** Takes it off the limits. */
+  readonly uncount: () => void;
+}
+
+class Room {
+  worker: Worker | null = null;
+  /** In the order in which they came. */
+  readonly waiting: Desktop[] = [];
+  /** Those about which the worker is being asked, or was. */
+  readonly offered = new Set<Desktop>();
+  joined = 0;
+
+  constructor(readonly name: string) {}
+
+  get empty(): boolean {
+    return this.worker === null && this.waiting.length === 0 && this.offered.size === 0 && this.joined === 0;
+  }
+}
+
+export interface RoomsContext {
+  readonly times: MeetingTimes;
+  readonly limits: Limits;
+  readonly metrics: Metrics;
+  readonly journal: Journal;
+  /** The monotonic clock. */
+  readonly now: () => number;
+}
+
+/** Who waits where, and who is joined with whom. All of it is memory of this process. */
+export class Rooms {
+  readonly #rooms = new Map<string, Room>();
+  readonly #parked = new Set<Guest>();
+  readonly #splices = new Set<Splice>();
+  #workers = 0;
+
+  constructor(private readonly context: RoomsContext) {}
+
+  get workers(): number {
+    return this.#workers;
+  }
+
+  get waiting(): number {
+    return this.#parked.size - this.#workers;
+  }
+
+  get splices(): ReadonlySet<Splice> {
+    return this.#splices;
+  }
+
+  #room(name: string): Room {
+    const known = this.#rooms.get(name);
+    if (known !== undefined) return known;
+    const room = new Room(name);
+    this.#rooms.set(name, room);
+    return room;
+  }
+
+  #tidy(room: Room): void {
+    if (room.empty) this.#rooms.delete(room.name);
+  }
+
+  /** A worker, whose key is the room's. */
+  register({ guest, token, room: name, answer, key }: Proven): void {
+    const { limits, metrics, journal } = this.context;
+    const room = this.#room(name);
+    const before = room.worker;
+    const count = `${token}`;
+    if (before === null && limits.workers.of(count) >= limits.max.workersPerToken) {
+      this.#tidy(room);
+      guest.dismiss("busy", 5_000);
+      return;
+    }
+    const worker: Worker = { guest, joins: 0 };
+    limits.workers.add(count);
+    this.#workers++;
+    this.#parked.add(guest);
+    room.worker = worker;
+    guest.events = {
+      message: (message) => {
+        if (message.type === "refuse") this.#refused(room, message.join, message.reason);
+        else if (message.type === "close") guest.destroy();
+        else guest.dismiss("malformed");
+      },
+      gone: () => {
+        limits.workers.remove(count);
+        this.#workers--;
+        this.#parked.delete(guest);
+        if (room.worker !== worker) return;
+        room.worker = null;
+        journal.info("unregistered", { room: name });
+        for (const { guest: desktop, answer: proof } of room.waiting) desktop.send({ type: "waiting", proof, for: "worker" });
+        this.#tidy(room);
+      },
+    };
+    if (before !== null) {
+      metrics.add("superseded_total");
+      before.guest.dismiss("superseded");
+    }
+    journal.info("registered", { room: name, key: fingerprintOf(key), address: guest.address, superseded: before !== null });
+    guest.send({ type: "registered", proof: answer });
+    // Whoever was asked before may be gone without having heard.
+    for (const desktop of room.offered) if (desktop.join >= 0) this.#ask(worker, desktop);
+    this.#advance(room);
+  }
+
+  #ask(worker: Worker, desktop: Desktop): void {
+    const { guest, key, ticket } = desktop;
+    desktop.join = worker.joins++;
+    worker.guest.send({
+      type: "joining",
+      join: desktop.join,
+      key,
+      ticket,
+      expires: this.context.times.ticket,
+      address: guest.address.slice(0, 64),
+    });
+  }
+
+  #refused(room: Room, join: number, reason: "key" | "busy" | "draining"): void {
+    for (const desktop of room.offered) {
+      if (desktop.join !== join) continue;
+      desktop.guest.dismiss("refused", 0, reason);
+      return;
+    }
+  }
+
+  /** A desktop that wants to meet the worker of a room. */
+  join(proven: Proven, waitMs: number): void {
+    const { guest, token, room: name, key } = proven;
+    const { limits, now } = this.context;
+    const room = this.#room(name);
+    if (room.worker === null && waitMs === 0) {
+      this.#tidy(room);
+      guest.dismiss("absent");
+      return;
+    }
+    const uncount = limits.join(token, name, key.toString("hex"));
+    if (uncount === null) {
+      this.#tidy(room);
+      guest.dismiss("busy", 1_000);
+      return;
+    }
+    const desktop: Desktop = {
+      ...proven,
+      until: now() + waitMs,
+      ticket: randomBytes(WORD_BYTES),
+      join: -1,
+      prevent: () => undefined,
+      uncount,
+    };
+    this.#parked.add(guest);
+    guest.events = {
+      message: (message) => (message.type === "close" ? guest.destroy() : guest.dismiss("malformed")),
+      gone: () => {
+        this.#forget(room, desktop);
+        uncount();
+        this.#advance(room);
+        this.#tidy(room);
+      },
+    };
+    this.#wait(room, desktop);
+    this.#advance(room);
+  }
+
+  #wait(room: Room, desktop: Desktop): void {
+    const { now, times } = this.context;
+    const left = Math.max(desktop.until - now(), room.worker === null ? 0 : times.ticket);
+    if (left <= 0) {
+      desktop.guest.dismiss("absent");
+      return;
+    }
+    room.waiting.push(desktop);
+    desktop.prevent();
+    const timer = setTimeout(() => desktop.guest.dismiss(room.worker === null ? "absent" : "busy", 1_000), left);
+    desktop.prevent = () => clearTimeout(timer);
+    if (room.worker === null) desktop.guest.send({ type: "waiting", proof: desktop.answer, for: "worker" });
+  }
+
+  /** Take a desktop out of the room, as one that waits. */
+  #forget(room: Room, desktop: Desktop): void {
+    desktop.prevent();
+    this.#parked.delete(desktop.guest);
+    room.offered.delete(desktop);
+    const at = room.waiting.indexOf(desktop);
+    if (at >= 0) room.waiting.splice(at, 1);
+  }
+
+  #advance(room: Room): void {
+    while (room.worker !== null && room.waiting.length > 0 && room.offered.size < MAX_OFFERED) {
+      const desktop = room.waiting.shift()!;
+      desktop.prevent();
+      room.offered.add(desktop);
+      void this.#offer(room, room.worker, desktop);
+    }
+  }
+
+  /** Ask the worker about a desktop, once both are known to be there. */
+  async #offer(room: Room, worker: Worker, desktop: Desktop): Promise<void> {
+    const { times } = this.context;
+    const [asked, asks] = await Promise.all([worker.guest.alive(), desktop.guest.alive()]);
+    if (!asks) desktop.guest.dismiss("timeout");
+    if (!asked) worker.guest.dismiss("timeout");
+    if (desktop.guest.over) return;
+    if (room.worker !== worker) {
+      room.offered.delete(desktop);
+      this.#wait(room, desktop);
+      this.#advance(room);
+      return;
+    }
+    const timer = setTimeout(() => desktop.guest.dismiss("silent"), times.ticket);
+    desktop.prevent = () => clearTimeout(timer);
+    desktop.guest.send({ type: "waiting", proof: desktop.answer, for: "admission" });
+    this.#ask(worker, desktop);
+  }
+
+  /** A worker that comes for a desktop. */
+  async accept({ guest, room: name, answer }: Proven, ticket: Buffer): Promise<void> {
+    const room = this.#rooms.get(name);
+    const desktop = [...(room?.offered ?? [])].find((one) => one.join >= 0 && one.ticket.equals(ticket));
+    if (room === undefined || desktop === undefined) {
+      guest.dismiss("ticket");
+      return;
+    }
+    // Once only.
+    desktop.prevent();
+    desktop.join = -1;
+    desktop.ticket.fill(0);
+    guest.events = { message: () => guest.dismiss("malformed"), gone: () => desktop.guest.dismiss("silent") };
+    if (!(await desktop.guest.alive())) {
+      desktop.guest.dismiss("timeout");
+      guest.dismiss("ticket");
+      return;
+    }
+    if (guest.over || desktop.guest.over) return;
+    desktop.guest.send({ type: "joined", proof: desktop.answer });
+    guest.send({ type: "joined", proof: answer });
+    this.#splice(room, desktop, guest);
+  }
+
+  #splice(room: Room, desktop: Desktop, worker: Guest): void {
+    const { metrics, journal, now } = this.context;
+    const [near, far] = [desktop.guest.leave(), worker.leave()];
+    if (near === null || far === null) {
+      near?.destroy();
+      far?.destroy();
+      desktop.guest.dismiss("malformed");
+      worker.dismiss("malformed");
+      if (near !== null) {
+        this.#forget(room, desktop);
+        desktop.uncount();
+      }
+      return;
+    }
+    this.#forget(room, desktop);
+    room.joined++;
+    metrics.add("joined_total");
+    const begun = now();
+    const about = { room: room.name, key: fingerprintOf(desktop.key), address: desktop.guest.address };
+    journal.info("joined", about);
+    this.#splices.add(
+      new Splice([near, far], now, (splice) => {
+        this.#splices.delete(splice);
+        room.joined--;
+        desktop.uncount();
+        const [toWorker, toDesktop] = splice.bytes;
+        metrics.add("bytes_total", "worker", toWorker);
+        metrics.add("bytes_total", "desktop", toDesktop);
+        journal.info("parted", { ...about, seconds: Math.round((now() - begun) / 1_000), to_worker: toWorker, to_desktop: toDesktop });
+        this.#tidy(room);
+      }),
+    );
+    this.#advance(room);
+  }
+
+  /** Ping who was not spoken to for a while; give up who is silent; end pairs on which nothing moves. To be called about once a second. */
+  look(): void {
+    const { times, now } = this.context;
+    const at = now();
+    for (const guest of this.#parked) {
+      if (at - guest.heardAt > times.silence) guest.destroy();
+      else if (at - guest.sentAt > times.ping) void guest.probe();
+    }
+    for (const splice of this.#splices) if (at - splice.movedAt > times.idle) splice.destroy();
+  }
+
+  /** Send everybody away who waits. Not all at once come back that way. */
+  dismissAll(withinMs: number): void {
+    for (const guest of this.#parked) guest.dismiss("draining", Math.floor(Math.random() * withinMs));
+  }
+
+  /** Break everything off. */
+  destroyAll(): void {
+    for (const guest of this.#parked) guest.destroy();
+    for (const splice of this.#splices) splice.destroy();
+  }
+}

@@ -1,0 +1,72 @@
+import { type Carrier, HIGH } from "./carrier.ts";
+
+/** How long one direction may go on after the other has ended, in milliseconds. */
+const LINGER_MS = 10_000;
+
+/** Two carriers that are joined: whatever one brings goes to the other, until both are over. */
+export class Splice {
+  /** Bytes from the first to the second, and back. */
+  readonly bytes: [number, number] = [0, 0];
+  /** When something moved last, on the monotonic clock. */
+  movedAt: number;
+  readonly #ended: [boolean, boolean] = [false, false];
+  #closed = 0;
+  #linger: ReturnType<typeof setTimeout> | undefined;
+
+  /**
+   * @param sides two carriers whose control messages are done
+   * @param now the monotonic clock
+   * @param onOver told once, when both are closed
+   */
+  constructor(
+    private readonly sides: readonly [Carrier, Carrier],
+    private readonly now: () => number,
+    private readonly onOver: (splice: Splice) => void,
+  ) {
+    this.movedAt = now();
+    this.#attach(0);
+    this.#attach(1);
+  }
+
+  #attach(side: 0 | 1): void {
+    const [from, to] = [this.sides[side], this.sides[side === 0 ? 1 : 0]];
+    from.sink = {
+      data: (chunk) => {
+        this.bytes[side] += chunk.length;
+        this.movedAt = this.now();
+        to.write(chunk);
+        if (to.waiting > HIGH) from.pause();
+      },
+      // Of what this side takes.
+      drain: () => {
+        this.movedAt = this.now();
+        to.resume();
+      },
+      end: () => this.#end(side, to),
+      close: (broken) => {
+        if (broken || !this.#ended[side]) to.destroy();
+        else this.#end(side, to);
+        if (++this.#closed < 2) return;
+        clearTimeout(this.#linger);
+        this.onOver(this);
+      },
+    };
+  }
+
+  #end(side: 0 | 1, to: Carrier): void {
+    if (this.#ended[side]) return;
+    this.#ended[side] = true;
+    to.end();
+    this.#linger ??= setTimeout(() => this.destroy(), LINGER_MS);
+  }
+
+  /** End both directions, after what waits. */
+  end(): void {
+    for (const side of this.sides) side.end();
+    this.#linger ??= setTimeout(() => this.destroy(), LINGER_MS);
+  }
+
+  destroy(): void {
+    for (const side of this.sides) side.destroy();
+  }
+}

@@ -65,6 +65,11 @@ export class ProcessStream extends Duplex {
     });
   }
 
+  /** Of the process, which leads its group; undefined where it could not be started. */
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   #keep(chunk: Buffer): void {
     this.#stderr.push(chunk);
     this.#stderrLength += chunk.length;

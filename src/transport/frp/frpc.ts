@@ -1,0 +1,140 @@
+import fs from "node:fs";
+import path from "node:path";
+import { RelayError } from "../../domain/errors.ts";
+import { makePrivateDirectory } from "../../lib/atomic-file.ts";
+import { startInside } from "../dial.ts";
+import type { ProcessStream } from "../process-stream.ts";
+import { endLeftOver, recordProcess } from "./left-over.ts";
+
+/**
+ * Becomes the program that is named, in whose process group a child of the shell then waits for the end of a pipe which only the owner holds: however the
+ * owner ends, the group ends with it. The child is a member of the group itself, so that its number is nobody else's.
+ */
+const OWNED = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL -- "-$$"; } >/dev/null 2>&1 & exec "$@" 3<&-';
+
+/** What frpc may know of its surroundings: nothing of the relay's, and no proxy but the one in its configuration. */
+const KEPT = /^(?:PATH|HOME|TZ|LANG|LC_ALL|TMPDIR|SystemRoot|USERPROFILE|TEMP|TMP)$/i;
+
+/** How much of what it said last is kept, in UTF-16 units. */
+const MAX_SAID = 16 * 1024;
+/** It reads its configuration before it says anything; one that says nothing has it after so long, in milliseconds. */
+const READ_MS = 5_000;
+
+export interface FrpcRequest {
+  readonly frpc: string;
+  readonly configuration: string;
+  /** Of the user alone, on this machine. */
+  readonly directory: string;
+  /** One frpc of a name at a time; for its files. */
+  readonly name: string;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Not to be repeated, whoever says them. */
+  readonly secrets: readonly string[];
+  /** Gets what does not end it. */
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/** A frpc that runs, and ends with this process at the latest. */
+export interface Frpc {
+  readonly pid: number | undefined;
+  /** Resolves when it is over, with its exit code; never rejects. */
+  readonly ended: Promise<number | null>;
+  /** What it said last, for people. */
+  said(): string;
+  /** Resolves when it is gone. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Start frpc. Its configuration lies in a file of mode 0600 until it has been read. One of the same name that an owner left behind is ended first.
+ *
+ * @throws RelayError local_file_unusable where the directory or the configuration cannot be written
+ */
+export async function startFrpc(request: FrpcRequest): Promise<Frpc> {
+  const { directory, name, frpc, onTrouble } = request;
+  const record = path.join(directory, `${name}.json`);
+  const file = path.join(directory, `${name}.${crypto.randomUUID()}.toml`);
+  try {
+    makePrivateDirectory(directory);
+    await endLeftOver(record);
+    // Of one that was killed before its frpc had read it.
+    for (const left of fs.readdirSync(directory))
+      if (left.startsWith(`${name}.`) && left.endsWith(".toml")) fs.rmSync(path.join(directory, left));
+    fs.writeFileSync(file, request.configuration, { mode: 0o600, flag: "wx" });
+  } catch (cause) {
+    throw new RelayError(
+      "local_file_unusable",
+      `the configuration of frpc cannot be written: ${(cause as Error).message}`,
+      { path: file },
+      undefined,
+      {
+        cause,
+      },
+    );
+  }
+  const command = [frpc, "-c", file] as const;
+  const stream = startInside({
+    argv: process.platform === "win32" ? command : ["/bin/sh", "-c", OWNED, "frpc", ...command],
+    env: Object.fromEntries(
+      Object.entries(request.variables).filter((one): one is [string, string] => one[1] !== undefined && KEPT.test(one[0])),
+    ),
+    directory,
+  });
+  if (stream.pid !== undefined) recordProcess(record, stream.pid);
+  return new RunningFrpc(stream, request, removal(file, stream, onTrouble), record);
+}
+
+/** Removes a configuration as soon as it has been read; once. */
+function removal(file: string, stream: ProcessStream, onTrouble: FrpcRequest["onTrouble"]): () => void {
+  let done = false;
+  const remove = (): void => {
+    if (done) return;
+    done = true;
+    clearTimeout(timer);
+    try {
+      fs.rmSync(file, { force: true });
+    } catch (cause) {
+      const what = `${file} holds secrets and cannot be removed`;
+      onTrouble(new RelayError("local_file_unusable", what, { path: file }, `rm ${file}`, { cause }));
+    }
+  };
+  const timer = setTimeout(remove, READ_MS);
+  stream.once("data", remove);
+  return remove;
+}
+
+class RunningFrpc implements Frpc {
+  readonly ended: Promise<number | null>;
+  #said = "";
+
+  constructor(
+    private readonly stream: ProcessStream,
+    private readonly request: FrpcRequest,
+    read: () => void,
+    record: string,
+  ) {
+    stream.on("data", (chunk: Buffer) => {
+      this.#said = `${this.#said}${chunk.toString("utf8")}`.slice(-MAX_SAID);
+    });
+    stream.on("error", () => undefined);
+    this.ended = stream.ended.then(({ code, stderr }) => {
+      this.#said = `${this.#said}${stderr}`.slice(-MAX_SAID);
+      read();
+      fs.rmSync(record, { force: true });
+      return code;
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.stream.pid;
+  }
+
+  said(): string {
+    return this.request.secrets.filter((secret) => secret !== "").reduce((text, secret) => text.replaceAll(secret, "…"), this.#said);
+  }
+
+  async stop(): Promise<void> {
+    this.stream.destroy();
+    await this.ended;
+  }
+}

@@ -1,0 +1,175 @@
+import net from "node:net";
+import type { Duplex } from "node:stream";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
+import { joinOwnPort } from "../dial.ts";
+import { type FrpServer, type FrpType, type FrpVisitor, visitorConfiguration } from "./configuration.ts";
+import { type Frpc, startFrpc } from "./frpc.ts";
+
+export interface FrpVisit {
+  readonly server: FrpServer;
+  /** What both sides know of each other. */
+  readonly room: { readonly name: string; readonly secret: string };
+  /** The ways to try, one after the other. */
+  readonly ways: readonly FrpType[];
+  /** How long the other side may take to say something over the direct way, in milliseconds. */
+  readonly directMs: number;
+  readonly frpc: string;
+  readonly directory: string;
+  /** Of the frpc; two of one name end each other. */
+  readonly name: string;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly onTrouble: (error: unknown) => void;
+  /** Told when a way is given up for the next one. */
+  readonly onFallback?: (reason: RelayError) => void;
+}
+
+export interface FrpArrival<T> {
+  readonly opened: T;
+  readonly way: FrpType;
+}
+
+/**
+ * Begins what the Duplex is for, and rejects with `link_bringup_failed` where nobody answers on it. It has to say something first: over the direct way the other side
+ * does not learn of a connection on which nothing came.
+ */
+export type OpenOver<T> = (duplex: Duplex, signal: AbortSignal) => Promise<T>;
+
+/** What a proxy of a room is called at frps. */
+export const proxyName = (room: string, type: FrpType): string => `clio-relay-${room}${type === "xtcp" ? "-direct" : ""}`;
+
+/** How long frpc may take until it is logged in and listens, and the worker's side until it says something over frps; milliseconds. */
+const LOGIN_MS = 20_000;
+const ANSWER_MS = 15_000;
+const LOOK_MS = 20;
+
+/**
+ * Come to a worker over frp: a frpc of this visit's own is started and logs in, and through its port the session is opened. The frpc ends with the Duplex, and the
+ * other way round.
+ *
+ * @throws RelayError frp_unreachable with `layer` `login` where frpc does not come as far as frps, `proxy` where nobody answers behind it; local_file_unusable; what
+ *   `open` throws besides; the signal's reason
+ */
+export async function visit<T>(options: FrpVisit, open: OpenOver<T>, signal: AbortSignal): Promise<FrpArrival<T>> {
+  const { server, room, ways } = options;
+  const ports = await Promise.all(ways.map(freePort));
+  const visitors = ways.map(
+    (type, index): FrpVisitor => ({
+      name: `visitor-${type}`,
+      type,
+      secret: room.secret,
+      server: proxyName(room.name, type),
+      address: "127.0.0.1",
+      port: ports[index]!,
+    }),
+  );
+  signal.throwIfAborted();
+  const frpc = await startFrpc({
+    ...options,
+    configuration: visitorConfiguration(server, visitors),
+    secrets: [room.secret, server.token ?? ""],
+  });
+  try {
+    for (const [index, way] of ways.entries()) {
+      try {
+        return { opened: await answered(options, frpc, { port: ports[index]!, way }, open, signal), way };
+      } catch (error) {
+        if (index === ways.length - 1 || !isRelayError(error, "frp_unreachable") || error.data["layer"] !== "proxy") throw error;
+        options.onFallback?.(error);
+      }
+    }
+    throw new Error("there is no way to try");
+  } catch (error) {
+    await frpc.stop();
+    throw error;
+  }
+}
+
+/** A port of loopback that nobody listens on: the kernel does not give one twice in a short time. */
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = net.createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as net.AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+
+/** What is opened through the port, where somebody answers. */
+async function answered<T>(
+  options: FrpVisit,
+  frpc: Frpc,
+  { port, way }: { readonly port: number; readonly way: FrpType },
+  open: OpenOver<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const duplex = await listening(options, frpc, port, signal);
+  const withinMs = way === "xtcp" ? options.directMs : ANSWER_MS;
+  const limit = AbortSignal.timeout(withinMs);
+  try {
+    const opened = await open(duplex, AbortSignal.any([signal, limit]));
+    void frpc.ended.then(() => duplex.destroy());
+    duplex.once("close", () => void frpc.stop());
+    if (duplex.destroyed) void frpc.stop();
+    return opened;
+  } catch (error) {
+    duplex.destroy();
+    signal.throwIfAborted();
+    if (limit.aborted) throw unreachable(options, "proxy", frpc, way, `nobody answered within ${withinMs / 1_000} s`, error);
+    if (isRelayError(error, "link_bringup_failed")) throw unreachable(options, "proxy", frpc, way, error.message, error);
+    throw error;
+  }
+}
+
+/** Connect as soon as frpc listens: it does when it has logged in. */
+async function listening(options: FrpVisit, frpc: Frpc, port: number, signal: AbortSignal): Promise<Duplex> {
+  let over = false;
+  void frpc.ended.then(() => {
+    over = true;
+  });
+  for (const deadline = performance.now() + LOGIN_MS; ; ) {
+    signal.throwIfAborted();
+    try {
+      const duplex = await joinOwnPort(port, LOGIN_MS, signal);
+      duplex.on("error", () => undefined);
+      return duplex;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isRelayError(error, "host_unreachable")) throw error;
+    }
+    if (over) throw unreachable(options, "login", frpc, "stcp", "frpc ended");
+    if (performance.now() > deadline)
+      throw unreachable(options, "login", frpc, "stcp", `frpc was not logged in within ${LOGIN_MS / 1_000} s`);
+    await Bun.sleep(LOOK_MS);
+  }
+}
+
+/** Where frps is, as it may be shown. */
+export const serverText = ({ protocol, address, port }: FrpServer): string =>
+  `${protocol}://${address.includes(":") ? `[${address}]` : address}:${port}`;
+
+function unreachable({ server }: FrpVisit, layer: "login" | "proxy", frpc: Frpc, way: FrpType, why: string, cause?: unknown): RelayError {
+  const said = lastWords(frpc.said());
+  const at = serverText(server);
+  const what =
+    layer === "login"
+      ? `frpc does not come to frps at ${at}: ${why}`
+      : way === "xtcp"
+        ? `no direct way to the worker was found: ${why}`
+        : `no worker answers behind frps at ${at}: ${why}`;
+  return new RelayError("frp_unreachable", `${what}${said === "" ? "" : ` (frpc: ${said})`}`, { layer, way, server: at, said }, undefined, {
+    cause,
+  });
+}
+
+/** The last line of what frpc said, without its time; for people. */
+export const lastWords = (said: string): string =>
+  (
+    said
+      .trim()
+      .split("\n")
+      .findLast((line) => line.trim() !== "") ?? ""
+  )
+    .replace(/[\p{Cc}]/gu, "")
+    .replace(/^\d{4}-\d\d-\d\d [\d:.]+ /, "")
+    .slice(0, 500);

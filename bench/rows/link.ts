@@ -1,8 +1,9 @@
 import fs from "node:fs";
 import path from "node:path";
-import { allowClients, hostPublicKey } from "../../src/roles/worker/link-keys.ts";
+import { hostPublicKey } from "../../src/roles/worker/host-key.ts";
+import { allowClients } from "../../src/roles/worker/link-keys.ts";
+import { SESSION_USER } from "../../src/transport/session/admission.ts";
 import { lineOfPublicKey, makeKeyPair } from "../../src/transport/session/keys.ts";
-import { SESSION_USER } from "../../src/transport/session/server-session.ts";
 import { TcpProxy } from "../../test/rigs/proxy/tcp-proxy.ts";
 import { eventually } from "../../test/runner/wait.ts";
 import { type Installation, install } from "../installation.ts";
@@ -176,7 +177,7 @@ async function ownSessions(context: BenchContext, relay: Installation, local: st
   const { privateKey, publicLine } = makeKeyPair("bench");
   fs.writeFileSync(keyFile, privateKey, { mode: 0o600 });
   const coreDir = relay.paths.coreDir("local");
-  allowClients(coreDir, [publicLine]);
+  await allowClients(coreDir, [publicLine], { by: "bootstrap" });
   using _link = await startLink(context, {
     to: { path: relay.paths.workerLinkSocket("local") },
     user: SESSION_USER,

@@ -1,8 +1,8 @@
 import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
-import { tryLock } from "../lib/file-lock.ts";
+import { isErrno, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
+import { lockWithin } from "../lib/waited-lock.ts";
 import { ClusterEntry } from "./cluster-entry.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
@@ -97,13 +97,10 @@ export async function updateClusters(
 ): Promise<Registry> {
   makePrivateDirectory(path.dirname(paths.clustersFile));
   makePrivateDirectory(paths.runDir);
-  const deadline = performance.now() + LOCK_WAIT_MS;
-  let lock = tryLock(path.join(paths.runDir, "clusters.lock"));
-  while (lock === null) {
-    if (performance.now() > deadline) throw new RelayError("state_conflict", "another process is changing the list of clusters");
-    await Bun.sleep(20);
-    lock = tryLock(path.join(paths.runDir, "clusters.lock"));
-  }
+  const lock = await lockWithin(path.join(paths.runDir, "clusters.lock"), LOCK_WAIT_MS).catch((error: unknown) => {
+    if (isErrno(error, "EAGAIN")) throw new RelayError("state_conflict", "another process is changing the list of clusters");
+    throw error;
+  });
   try {
     const clusters = [...change(readClusters(paths, env).clusters)];
     if (clusters.length > MAX_CLUSTERS) throw new RelayError("configuration_error", `at most ${MAX_CLUSTERS} clusters can be registered`);
@@ -114,6 +111,6 @@ export async function updateClusters(
     writeFileAtomic(paths.clustersFile, text);
     return registry;
   } finally {
-    lock.release();
+    lock?.release();
   }
 }

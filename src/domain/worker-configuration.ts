@@ -1,9 +1,10 @@
 import * as v from "valibot";
 import { Capacity } from "./endpoint.ts";
+import { KeyTtl } from "./link-keys.ts";
 import { Id, looseText, text } from "./primitives.ts";
 
 /** One line of authorized_keys with an ed25519 key: type, base64, comment. */
-const PublicKeyLine = v.pipe(
+export const PublicKeyLine = v.pipe(
   text(1_024),
   v.regex(/^ssh-ed25519 [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}]*)?$/u, "must be a public ed25519 key on one line"),
 );
@@ -20,6 +21,10 @@ export const WorkerConfiguration = v.strictObject({
   worker_capacity: Capacity,
   /** Desktops that may come in by a session of the worker's own; those that it has stay. */
   client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),
+  /** Whether the time for which they are let in begins anew. */
+  renew_keys: v.optional(v.boolean()),
+  /** That time; null: for good. Left out: as it is. */
+  key_ttl_seconds: v.optional(v.nullable(KeyTtl)),
 });
 export type WorkerConfiguration = v.InferOutput<typeof WorkerConfiguration>;
 
@@ -34,6 +39,8 @@ export const WorkerConfigured = v.object({
   host_key: PublicKeyLine,
   /** As ssh-keygen -l shows it. */
   host_key_sha256: text(64),
+  /** The key that takes its place, where one is announced. */
+  next_host_key: v.optional(v.nullable(PublicKeyLine), null),
   paths: v.object({ core_dir: text(4_096), spool_dir: text(4_096), socket: text(4_096), log: text(4_096) }),
 });
 export type WorkerConfigured = v.InferOutput<typeof WorkerConfigured>;

@@ -7,7 +7,8 @@ import { VERSION } from "../../config/version.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { CONFIGURATION_MAX_BYTES, WorkerConfiguration, type WorkerConfigured } from "../../domain/worker-configuration.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
-import { allowClients, hostPublicKey } from "../../roles/worker/link-keys.ts";
+import { hostPublicKey, nextHostKey } from "../../roles/worker/host-key.ts";
+import { allowClients } from "../../roles/worker/link-keys.ts";
 import { fingerprintOf, lineOfPublicKey } from "../../transport/session/keys.ts";
 import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
@@ -42,7 +43,12 @@ export const verb = defineVerb({
       changed = before === undefined || !Bun.deepEquals(before, entry);
       return changed ? [...clusters.filter(({ name }) => name !== cluster), entry] : clusters;
     });
-    const allowed = allowClients(coreDir, wanted.client_keys);
+    const { client_keys, renew_keys, key_ttl_seconds } = wanted;
+    const allowed = await allowClients(coreDir, client_keys, {
+      by: "bootstrap",
+      renew: renew_keys === true,
+      ...(key_ttl_seconds === undefined ? {} : { ttlSeconds: key_ttl_seconds }),
+    });
     const key = hostPublicKey(coreDir, `clio-relay ${cluster}`);
     await printJson(io.stdout, {
       schema_version: "clio-relay.worker-configured.v1",
@@ -51,6 +57,7 @@ export const verb = defineVerb({
       changed: changed || allowed,
       host_key: lineOfPublicKey(key),
       host_key_sha256: fingerprintOf(key),
+      next_host_key: nextHostKey(coreDir)?.line ?? null,
       paths: { core_dir: coreDir, spool_dir: spoolDir, socket: paths.workerSocket(cluster), log: paths.workerLog(cluster) },
     } satisfies WorkerConfigured);
     return EXIT.ok;

@@ -2,12 +2,13 @@ import type { Duplex } from "node:stream";
 import * as v from "valibot";
 import type { SshEntry } from "../../config/cluster-entry.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
-import { type BridgeIdentity, bridgeCommand, newNonce, openBridge } from "../../transport/bring-up/bridge.ts";
+import { bridgeCommand, newNonce, openBridge } from "../../transport/bring-up/bridge.ts";
 import { type Found, findWorker, isOf } from "../../transport/bring-up/find-worker.ts";
 import { ChannelPool } from "../../transport/http/channel-pool.ts";
 import type { LinkTransport } from "../../transport/link.ts";
 import { execInTurn, remoteOver } from "../../transport/script/remote.ts";
 import type { Session } from "../../transport/session/session.ts";
+import type { WorkerSessionKeys } from "../../transport/session/worker-session.ts";
 import type { HeldConnection } from "../../transport/ssh/held.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
 import type { Attended } from "./attended-run.ts";
@@ -77,7 +78,7 @@ function wrongNode(cluster: string, here: string, there: string, cause?: unknown
 }
 
 /** Who the two are in the worker's own sessions; null where bootstrap has not told. */
-export type BridgeKeys = BridgeIdentity | null;
+export type BridgeKeys = WorkerSessionKeys | null;
 
 /**
  * The way to the worker on its own host: a channel to its socket, which the first one shows to be open, or where the site forwards none, its own session
@@ -141,7 +142,7 @@ async function bridged(
       signal,
     );
     stderr.resume();
-    return overBridge(await openBridge(stream, nonce, keys, signal));
+    return overBridge((await openBridge(stream, { cluster: entry.name, nonce }, keys, signal)).session);
   } catch (error) {
     if (!isRelayError(error)) throw error;
     const what = `${found.hostname} forwards nothing to the worker's socket (${reason}), and the bridge failed: ${error.message}`;

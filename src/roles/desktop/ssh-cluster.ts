@@ -218,7 +218,7 @@ export class SshCluster {
 
   #keys({ worker_key }: SshEntry): BridgeKeys {
     if (worker_key === null) return null;
-    return { workerKey: publicKeyFromLine(worker_key), privateKey: desktopKey(this.options.configDir) };
+    return { workerKeys: [publicKeyFromLine(worker_key)], privateKey: desktopKey(this.options.configDir) };
   }
 
   #keep(connection: HeldConnection, route: string): Kept {

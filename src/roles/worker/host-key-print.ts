@@ -5,6 +5,9 @@ import { readSmallFile } from "../../lib/regular-file.ts";
 /** Of the worker's private key, beside its queue. */
 export const hostKeyFile = (coreDir: string): string => path.join(coreDir, "link-host-key");
 
+/** Of the one that takes its place, for as long as it waits. */
+export const nextHostKeyFile = (coreDir: string): string => path.join(coreDir, "link-next-host-key.json");
+
 const MAX_BYTES = 16 * 1024;
 const MAGIC = "openssh-key-v1\0";
 

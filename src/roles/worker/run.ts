@@ -1,3 +1,5 @@
+import net from "node:net";
+import type { Duplex } from "node:stream";
 import { keepServing, type SocketServer, serveOnSocket } from "../../api/socket-server.ts";
 import { workerApp } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";
@@ -20,6 +22,7 @@ import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { hostKeyPrint } from "./host-key-print.ts";
+import { LinkSessions } from "./link-sessions.ts";
 import { serveLinkSocket } from "./link-socket.ts";
 import { stderrLog } from "./log.ts";
 import { spoolLogs } from "./logs.ts";
@@ -137,6 +140,13 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const beat = heartbeat(context, dispatcher, () => lastError, storage.checkCore);
   const draining = new AbortController();
   const worker_id = workerId(options.coreDir);
+  const sessions = new LinkSessions({
+    coreDir: options.coreDir,
+    comment: `clio-relay ${options.cluster}`,
+    clock,
+    connect: () => connectTo(options.socketPath),
+    onTrouble: (error) => context.laneFailed("link session", error),
+  });
   const services = {
     ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError)),
     link: linkInfoOf(endpoint, worker_id, options.coreDir),
@@ -152,7 +162,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     });
     announce(options.coreDir, { process: endpoint.process, version: options.version, worker_id, socket: options.socketPath });
     log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
-    links = listenForLinks(context, options);
+    links = listenForLinks(context, options, sessions);
     // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
     await Promise.race([dispatcher.recover(), aborted(stop)]);
     if (!stop.aborted) dispatcher.start();
@@ -165,6 +175,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     withdraw(options.coreDir);
     await server?.stop(DRAIN_GRACE_MS);
     await links?.stop(0);
+    await sessions.close();
     await beat.stop();
     await launcher.close();
   }
@@ -200,15 +211,24 @@ const linkInfoOf = ({ cluster, version, process, registered_at }: Endpoint, work
 
 function listenForLinks(
   context: WorkerContext,
-  { linkSocketPath, socketPath, coreDir, cluster }: WorkerOptions,
+  { linkSocketPath }: WorkerOptions,
+  sessions: LinkSessions,
 ): Pick<SocketServer, "stop"> | null {
   if (linkSocketPath === undefined) return null;
   const onTrouble = (error: unknown): void => context.laneFailed("link socket", error);
-  const serveLinks = (): Promise<SocketServer> =>
-    serveLinkSocket({ socketPath: linkSocketPath, httpSocket: socketPath, coreDir, comment: `clio-relay ${cluster}`, onTrouble });
+  const serveLinks = (): Promise<SocketServer> => serveLinkSocket({ socketPath: linkSocketPath, sessions, onTrouble });
   return keepServing(serveLinks, {
     onRenewed: () => context.log.warn(`the link socket was gone; listening again on ${linkSocketPath}`),
     onTrouble,
+  });
+}
+
+/** A connection to the worker's own socket. */
+function connectTo(socketPath: string): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const connection = net.connect({ path: socketPath, allowHalfOpen: true } as net.NetConnectOpts);
+    connection.once("connect", () => resolve(connection));
+    connection.once("error", reject);
   });
 }
 

@@ -1,9 +1,7 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
 import { shellWord } from "../script/shell-word.ts";
-import { openClientSession } from "../session/client-session.ts";
-import { fingerprintOf } from "../session/keys.ts";
-import type { Session } from "../session/session.ts";
+import { openWorkerSession, type WorkerSession, type WorkerSessionKeys } from "../session/worker-session.ts";
 import { serverText } from "../ssh/prompt.ts";
 
 /** How much may come before the bridge's line, and how long it may take (docs/wire.md, Bridge). */
@@ -30,13 +28,6 @@ export function bridgeCommand({ cluster, home, nonce }: BridgePlace): string {
   return `exec /bin/sh -c ${shellWord(`root=${root}; ${place}exec "$root"/current/clio-relay worker bridge --cluster ${cluster} --nonce ${nonce}`)}`;
 }
 
-export interface BridgeIdentity {
-  /** The worker's public key, in the format of RFC 4253, section 6.6. */
-  readonly workerKey: Buffer;
-  /** This desktop's private key, in the format of OpenSSH. */
-  readonly privateKey: string;
-}
-
 export interface BridgePatience {
   /** How long the line may take, in milliseconds; null where a person may be asked meanwhile. */
   readonly lineMs?: number | null;
@@ -45,39 +36,17 @@ export interface BridgePatience {
 /**
  * The worker's own session over a command's standard output and input, once the bridge's line has come. The Duplex belongs to it from here on.
  *
- * @throws RelayError link_bringup_failed with what came instead; host_key_changed where another worker answers; as openClientSession
+ * @throws RelayError link_bringup_failed with what came instead; as openWorkerSession
  */
 export async function openBridge(
   duplex: Duplex,
-  nonce: string,
-  { workerKey, privateKey }: BridgeIdentity,
+  { cluster, nonce }: Pick<BridgePlace, "cluster" | "nonce">,
+  keys: WorkerSessionKeys,
   signal: AbortSignal,
   { lineMs = LINE_MS }: BridgePatience = {},
-): Promise<Session> {
+): Promise<WorkerSession> {
   await passPreamble(duplex, `clio-relay-bridge 1 ${nonce}`, signal, lineMs);
-  let tried = false;
-  return openClientSession(duplex, {
-    user: "clio-relay",
-    algorithms: "own",
-    verifyHostKey: (key, answer) => {
-      if (key.equals(workerKey)) return true;
-      answer(
-        false,
-        new RelayError("host_key_changed", `the worker's key is ${fingerprintOf(key)}, and bootstrap took ${fingerprintOf(workerKey)}`, {
-          fingerprint: fingerprintOf(key),
-          expected: [fingerprintOf(workerKey)],
-        }),
-      );
-      return undefined;
-    },
-    authenticate: ({ methods }) => {
-      if (methods === null) return { method: "none" };
-      if (tried) return null;
-      tried = true;
-      return { method: "publickey", key: privateKey };
-    },
-    signal,
-  });
+  return openWorkerSession(duplex, keys, { cluster, signal });
 }
 
 /** Read up to the line; what comes behind it stays to be read. */

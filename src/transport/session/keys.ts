@@ -63,6 +63,15 @@ export function typeOf(key: Buffer): string {
   return key.toString("latin1", 4, 4 + key.readUInt32BE(0));
 }
 
+/** The format of RFC 8709, section 4, of an ed25519 public key's 32 bytes. */
+export function sshEd25519(key: Uint8Array): Buffer {
+  const head = Buffer.alloc(4 + ED25519.length + 4);
+  head.writeUInt32BE(ED25519.length);
+  head.write(ED25519, 4, "latin1");
+  head.writeUInt32BE(key.length, 4 + ED25519.length);
+  return Buffer.concat([head, key]);
+}
+
 /** The SubjectPublicKeyInfo of an ed25519 key up to its 32 bytes (RFC 8410, section 4). */
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
 

@@ -1,22 +1,16 @@
-import { timingSafeEqual } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { type AuthContext, type Connection, Server, type ServerChannel, type ServerConfig } from "ssh2";
+import { type AuthContext, type AuthenticationType, type Connection, Server, type ServerChannel, type ServerConfig } from "ssh2";
 import { RelayError } from "../../domain/errors.ts";
+import { Admission, type KeyDoor, type Verdict } from "./admission.ts";
 import { ALGORITHMS } from "./algorithms.ts";
 import { Channels } from "./channels.ts";
 import { joinChannel } from "./join.ts";
-import { verifiesEd25519 } from "./keys.ts";
 import type { SessionStats } from "./session.ts";
 import { IDENTIFICATION, Wire } from "./wire.ts";
 
-/** The one user that a server of ours knows. */
-export const SESSION_USER = "clio-relay";
-
-export interface ServerSessionOptions {
-  /** The ed25519 private key, as OpenSSH writes it. */
+export interface ServerSessionOptions extends KeyDoor {
+  /** The ed25519 private key, as OpenSSH writes it. Read when a session begins. */
   readonly hostKey: string;
-  /** Public keys that may come in, in the format of RFC 4253, section 6.6. Asked at every attempt. */
-  readonly allowedKeys: () => readonly Buffer[];
   /** The connection that a channel is joined with, whatever path it names. A rejection refuses the channel. */
   readonly connect: () => Promise<Duplex>;
   /** Milliseconds until a client must have shown who it is. */
@@ -42,19 +36,19 @@ export interface ServerSession {
   /** Resolves when the session is over: null after `close`, else why. Never rejects. */
   readonly closed: Promise<RelayError | null>;
   stats(): SessionStats;
+  /** Say good-bye, and end. */
   close(): void;
+  /** The same, without time for anything that is under way. */
+  cut(): void;
 }
 
 /**
  * Answer an SSH-protocol session on a Duplex, which belongs to it from here on. It lets in the user `clio-relay` with one of the allowed
- * keys, proven by a signature, and joins each `direct-streamlocal@openssh.com` channel with a connection of its own. Everything else is refused.
+ * keys, proven by a signature, and who is paired by a code, and joins each `direct-streamlocal@openssh.com` channel with a connection of its own. Everything else is refused.
  */
 export function serveSession(duplex: Duplex, options: ServerSessionOptions): ServerSession {
   return new Served(duplex, options);
 }
-
-/** `sign`: this key would do, and now a signature is wanted. */
-type Verdict = "no" | "sign" | "in";
 
 class Served implements ServerSession {
   key: Buffer | null = null;
@@ -62,6 +56,7 @@ class Served implements ServerSession {
   readonly closed: Promise<RelayError | null>;
   readonly #wire: Wire;
   readonly #channels = new Channels();
+  readonly #admission: Admission;
   readonly #timers: ReturnType<typeof setTimeout>[] = [];
   #connection: Connection | null = null;
   #failures = 0;
@@ -78,6 +73,7 @@ class Served implements ServerSession {
     private readonly options: ServerSessionOptions,
   ) {
     this.#rekeyAt = options.rekeyBytes ?? REKEY_BYTES;
+    this.#admission = new Admission(options);
     this.#wire = new Wire(duplex, () => this.#rekeyWhenDue());
     this.authenticated = new Promise((resolve) => {
       this.#admitted = resolve;
@@ -122,31 +118,36 @@ class Served implements ServerSession {
   }
 
   #decide(context: AuthContext): void {
-    let verdict: Verdict = "no";
-    try {
-      verdict = this.#judge(context);
-    } catch (error) {
+    const failed = (error: unknown): void => {
       this.#trouble ??= error as Error;
+      this.#answer(context, { verdict: "no" });
+    };
+    try {
+      const verdict = this.#admission.judge(context);
+      // ssh2 takes no further attempt before this one is answered.
+      if (verdict instanceof Promise) verdict.then((late) => this.#answer(context, late), failed);
+      else this.#answer(context, verdict);
+    } catch (error) {
+      failed(error);
     }
-    if (verdict !== "no") {
-      context.accept();
-      return;
-    }
-    // Asking which methods there are is no failure.
-    if (context.method !== "none") this.#failures++;
-    context.reject(["publickey"]);
-    if (this.#failures >= MAX_FAILURES) this.#giveUp(`${MAX_FAILURES} attempts to come in failed`);
   }
 
-  /** The key first, the signature second (RFC 4252, section 7). */
-  #judge(context: AuthContext): Verdict {
-    if (context.username !== SESSION_USER || context.method !== "publickey" || context.key.algo !== "ssh-ed25519") return "no";
-    const { data } = context.key;
-    if (!this.options.allowedKeys().some((allowed) => allowed.length === data.length && timingSafeEqual(allowed, data))) return "no";
-    if (context.signature === undefined) return "sign";
-    if (context.blob === undefined || verifiesEd25519(data, context.blob, context.signature) !== true) return "no";
-    this.key = Buffer.from(data);
-    return "in";
+  #answer(context: AuthContext, verdict: Verdict): void {
+    if (this.#over !== null) return;
+    if (verdict.verdict === "partial") context.reject(["publickey"], true);
+    else if (verdict.verdict === "no") this.#refuse(context, verdict.word);
+    else {
+      if (verdict.verdict === "in") this.key = verdict.key;
+      context.accept();
+    }
+  }
+
+  #refuse(context: AuthContext, word: string | undefined): void {
+    // Asking which methods there are is no failure.
+    if (context.method !== "none") this.#failures++;
+    // ssh2 writes any name; its types know those of RFC 4252.
+    context.reject(["publickey", ...(word === undefined ? [] : [word as AuthenticationType])]);
+    if (this.#failures >= MAX_FAILURES) this.#giveUp(`${MAX_FAILURES} attempts to come in failed`);
   }
 
   #ready(): void {
@@ -212,5 +213,9 @@ class Served implements ServerSession {
     if (this.#closing || this.#over !== null) return;
     this.#closing = true;
     this.#giveUp("closed");
+  }
+  cut(): void {
+    this.close();
+    setImmediate(() => this.#wire.destroy());
   }
 }

@@ -31,13 +31,12 @@ export class SessionServer {
     return session;
   }
 
-  /** End every session whose key is no longer one of the allowed. */
-  revoke(): void {
+  /** End at once every session whose key is no longer one of the allowed. @returns how many they were */
+  revoke(): number {
     const allowed = this.options.allowedKeys();
-    for (const session of this.#sessions) {
-      const { key } = session;
-      if (key !== null && !allowed.some((one) => one.equals(key))) session.close();
-    }
+    const ended = this.sessions.filter(({ key }) => !allowed.some((one) => key !== null && one.equals(key)));
+    for (const session of ended) session.cut();
+    return ended.length;
   }
 
   /** End every session, and resolve when all are over. */

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
+import { hostPublicKey } from "../../../src/roles/worker/host-key.ts";
 import { hostKeyFile, hostKeyPrint } from "../../../src/roles/worker/host-key-print.ts";
-import { hostPublicKey } from "../../../src/roles/worker/link-keys.ts";
+
 import { fingerprintOf } from "../../../src/transport/session/keys.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 

@@ -3,8 +3,11 @@ import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { PassThrough } from "node:stream";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { runBridge } from "../../../src/roles/worker/bridge.ts";
-import { allowClients, hostPublicKey } from "../../../src/roles/worker/link-keys.ts";
+import { hostPublicKey } from "../../../src/roles/worker/host-key.ts";
+import { allowClients } from "../../../src/roles/worker/link-keys.ts";
+import { LinkSessions } from "../../../src/roles/worker/link-sessions.ts";
 import { serveLinkSocket } from "../../../src/roles/worker/link-socket.ts";
 import { ChannelPool } from "../../../src/transport/http/channel-pool.ts";
 import { openClientSession } from "../../../src/transport/session/client-session.ts";
@@ -26,13 +29,17 @@ async function rig() {
   ];
   const http = Bun.serve({ unix: httpSocket, fetch: () => new Response("the worker") } as unknown as Bun.Serve.Options<undefined>);
   const troubles: unknown[] = [];
-  const options = { socketPath, httpSocket, coreDir, comment: "test", onTrouble: (error: unknown) => troubles.push(error) };
+  const onTrouble = (error: unknown) => troubles.push(error);
+  const connect = () => Promise.resolve(net.connect({ path: httpSocket, allowHalfOpen: true } as net.NetConnectOpts));
+  const sessions = new LinkSessions({ coreDir, comment: "test", clock: systemClock, connect, onTrouble });
+  const options = { socketPath, sessions, onTrouble };
   const server = await serveLinkSocket(options);
   stops.push(
+    () => sessions.close(),
     () => server.stop(0),
     () => http.stop(true),
   );
-  allowClients(coreDir, [USER.publicLine]);
+  await allowClients(coreDir, [USER.publicLine], { by: "bootstrap" });
   const open = (privateKey: string) =>
     openClientSession(
       net.connect(socketPath),
@@ -41,11 +48,11 @@ async function rig() {
         authenticate: steps({ method: "publickey", key: privateKey }),
       }),
     );
-  return { directory, socketPath, coreDir, options, server, troubles, open };
+  return { directory, socketPath, coreDir, options, server, sessions, troubles, open };
 }
 
 test("the link socket is the user's alone, and answers with the worker's key those whose key it has", async () => {
-  const { socketPath, coreDir, options, server, open } = await rig();
+  const { socketPath, coreDir, options, server, sessions, open } = await rig();
   expect(fs.statSync(socketPath).mode & 0o777).toBe(0o600);
   await expect(serveLinkSocket(options)).rejects.toMatchObject({ code: "already_running" });
   const session = await open(USER.privateKey);
@@ -56,6 +63,7 @@ test("the link socket is the user's alone, and answers with the worker's key tho
   expect(fs.statSync(path.join(coreDir, "link-host-key")).mode & 0o777).toBe(0o600);
   expect(server.present).toBe(true);
   await server.stop(0);
+  await sessions.close();
   expect(await session.closed).toMatchObject({ code: "link_down" });
   expect(fs.existsSync(socketPath)).toBe(false);
 });

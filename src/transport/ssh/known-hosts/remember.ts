@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory, isErrno } from "../../../lib/atomic-file.ts";
-import { type FileLock, tryLock } from "../../../lib/file-lock.ts";
+import { fsyncDirectory } from "../../../lib/atomic-file.ts";
+import { lockWithin } from "../../../lib/waited-lock.ts";
 import { hashedName, knownKeys } from "./file.ts";
 
 const LOCK_WAIT_MS = 5_000;
@@ -17,7 +17,8 @@ const PLAIN_NAME = /^[A-Za-z0-9_.:[\]%-]+$/;
 export async function rememberKey(file: string, name: string, type: string, key: Buffer, hashed: boolean): Promise<void> {
   fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   const existed = fs.existsSync(file);
-  const lock = await lockOf(file);
+  // Without locks one write with O_APPEND has to do.
+  const lock = await lockWithin(file, LOCK_WAIT_MS);
   try {
     if (knownKeys(name, [file]).some((one) => one.marker === "none" && one.key.equals(key))) return;
     const fd = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT, 0o600);
@@ -39,20 +40,4 @@ function endsOpen(fd: number): boolean {
   const { size } = fs.fstatSync(fd);
   const last = Buffer.alloc(1);
   return size > 0 && fs.readSync(fd, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
-}
-
-/** Null on file systems without locks, where one write with O_APPEND has to do. */
-async function lockOf(file: string): Promise<FileLock | null> {
-  const deadline = performance.now() + LOCK_WAIT_MS;
-  for (;;) {
-    try {
-      const lock = tryLock(file);
-      if (lock !== null) return lock;
-    } catch (error) {
-      if (isErrno(error, "ENOLCK", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) return null;
-      throw error;
-    }
-    if (performance.now() > deadline) throw Object.assign(new Error(`${file} stays locked by another process`), { code: "EAGAIN" });
-    await Bun.sleep(20);
-  }
 }

@@ -1,5 +1,22 @@
 import { isRelayError } from "../domain/errors.ts";
 
+/** Content of up to this is read before it is answered: what fails then is an answer of its own, and the length is said. */
+const AT_ONCE_BYTES = 512 * 1024;
+
+/**
+ * The body of an answer with `bytes` bytes of content.
+ *
+ * @throws what the source fails with, where the content is small
+ */
+export async function contentOf(
+  source: AsyncIterable<Uint8Array>,
+  bytes: number,
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
+  if (bytes > AT_ONCE_BYTES) return contentBody(source);
+  const pieces = await Array.fromAsync(source);
+  return pieces.length === 1 ? (pieces[0] as Uint8Array<ArrayBuffer>) : Buffer.concat(pieces);
+}
+
 /**
  * A body that pulls from its source, so that a slow reader holds the source back. A source that fails breaks the answer off, which is all that
  * a client can be told by then; failures that can be expected (RelayErrors) leave no trace in the process's log.

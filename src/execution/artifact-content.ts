@@ -20,6 +20,8 @@ export interface OpenArtifact {
 }
 
 const CHUNK_BYTES = 64 * 1024;
+/** A part of up to this is read at once. */
+const PART_BYTES = 512 * 1024;
 
 /**
  * Open the file behind an artifact.
@@ -86,12 +88,13 @@ function contentStream(artifact: Artifact, file: OpenFile, range: { start: numbe
   const whole = range.start === 0 && range.end === artifact.size_bytes;
   const hash = whole ? new Bun.CryptoHasher("sha256") : null;
   const { handle } = file;
+  const chunkBytes = range.end - range.start <= PART_BYTES ? PART_BYTES : CHUNK_BYTES;
   let position = range.start;
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
-          const bytes = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, range.end - position));
+          const bytes = Buffer.allocUnsafeSlow(Math.min(chunkBytes, range.end - position));
           const count = await fill(handle, bytes, position);
           position += count;
           hash?.update(bytes.subarray(0, count));

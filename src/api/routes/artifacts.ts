@@ -1,6 +1,6 @@
 import { Artifact } from "../../domain/artifact.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
-import { contentBody } from "../content-body.ts";
+import { contentOf } from "../content-body.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { CONDITIONS, contentHeaders, wantedOf } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -45,8 +45,9 @@ export const artifactRoutes = (services: WorkerServices): Operation[] => {
         const range = wantedOf((name) => c.req.header(name), artifact.size_bytes, etag);
         if (range === "unchanged") return new Response(null, { status: 304, headers: { etag } });
         // HEAD asks for the headers only: nothing is opened for it.
-        const whole = { start: 0, end: artifact.size_bytes };
-        const body = c.req.raw.method === "HEAD" ? null : contentBody(await services.artifacts.open(artifact, range ?? whole));
+        const part = range ?? { start: 0, end: artifact.size_bytes };
+        const head = c.req.raw.method === "HEAD";
+        const body = head ? null : await contentOf(await services.artifacts.open(artifact, part), part.end - part.start);
         return new Response(body, {
           status: range === null ? 200 : 206,
           headers: { ...contentHeaders(artifact.size_bytes, range, etag), "content-type": "application/octet-stream" },

@@ -3,7 +3,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, LogChunk, LogSegment, LogStream } from "../../domain/log.ts";
 import { flag, whole } from "../../domain/query.ts";
-import { contentBody } from "../content-body.ts";
+import { contentBody, contentOf } from "../content-body.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { CONDITIONS, contentHeaders, wantedOf } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -78,12 +78,16 @@ const contentRoute = (services: WorkerServices): Operation =>
       const { size_bytes: size, complete } = await services.logs.state(jobId, stream);
       const offset = query.tail === undefined ? (query.offset ?? 0) : Math.max(0, size - query.tail);
       const signal = AbortSignal.any([c.req.raw.signal, services.draining]);
-      const answer = (range: { offset: number; end: number | null }, status: number, headers: Record<string, string>): Response =>
+      const answer = async (range: { offset: number; end: number | null }, status: number, headers: Record<string, string>) => {
+        const bytes = () => services.logs.bytes(jobId, stream, range, signal);
         // HEAD asks for the headers only: nothing is opened for it.
-        new Response(c.req.raw.method === "HEAD" ? null : contentBody(services.logs.bytes(jobId, stream, range, signal)), {
+        const head = c.req.raw.method === "HEAD";
+        const body = head ? null : range.end === null ? contentBody(bytes()) : await contentOf(bytes(), range.end - range.offset);
+        return new Response(body, {
           status,
           headers: { "content-type": "application/octet-stream", "clio-relay-log-offset": String(range.offset), ...headers },
         });
+      };
       if (query.follow) return answer({ offset, end: null }, 200, {});
       const etag = complete ? `"${jobId}-${stream}-${size}"` : null;
       const asked = wantedOf((name) => c.req.header(name), size, etag);

@@ -29,7 +29,7 @@ describeWith(["nspawn", "sshd", "ssh"], "a worker under the user's systemd, by t
   beforeAll(async () => {
     rig.start();
     rig.addUser("sue");
-    rig.run("loginctl", "enable-linger", "sue");
+    rig.linger("sue");
     // Its disk is in memory.
     rig.run(
       "runuser",

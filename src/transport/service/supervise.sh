@@ -32,13 +32,16 @@ awaited() {
   child=
 }
 while [ -z "$stopping" ]; do
+  # No more than one start in 5 s; one that ran for longer is followed at once.
+  sleep 5 &
+  pause=$!
   "$root/current/clio-relay" worker run --cluster "$cluster" >/dev/null 2>>"$log" &
   child=$!
   awaited
   if [ -z "$stopping" ]; then
-    sleep 5 &
-    child=$!
+    child=$pause
     awaited
   fi
+  kill "$pause" 2>/dev/null
 done
 rm -f "$file.lock"

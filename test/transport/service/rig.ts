@@ -37,6 +37,13 @@ export class SystemdRig {
     return spawnSync(RIG, ["run", ...command], { env: this.#env, timeout: 90_000 }).status === 0;
   }
 
+  /** Let a user's manager run without a session, and wait until it can be asked. */
+  linger(name: string): void {
+    this.run("loginctl", "enable-linger", name);
+    const bus = `/run/user/${this.run("id", "-u", name).trim()}/bus`;
+    this.run("sh", "-c", 'for i in $(seq 100); do [ ! -S "$0" ] || exit 0; sleep 0.1; done; exit 1', bus);
+  }
+
   addUser(name: string): void {
     this.run("useradd", "--create-home", "--shell", "/bin/bash", name);
   }

@@ -5,7 +5,9 @@ import { RELAY_URL } from "../domain/relay-url.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 
 export const DEFAULT_CAPACITY: Capacity = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
-export const MODES = ["local", "ssh", "relay"] as const;
+export const FRP_MODES = ["frp-stcp", "frp-xtcp"] as const;
+export const MODES = ["local", "ssh", "relay", ...FRP_MODES] as const;
+export const FRP_PROTOCOLS = ["wss", "websocket", "tcp"] as const;
 export const SSH_CLIENTS = ["builtin", "openssh"] as const;
 
 /** What a host may be called, with a user's name before it or not: nothing that ssh, a shell or a log would take for something else. */
@@ -41,8 +43,24 @@ const SHARED = {
   worker_capacity: v.optional(Capacity, DEFAULT_CAPACITY),
 };
 
+/** A file on this machine: absolute. */
+const LocalPath = v.pipe(v.string(), v.regex(/^(?:\/|[A-Za-z]:[\\/])[^\p{Cc}]{0,1023}$/u, "must be an absolute path"));
+
+/** The address of a relay-host. */
+const RelayHost = v.pipe(
+  v.string(),
+  v.regex(RELAY_URL, "must be wss://HOST[/PATH], ws://…, tls://HOST[:PORT] or tcp://HOST[:PORT], with nothing secret in it"),
+);
+
 /** Its worker is reached by a socket on this machine. */
-const LocalEntry = v.strictObject({ ...SHARED, mode: v.literal("local") });
+const LocalEntry = v.strictObject({
+  ...SHARED,
+  mode: v.literal("local"),
+  /** Where the worker is met from elsewhere; absent: nowhere. */
+  relay_host: v.exactOptional(RelayHost),
+  relay_token_file: v.exactOptional(LocalPath),
+});
+export type LocalEntry = v.InferOutput<typeof LocalEntry>;
 
 /** `[user@]host`, as ssh takes it: everything else about the way is in ssh_config(5). */
 const SshHost = v.pipe(v.string(), v.regex(HOST, "must be [user@]host, as ssh takes it"));
@@ -70,15 +88,6 @@ const WORKER = {
 const SshEntry = v.strictObject({ ...SHARED, mode: v.literal("ssh"), ssh_host: SshHost, ...OVER_SSH, ...WORKER });
 export type SshEntry = v.InferOutput<typeof SshEntry>;
 
-/** A file on this machine: absolute. */
-const LocalPath = v.pipe(v.string(), v.regex(/^(?:\/|[A-Za-z]:[\\/])[^\p{Cc}]{0,1023}$/u, "must be an absolute path"));
-
-/** The address of a relay-host. */
-const RelayHost = v.pipe(
-  v.string(),
-  v.regex(RELAY_URL, "must be wss://HOST[/PATH], ws://…, tls://HOST[:PORT] or tcp://HOST[:PORT], with nothing secret in it"),
-);
-
 /** Both sides dial out to a relay-host, which joins them. */
 const RelayEntry = v.strictObject({
   ...SHARED,
@@ -93,16 +102,63 @@ const RelayEntry = v.strictObject({
 });
 export type RelayEntry = v.InferOutput<typeof RelayEntry>;
 
+/** A name or an address, as a configuration of frp has it. */
+const HostName = v.pipe(
+  v.string(),
+  v.regex(/^[A-Za-z0-9:](?:[A-Za-z0-9._:-]{0,252}[A-Za-z0-9])?$/, "must be the name or the address of a host"),
+);
+const Port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535));
+
+/** Where frps is, and how it is spoken to. What is secret about it lies in a file of its own (frp-room.ts). */
+const Frp = v.strictObject({
+  server_addr: HostName,
+  server_port: v.optional(Port, 443),
+  protocol: v.optional(v.picklist(FRP_PROTOCOLS), "wss"),
+  /** HOST:PORT of the STUN server for the direct way; null: the one that frp comes with. */
+  stun_server: v.optional(v.nullable(v.pipe(v.string(), v.regex(/^[A-Za-z0-9._-]{1,253}:\d{1,5}$/, "must be HOST:PORT"))), null),
+  /** How long the direct way is tried, before the same frps carries it. */
+  direct_timeout_seconds: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(60)), 10),
+  /** A frpc that is on the cluster already; null: bootstrap brings one. */
+  frpc_bin: v.optional(RemotePath, null),
+});
+
+/** Both sides dial out to a frps, each through a frpc of its own. Mode `frp-xtcp` tries the direct way first. */
+const FrpEntry = v.strictObject({
+  ...SHARED,
+  mode: v.picklist(FRP_MODES),
+  frp: Frp,
+  /** As in mode relay. */
+  ssh_host: v.optional(v.nullable(SshHost), null),
+  ...OVER_SSH,
+  ...WORKER,
+});
+export type FrpEntry = v.InferOutput<typeof FrpEntry>;
+
+/** Whether its link is had through a frps. */
+export const isFrp = (entry: ClusterEntry): entry is FrpEntry => entry.mode === "frp-stcp" || entry.mode === "frp-xtcp";
+
 /** The cluster's host as ssh reaches it, whatever mode its link has; null where it is not reached so. */
 export function sshView(entry: ClusterEntry): SshEntry | null {
   if (entry.mode === "ssh") return entry;
   if (entry.mode === "local" || entry.ssh_host === null) return null;
-  const { relay_host: _host, relay_token_file: _file, ...rest } = entry;
-  return { ...rest, mode: "ssh", ssh_host: entry.ssh_host };
+  const { name, env_setup, worker_capacity, ssh_host, ssh_client, core_dir, spool_dir, target_identity, worker_key, worker_id } = entry;
+  return {
+    name,
+    env_setup,
+    worker_capacity,
+    mode: "ssh",
+    ssh_host,
+    ssh_client,
+    core_dir,
+    spool_dir,
+    target_identity,
+    worker_key,
+    worker_id,
+  };
 }
 
 /** What is known of a cluster. The name is a label of this installation and means nothing elsewhere. The mode says how its worker is reached. */
-export const ClusterEntry = v.variant("mode", [LocalEntry, SshEntry, RelayEntry]);
+export const ClusterEntry = v.variant("mode", [LocalEntry, SshEntry, RelayEntry, FrpEntry]);
 export type ClusterEntry = v.InferOutput<typeof ClusterEntry>;
 export type ClusterEntryInput = v.InferInput<typeof ClusterEntry>;
 
@@ -117,6 +173,10 @@ export function routeRevision(entry: ClusterEntry): string {
   const route: Record<string, unknown> = { form: ROUTE_FORM, name: entry.name, mode: entry.mode };
   const ssh = sshView(entry);
   if (entry.mode === "relay") route["relay_host"] = entry.relay_host;
+  if (isFrp(entry)) {
+    const { server_addr, server_port, protocol, stun_server } = entry.frp;
+    route["frp"] = { server_addr, server_port, protocol, ...(stun_server === null ? {} : { stun_server }) };
+  }
   if (ssh !== null) {
     const { hostnames, ssh_host_key_sha256: keys, scheduler_cluster_name, site_marker_sha256 } = ssh.target_identity;
     route["ssh_host"] = ssh.ssh_host;

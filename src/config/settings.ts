@@ -1,3 +1,4 @@
+import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
 import { isId } from "../domain/id.ts";
 import { LIMITS } from "../domain/limits.ts";
@@ -42,6 +43,10 @@ const oneOf = <const T extends string>(...words: readonly T[]): Reader<T> => ({
   form: `one of ${words.join(", ")}`,
   parse: (text) => words.find((word) => word === text) ?? null,
 });
+const absolutePath: Reader<string | null> = {
+  form: "an absolute path",
+  parse: (text) => (path.isAbsolute(text) ? text : null),
+};
 const clusterName: Reader<string | null> = {
   form: "the name of a cluster",
   parse: (text) => (isId(text) ? text : null),
@@ -98,6 +103,12 @@ export const SETTINGS = {
     seconds(3_600),
     LIMITS.cancelGraceSeconds,
     "Time between TERM and KILL when a job is canceled or runs out of time.",
+  ),
+  ca_file: setting(
+    "CLIO_RELAY_CA_FILE",
+    absolutePath,
+    null,
+    "A file of certification authorities in PEM that are trusted on the way out, besides the system's and those of SSL_CERT_FILE and NODE_EXTRA_CA_CERTS.",
   ),
   spare_shims: setting("CLIO_RELAY_SPARE_SHIMS", whole(0, 64), 1, "Shims that wait, already started, for the next job."),
 } as const satisfies Record<string, Setting<never> | Setting<number> | Setting<string> | Setting<string | null>>;

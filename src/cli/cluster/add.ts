@@ -9,11 +9,12 @@ import { oneOf, text } from "../values.ts";
 import { defineVerb, ignored, option, refused, toggle } from "../verb.ts";
 import { localWorker, restartCommand, runningWorker } from "../worker/local-worker.ts";
 import { ENTRY, entryWith } from "./entry-options.ts";
+import { keepRoom } from "./frp-options.ts";
 import { NAMED, nameOf } from "./named.ts";
+import { keptToken } from "./relay-token.ts";
 import { warnOfRoute } from "./route-change.ts";
 
 const SETUP_MAX_BYTES = 64 * 1024;
-const LATER = "this version reaches workers over SSH only";
 
 export const verb = defineVerb({
   summary: "Register a cluster, or change one",
@@ -40,21 +41,16 @@ export const verb = defineVerb({
     "no-allow-jarvis-resource-graph-build": ignored("this version has no engine for JARVIS-CD", false),
     "spack-executable": refused("this version has no engine for JARVIS-CD"),
     "bootstrap-profile": option(oneOf("linux-user"), "How it is installed there: below the user's home, without root"),
-    "frpc-bin": refused(LATER),
-    "frp-server-addr": refused(LATER),
-    "frp-server-port": refused(LATER),
-    "frp-protocol": refused(LATER),
-    "frp-token-env": refused(LATER),
-    "stcp-secret-env": refused(LATER),
-    "direct-transport": refused(LATER, false),
-    "no-direct-transport": ignored(LATER, false),
-    "direct-transport-mode": refused(LATER),
-    "direct-transport-fallback": refused(LATER),
     "dev-mode": refused("there is no such mode", false),
     "no-dev-mode": ignored("there is no such mode", false),
   },
   examples: [
     ["cluster add --name my-cluster --ssh-host my-cluster-login", "a cluster behind a login node of ssh_config(5)"],
+    ["cluster add --name my-cluster --relay-host wss://relay.example.edu", "one that is met at a relay-host, to which both sides dial out"],
+    [
+      "cluster add --name other --ssh-host other-login --frp-server-addr relay.example.edu --frp-protocol wss --direct-transport",
+      "one that is met through a frps, from peer to peer where that can be",
+    ],
     ["cluster add local --worker-concurrency 8", "let the worker run eight jobs at a time"],
     [
       "cluster add local --env-setup '. /etc/profile.d/modules.sh; module load python'",
@@ -64,7 +60,10 @@ export const verb = defineVerb({
   async run({ flags, args, io, json, relay }) {
     const name = nameOf(args, flags);
     const setup = setupOf(io, flags);
-    const { before: known, after: entry } = await relay.desktop.changeCluster(name, (before) => entryWith(name, before, flags, setup));
+    const token = await keptToken(io, relay, { cluster: name, given: flags["relay-token-file"], named: flags["relay-host"] !== undefined });
+    await keepRoom(io, relay, name, flags);
+    const change = (before: ClusterEntry | null) => entryWith(name, before, flags, setup, token);
+    const { before: known, after: entry } = await relay.desktop.changeCluster(name, change);
     if (json) await printJson(io.stdout, entry);
     else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);
     await warnOfRoute(io, known, entry);

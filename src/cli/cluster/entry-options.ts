@@ -1,8 +1,17 @@
-import { type ClusterEntry, type ClusterEntryInput, DEFAULT_CAPACITY, MODES, SSH_CLIENTS } from "../../config/cluster-entry.ts";
+import {
+  type ClusterEntry,
+  type ClusterEntryInput,
+  DEFAULT_CAPACITY,
+  type FrpEntry,
+  MODES,
+  SSH_CLIENTS,
+} from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
+import { parseRelayUrl } from "../../domain/relay-url.ts";
 import { oneOf, type Reader, sha256, text, whole } from "../values.ts";
 import { type FlagValues, list, option, toggle } from "../verb.ts";
 import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
+import { FRP, frpModeOf, frpOf, namesFrp } from "./frp-options.ts";
 
 /** Names of this machine: no way leads to it. */
 const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
@@ -11,6 +20,18 @@ const remotePath: Reader<string> = {
   label: "DIR",
   form: "a path on the cluster: absolute, or below ~/ or $HOME/",
   read: (given) => (/^(?:~|\$HOME)?\/./.test(given) ? given.replace(/^\$HOME\//, "~/") : undefined),
+};
+
+const relayUrl: Reader<string> = {
+  label: "URL",
+  form: "the address of a relay-host (wss, ws, tls or tcp), with no user, password or query",
+  read: (given) => {
+    try {
+      return parseRelayUrl(given).text;
+    } catch {
+      return undefined;
+    }
+  },
 };
 
 /** What must be true of the host that is reached. */
@@ -29,12 +50,18 @@ export const PINS = {
 
 /** Options that make up an entry. */
 export const ENTRY = {
-  mode: option(oneOf(...MODES), "How its worker is reached; ssh where a host is named"),
+  mode: option(oneOf(...MODES), "How its worker is reached; relay where a relay-host is named, ssh where a host is"),
   "ssh-host": option(text("[USER@]HOST"), "Login node, as ssh takes it; localhost is another way to say --mode local"),
+  "relay-host": option(relayUrl, "Relay-host at which both sides meet: wss://HOST[/PATH], ws://…, tls://HOST[:PORT], tcp://HOST[:PORT]"),
+  "relay-token-file": option(
+    text("FILE"),
+    "Private file with the relay-host's token; - reads it from standard input, and CLIO_RELAY_HOST_TOKEN is taken where neither is given. Both are kept in a private file",
+  ),
   "ssh-client": option(oneOf(...SSH_CLIENTS), "Who speaks SSH: this program, or an ssh process, which has GSSAPI, FIDO keys and the rest"),
   "core-dir": option(remotePath, "Where installation and state lie on the cluster; ~/.local/share/clio-relay when it is not said"),
   "spool-dir": option(remotePath, "Where the output of jobs lies on the cluster"),
   ...PINS,
+  ...FRP,
   "worker-concurrency": option(whole(2, 10_000), "Jobs at a time, control queries included"),
   "worker-control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
   "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
@@ -48,6 +75,7 @@ const FOR_SSH = ["ssh-client", "core-dir", "spool-dir", ...(Object.keys(PINS) as
  * An entry made of the one that there is and what the options say; what they do not name stays.
  *
  * @param setup shell text; null: none any more; undefined: as it was
+ * @param tokenFile where the relay-host's token lies; undefined: as it was
  * @throws RelayError usage where the options do not go together
  */
 export function entryWith(
@@ -55,6 +83,7 @@ export function entryWith(
   before: ClusterEntry | null,
   flags: EntryFlags,
   setup: string | null | undefined,
+  tokenFile?: string,
 ): ClusterEntryInput {
   const capacity = before?.worker_capacity ?? DEFAULT_CAPACITY;
   const shared = {
@@ -66,18 +95,40 @@ export function entryWith(
       kinds: flags["worker-kind-concurrency"],
     }),
   };
+  const mode = modeOf(before, flags);
+  const relay = { relay_host: flags["relay-host"], relay_token_file: tokenFile };
+  if (mode === "frp-stcp" || mode === "frp-xtcp") return frpEntry(shared, mode, before, flags);
+  if (namesFrp(flags)) throw new RelayError("usage", "--frp-server-addr is missing");
+  if (mode === "local") return localEntry(shared, before, flags, relay);
+  return mode === "ssh" ? sshEntry(shared, before, flags, relay) : relayEntry(shared, before, flags, relay);
+}
+
+/** @throws RelayError usage where the options name several */
+function modeOf(before: ClusterEntry | null, flags: EntryFlags): ClusterEntry["mode"] {
   const host = flags["ssh-host"];
-  const named = host === undefined ? undefined : HERE.has(host) ? "local" : "ssh";
-  if (flags.mode !== undefined && named !== undefined && flags.mode !== named) {
-    throw new RelayError("usage", `--mode ${flags.mode} and --ssh-host ${JSON.stringify(host)} exclude each other`);
+  const here = host !== undefined && HERE.has(host);
+  const { mode = flags["relay-host"] !== undefined ? "relay" : frpModeOf(before, flags) } = flags;
+  if (flags["relay-host"] !== undefined && flags["frp-server-addr"] !== undefined) {
+    throw new RelayError("usage", "--relay-host and --frp-server-addr exclude each other");
   }
-  const mode = flags.mode ?? named ?? before?.mode ?? "local";
-  return mode === "local" ? localEntry(shared, flags) : sshEntry(shared, before, flags);
+  if ((here && mode !== undefined && mode !== "local") || (mode === "local" && host !== undefined && !here)) {
+    throw new RelayError("usage", `--mode ${mode} and --ssh-host ${JSON.stringify(host)} exclude each other`);
+  }
+  if (mode !== undefined) return mode;
+  // What is met elsewhere may have a login node besides.
+  if (host === undefined || (before?.mode === "relay" && !here)) return before?.mode ?? "local";
+  return here ? "local" : "ssh";
+}
+
+/** What options say of a relay-host. */
+interface RelayFlags {
+  readonly relay_host: string | undefined;
+  readonly relay_token_file: string | undefined;
 }
 
 type Shared = Pick<ClusterEntry, "name" | "env_setup" | "worker_capacity">;
 
-function localEntry(shared: Shared, flags: EntryFlags): ClusterEntryInput {
+function localEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
   const foreign = FOR_SSH.find((option) => (Array.isArray(flags[option]) ? flags[option].length > 0 : flags[option] !== undefined));
   if (foreign !== undefined) {
     const instead = foreign === "core-dir" || foreign === "spool-dir" ? `CLIO_RELAY_${foreign.toUpperCase().replace("-", "_")}` : null;
@@ -88,29 +139,79 @@ function localEntry(shared: Shared, flags: EntryFlags): ClusterEntryInput {
       instead === null ? "add --ssh-host HOST" : `set ${instead} for the worker`,
     );
   }
-  return { ...shared, mode: "local" };
-}
-
-function sshEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags): ClusterEntryInput {
-  const known = before?.mode === "ssh" ? before : null;
-  const ssh_host = flags["ssh-host"] ?? known?.ssh_host;
-  if (ssh_host === undefined) throw new RelayError("usage", "--ssh-host is missing");
+  const { relay_host, relay_token_file } = relayOf(before, relay);
   return {
     ...shared,
-    mode: "ssh",
+    mode: "local",
+    ...(relay_host === null ? {} : { relay_host }),
+    ...(relay_token_file === null ? {} : { relay_token_file }),
+  };
+}
+
+/** What is known of a relay-host, and what options say instead. Another relay-host has another token. */
+function relayOf(before: ClusterEntry | null, given: RelayFlags): { relay_host: string | null; relay_token_file: string | null } {
+  const known = before !== null && "relay_host" in before ? before : null;
+  const relay_host = given.relay_host ?? known?.relay_host ?? null;
+  const same = relay_host !== null && relay_host === known?.relay_host;
+  return { relay_host, relay_token_file: given.relay_token_file ?? (same ? (known?.relay_token_file ?? null) : null) };
+}
+
+function relayEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
+  const { relay_host, relay_token_file } = relayOf(before, relay);
+  if (relay_host === null) throw new RelayError("usage", "--relay-host is missing");
+  const known = before === null || before.mode === "local" ? null : before;
+  const ssh_host = flags["ssh-host"] ?? known?.ssh_host ?? null;
+  return {
+    ...shared,
+    mode: "relay",
+    relay_host,
+    relay_token_file,
     ssh_host,
-    ssh_client: flags["ssh-client"] ?? known?.ssh_client,
-    core_dir: flags["core-dir"] ?? known?.core_dir,
-    spool_dir: flags["spool-dir"] ?? known?.spool_dir,
-    target_identity: pinsWith(known, flags),
-    // Another host has another worker.
-    worker_key: known?.ssh_host === ssh_host ? known.worker_key : null,
-    worker_id: known?.ssh_host === ssh_host ? known.worker_id : null,
+    ...overSsh(known, flags),
+    ...workerOf(known, ssh_host),
   } as ClusterEntryInput;
 }
 
+function frpEntry(shared: Shared, mode: FrpEntry["mode"], before: ClusterEntry | null, flags: EntryFlags): ClusterEntryInput {
+  const known = before === null || before.mode === "local" ? null : before;
+  const ssh_host = flags["ssh-host"] ?? known?.ssh_host ?? null;
+  return {
+    ...shared,
+    mode,
+    frp: frpOf(before, flags),
+    ssh_host,
+    ...overSsh(known, flags),
+    ...workerOf(known, ssh_host),
+  } as ClusterEntryInput;
+}
+
+function sshEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
+  if (relay.relay_host !== undefined || relay.relay_token_file !== undefined) {
+    throw new RelayError("usage", `--relay-${relay.relay_host === undefined ? "token-file" : "host"} is for clusters of mode relay`);
+  }
+  const known = before === null || before.mode === "local" ? null : before;
+  const ssh_host = flags["ssh-host"] ?? known?.ssh_host ?? undefined;
+  if (ssh_host === undefined) throw new RelayError("usage", "--ssh-host is missing");
+  return { ...shared, mode: "ssh", ssh_host, ...overSsh(known, flags), ...workerOf(known, ssh_host) } as ClusterEntryInput;
+}
+
+type Elsewhere = Exclude<ClusterEntry, { mode: "local" }>;
+
+const overSsh = (known: Elsewhere | null, flags: EntryFlags) => ({
+  ssh_client: flags["ssh-client"] ?? known?.ssh_client,
+  core_dir: flags["core-dir"] ?? known?.core_dir,
+  spool_dir: flags["spool-dir"] ?? known?.spool_dir,
+  target_identity: pinsWith(known, flags),
+});
+
+/** Another host has another worker; one that becomes known has not. */
+function workerOf(known: Elsewhere | null, sshHost: string | null) {
+  const same = known !== null && (known.ssh_host === null || known.ssh_host === sshHost);
+  return { worker_key: same ? known.worker_key : null, worker_id: same ? known.worker_id : null };
+}
+
 /** The pins of an entry, with those that are given in place of the ones of their kind. */
-export function pinsWith(known: Extract<ClusterEntry, { mode: "ssh" }> | null, flags: FlagValues<typeof PINS>) {
+export function pinsWith(known: Pick<Elsewhere, "target_identity"> | null, flags: FlagValues<typeof PINS>) {
   const given = <T>(values: readonly T[], otherwise: readonly T[] | undefined): T[] => [
     ...(values.length > 0 ? values : (otherwise ?? [])),
   ];

@@ -19,6 +19,7 @@ export async function runInForeground(io: CliIo, relay: Installation, background
         version: VERSION,
         clock: io.clock,
         self: io.self,
+        caFile: relay.settings.ca_file,
         log(level, message) {
           file.write(level, message);
           if (!background) io.stderr.write(`${level}: ${message}\n`).catch(() => undefined);

@@ -1,16 +1,19 @@
 import type { HostTask } from "../../api/host-views.ts";
 import type { AttendedRequest, LinkStatus } from "../../api/link-views.ts";
-import type { ClusterEntry } from "../../config/cluster-entry.ts";
+import { type ClusterEntry, type RelayEntry, sshView } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Ledger } from "../../transport/ledger.ts";
+import type { LinkSnapshot } from "../../transport/link.ts";
+import { caFiles } from "../../transport/outbound/certificates.ts";
 import type { Level } from "../log-line.ts";
 import { nobodyListens, probe } from "../probe.ts";
 import type { Follow } from "./attended-stream.ts";
 import { forwardOverLink, forwardToSocket, type Patience } from "./forward.ts";
 import type { ClusterRegistry } from "./registry.ts";
+import { RelayCluster } from "./relay-cluster.ts";
 import { SshCluster } from "./ssh-cluster.ts";
 
 const WITHIN_MS = 2_000;
@@ -22,6 +25,8 @@ export interface LinksOptions {
   readonly version: string;
   readonly clock: Clock;
   readonly patience: Patience;
+  /** File of certification authorities that are trusted besides the system's; null for none. */
+  readonly caFile: string | null;
   /** How this program is run. */
   readonly self: readonly string[];
   readonly log: (level: Level, message: string) => void;
@@ -29,38 +34,81 @@ export interface LinksOptions {
 
 /** The ways to all clusters, each apart from the others: one that is slow, dead or hung is nobody else's concern. */
 export class Links {
+  /** The hosts of clusters, as ssh reaches them, and in mode ssh their links. */
   readonly #ssh = new Map<string, SshCluster>();
+  readonly #relay = new Map<string, RelayCluster>();
   #ledger: Ledger | null = null;
 
   constructor(private readonly options: LinksOptions) {}
 
-  #cluster(name: string): SshCluster {
+  /** Bring up what comes up by itself. */
+  start(): void {
+    for (const { name, mode } of this.options.registry.all()) if (mode === "relay") this.#met(name).start();
+  }
+
+  /** What the two kinds of clusters have in common. */
+  #shared(name: string) {
     const { env, version, clock, log, paths, registry } = this.options;
+    return {
+      cluster: name,
+      env,
+      version,
+      clock,
+      ledger: () => {
+        this.#ledger ??= new Ledger(paths.ledgerFile, clock);
+        return this.#ledger;
+      },
+      configDir: paths.configDir,
+      pinWorkerId: (id: string) => registry.update(name, (known) => (known.mode === "local" ? known : { ...known, worker_id: id })),
+      report: (error: unknown) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
+      onChange: ({ state, reason }: LinkSnapshot) =>
+        log("info", `link to ${name}: ${state}${reason === null ? "" : ` (${reason.message})`}`),
+    };
+  }
+
+  #cluster(name: string): SshCluster {
+    const { paths, registry } = this.options;
     let cluster = this.#ssh.get(name);
     if (cluster === undefined) {
       cluster = new SshCluster({
-        cluster: name,
-        env,
-        version,
-        clock,
-        entry: () => registry.entry(name),
-        ledger: () => {
-          this.#ledger ??= new Ledger(this.options.paths.ledgerFile, clock);
-          return this.#ledger;
+        ...this.#shared(name),
+        entry: () => {
+          const entry = registry.entry(name);
+          return sshView(entry) ?? entry;
         },
         askpass: [...this.options.self, "__askpass"],
         privateDirectory: paths.runDir,
-        configDir: paths.configDir,
         // What was set up from here may be a worker anew.
-        pinWorkerKey: (line) =>
-          registry.update(name, (known) => (known.mode === "ssh" ? { ...known, worker_key: line, worker_id: null } : known)),
-        pinWorkerId: (id) => registry.update(name, (known) => (known.mode === "ssh" ? { ...known, worker_id: id } : known)),
-        report: (error) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
-        onChange: ({ state, reason }) => log("info", `link to ${name}: ${state}${reason === null ? "" : ` (${reason.message})`}`),
+        pinWorkerKey: async (line) => {
+          await registry.update(name, (known) => (known.mode === "local" ? known : { ...known, worker_key: line, worker_id: null }));
+          if (registry.entry(name).mode === "relay") await this.#met(name).entryChanged();
+        },
       });
       this.#ssh.set(name, cluster);
     }
     return cluster;
+  }
+
+  #met(name: string): RelayCluster {
+    const { registry, env, caFile } = this.options;
+    let cluster = this.#relay.get(name);
+    if (cluster === undefined) {
+      cluster = new RelayCluster({
+        ...this.#shared(name),
+        entry: () => asRelay(registry.entry(name)),
+        caFiles: () => caFiles(caFile, env.variables),
+      });
+      this.#relay.set(name, cluster);
+    }
+    return cluster;
+  }
+
+  /** An entry was made, or is another one than before. */
+  async entryChanged(entry: ClusterEntry): Promise<void> {
+    if (entry.mode !== "relay") await this.#forgetRelay(entry.name);
+    if (entry.mode !== "ssh") await this.#ssh.get(entry.name)?.link.disconnect();
+    if (entry.mode === "local") await this.forget(entry.name);
+    else if (entry.mode === "relay") await this.#met(entry.name).entryChanged();
   }
 
   /** @throws RelayError cluster_not_found, worker_not_running, link_down, authorization_required, version_mismatch */
@@ -68,7 +116,7 @@ export class Links {
     const { registry, paths, patience } = this.options;
     const entry = registry.entry(name);
     if (entry.mode === "local") return forwardToSocket(name, paths.workerSocket(name), target, request, patience);
-    return forwardOverLink(this.#cluster(name).link, target, request);
+    return forwardOverLink((entry.mode === "relay" ? this.#met(name) : this.#cluster(name)).link, target, request);
   }
 
   /** How each is now. Those of this machine are asked for a sign of life, all at once; the slowest costs two seconds. */
@@ -78,19 +126,25 @@ export class Links {
 
   #state(entry: ClusterEntry): Promise<LinkStatus> | LinkStatus {
     if (entry.mode === "local") return localState(entry.name, this.options.paths.workerSocket(entry.name));
-    return this.#cluster(entry.name).status();
+    return (entry.mode === "relay" ? this.#met(entry.name) : this.#cluster(entry.name)).status();
   }
 
   /** @throws RelayError cluster_not_found, state_conflict */
   connect(name: string, request: AttendedRequest): Follow {
     const entry = this.options.registry.entry(name);
-    return entry.mode === "ssh" ? this.#cluster(name).connect(entry, request) : () => this.#alwaysThere(entry);
+    if (entry.mode === "local") return () => this.#alwaysThere(entry);
+    return entry.mode === "ssh" ? this.#cluster(name).connect(entry, request) : this.#met(name).connect(request);
   }
 
   /** @throws RelayError cluster_not_found, configuration_error, state_conflict */
   host(name: string, task: HostTask, request: AttendedRequest): Follow {
     const entry = this.options.registry.entry(name);
-    if (entry.mode === "ssh") return this.#cluster(name).host(entry, task, request);
+    const host = sshView(entry);
+    if (host !== null) return this.#cluster(name).host(host, task, request);
+    if (entry.mode !== "local") {
+      const hint = `clio-relay cluster add ${name} --ssh-host HOST`;
+      throw new RelayError("configuration_error", `of ${name} no login node is known, and this needs one`, { cluster: name }, hint);
+    }
     throw new RelayError("configuration_error", `${name} is on this machine: there is no other host to work on`, { cluster: name });
   }
 
@@ -107,19 +161,33 @@ export class Links {
   /** @throws RelayError cluster_not_found */
   async disconnect(name: string): Promise<LinkStatus> {
     const entry = this.options.registry.entry(name);
-    if (entry.mode === "ssh") await this.#cluster(name).disconnect();
+    if (entry.mode === "relay") await this.#met(name).disconnect();
+    if (entry.mode !== "local") await this.#ssh.get(name)?.disconnect();
     return this.#state(entry);
   }
 
   /** A cluster that is no longer registered has no link. */
   async forget(name: string): Promise<void> {
+    await this.#forgetRelay(name);
     await this.#ssh.get(name)?.disconnect();
     this.#ssh.delete(name);
   }
 
-  async close(): Promise<void> {
-    await Promise.all([...this.#ssh.values()].map((cluster) => cluster.disconnect()));
+  async #forgetRelay(name: string): Promise<void> {
+    await this.#relay.get(name)?.close();
+    this.#relay.delete(name);
   }
+
+  async close(): Promise<void> {
+    const ssh = [...this.#ssh.values()].map((cluster) => cluster.disconnect());
+    await Promise.all([...ssh, ...[...this.#relay.values()].map((cluster) => cluster.close())]);
+  }
+}
+
+/** The mode may be another one since its link was made. */
+function asRelay(entry: ClusterEntry): RelayEntry {
+  if (entry.mode === "relay") return entry;
+  throw new RelayError("link_down", "the cluster's entry leads elsewhere now", { cluster: entry.name });
 }
 
 async function localState(cluster: string, socket: string): Promise<LinkStatus> {

@@ -31,6 +31,8 @@ export interface DesktopOptions {
   readonly self: readonly string[];
   readonly log: (level: Level, message: string) => void;
   readonly patience?: Patience;
+  /** File of certification authorities that are trusted besides the system's; null for none. */
+  readonly caFile: string | null;
   /** Called when it answers. */
   readonly onReady?: (where: string) => void;
 }
@@ -52,12 +54,13 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
   const identity = self();
   try {
     const registry = new ClusterRegistry(paths, env);
-    const links = new Links({ registry, paths, env, version, clock, patience, log, self: options.self });
+    const links = new Links({ registry, paths, env, version, clock, patience, log, self: options.self, caFile: options.caFile });
     const server = await listen(options.listen, paths, env.platform, appFor(options, registry, links, identity, stop));
     const record: DaemonRecord = { process: identity, version, tcp: server.tcp };
     writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
     options.onReady?.(server.where);
+    startLinks(links, log);
     let published = true;
     const look = (after: "change" | "time"): void => {
       if (stop.signal.aborted) return;
@@ -86,6 +89,15 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     log("info", "stopped");
   } finally {
     lock.release();
+  }
+}
+
+/** A registry that cannot be read is told by whoever asks for it, and keeps nobody from asking. */
+function startLinks(links: Links, log: DesktopOptions["log"]): void {
+  try {
+    links.start();
+  } catch (error) {
+    log("error", error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -130,7 +142,7 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
     clusters: () => registry.all(),
     async putCluster(entry, allow) {
       const kept = await registry.put(entry, allow);
-      if (kept.mode === "local") await links.forget(kept.name);
+      await links.entryChanged(kept);
       return kept;
     },
     async removeCluster(name) {

@@ -51,6 +51,7 @@ export async function startDaemon(
       version: "1.2.3",
       clock: systemClock,
       self: [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
+      caFile: null,
       log: (level, message) => void log.push(`${level}: ${message}`),
       ...(patience === undefined ? {} : { patience }),
       onReady: () => ready.resolve(),

@@ -1,0 +1,39 @@
+import path from "node:path";
+import { variable } from "../../config/environment.ts";
+import { parseRelayToken, relayToken } from "../../config/relay-token.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
+import type { Installation } from "../installation.ts";
+import type { CliIo } from "../io.ts";
+
+const MAX_BYTES = 4_096;
+
+/**
+ * Where the token of a cluster's relay-host lies from now on: the file that is named, or one of ours with what came on standard input or is in the variable,
+ * since the daemon outlives the shell that had it.
+ *
+ * @param given --relay-token-file
+ * @param named whether a relay-host is named with it
+ * @returns undefined where nothing was given
+ * @throws RelayError configuration_error where what is given has no token, or is open to others
+ */
+export async function keptToken(
+  io: Pick<CliIo, "env" | "stdin">,
+  relay: Pick<Installation, "paths">,
+  { cluster, given, named }: { cluster: string; given: string | undefined; named: boolean },
+): Promise<string | undefined> {
+  if (given !== undefined && given !== "-") {
+    const file = path.resolve(io.env.cwd, given);
+    relayToken(io.env, file);
+    return file;
+  }
+  const ofVariable = named ? variable(io.env, "CLIO_RELAY_HOST_TOKEN") : undefined;
+  if (given === undefined && ofVariable === undefined) return undefined;
+  const token =
+    given === "-"
+      ? parseRelayToken(new TextDecoder().decode(await io.stdin.read(MAX_BYTES)), "standard input")
+      : parseRelayToken(ofVariable ?? "", "CLIO_RELAY_HOST_TOKEN");
+  const file = path.join(relay.paths.configDir, "relay-tokens", cluster);
+  makePrivateDirectory(path.dirname(file));
+  writeFileAtomic(file, `${token}\n`);
+  return file;
+}

@@ -1,0 +1,247 @@
+import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
+import { type RelayEntry, routeRevision } from "../../config/cluster-entry.ts";
+import type { Environment } from "../../config/environment.ts";
+import { relayToken } from "../../config/relay-token.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
+import { parseRelayUrl } from "../../domain/relay-url.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { watchNetwork } from "../../lib/network-watch.ts";
+import { Pace } from "../../lib/pace.ts";
+import { systemTimers } from "../../lib/timers.ts";
+import { isSsh, type Ledger } from "../../transport/ledger.ts";
+import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/link.ts";
+import { meetWorker } from "../../transport/meet.ts";
+import type { CaFile } from "../../transport/outbound/certificates.ts";
+import { fingerprintOf, publicKeyFromLine } from "../../transport/session/keys.ts";
+import { AttendedRun } from "./attended-run.ts";
+import { type Follow, following } from "./attended-stream.ts";
+import { desktopKey } from "./desktop-key.ts";
+
+/** How long a desktop stays at the relay-host for a worker that is not there, before it comes anew; milliseconds. */
+const WAIT_MS = 60_000;
+/** How long a person's `connect` waits. */
+const PATIENCE_MS = 15_000;
+/** How long the other side may take to answer after this machine has moved. */
+const MOVED_MS = 5_000;
+
+export interface RelayClusterOptions {
+  readonly cluster: string;
+  readonly env: Environment;
+  readonly version: string;
+  readonly clock: Clock;
+  /** The cluster's entry as it is now. @throws RelayError cluster_not_found, configuration_error */
+  readonly entry: () => RelayEntry;
+  /** @throws RelayError local_file_unusable */
+  readonly ledger: () => Ledger;
+  readonly caFiles: () => readonly CaFile[];
+  readonly onChange: (snapshot: LinkSnapshot) => void;
+  readonly configDir: string;
+  readonly pinWorkerId: (id: string) => Promise<void>;
+  readonly report: (error: unknown) => void;
+}
+
+/** A cluster whose worker is met at a relay-host: its link is had, and had again, without anybody. */
+export class RelayCluster {
+  readonly link: Link;
+  readonly #pace: Pace;
+  readonly #off: () => void;
+  #wanted = false;
+  #upSince: number | null = null;
+  #transport: LinkTransport | null = null;
+  /** Of the entry that the link was made by. */
+  #route: string | null = null;
+  /** Entry of the ledger of the connection that the link is on. */
+  #seq: number | null = null;
+  /** What a person's command has around it that the daemon has not: the addresses of proxies. */
+  #variables: Readonly<Record<string, string | undefined>>;
+
+  constructor(private readonly options: RelayClusterOptions) {
+    const { cluster, clock, version, env } = options;
+    this.#variables = env.variables;
+    this.#pace = new Pace(clock, systemTimers);
+    this.#off = watchNetwork(() => void this.#moved());
+    this.link = new Link({
+      cluster,
+      version,
+      clock,
+      afterDrop: "down",
+      regain: () => (this.#wanted ? this.#regain() : null),
+      onChange: (now) => this.#changed(now),
+    });
+  }
+
+  #changed(now: LinkSnapshot): void {
+    const at = this.options.clock.monotonic();
+    if (now.state === "up") {
+      this.#upSince ??= at;
+      if (now.worker !== null) this.#pin(now.worker.worker_id).catch(this.options.report);
+    } else if (now.state === "dropped") {
+      if (this.#upSince !== null) this.#pace.lasted(at - this.#upSince);
+      this.#upSince = null;
+    }
+    this.options.onChange(now);
+  }
+
+  /** The first worker that answers is the one from then on. */
+  async #pin(workerId: string): Promise<void> {
+    if (this.options.entry().worker_id === null) await this.options.pinWorkerId(workerId);
+  }
+
+  /** Have the link from here on, unless nobody knows yet who has to answer. */
+  start(): void {
+    if (this.options.entry().worker_key === null) return;
+    this.#wanted = true;
+    this.link.keep(this.#regain());
+  }
+
+  /** The entry may be another one now: what leads elsewhere is given up. */
+  async entryChanged(): Promise<void> {
+    if (this.#route !== null && this.#route !== routeRevision(this.options.entry())) await this.disconnect();
+    this.start();
+    this.#pace.hurry();
+  }
+
+  #regain() {
+    const until = new AbortController().signal;
+    return {
+      bringUp: (signal: AbortSignal) => this.#bringUp(signal),
+      expected: () => {
+        const { name, worker_id } = this.options.entry();
+        return { cluster: name, ...(worker_id === null ? {} : { worker_id }) };
+      },
+      until,
+      eager: false,
+      pace: this.#pace,
+      report: this.options.report,
+    };
+  }
+
+  async #bringUp(signal: AbortSignal): Promise<LinkTransport> {
+    const { cluster, env, version, configDir, ledger, caFiles } = this.options;
+    const entry = this.options.entry();
+    if (entry.worker_key === null) throw unknownWorker(cluster);
+    const place = {
+      url: parseRelayUrl(entry.relay_host),
+      token: relayToken(env, entry.relay_token_file),
+      surroundings: { variables: this.#variables, caFiles: caFiles() },
+      version,
+    };
+    const dials = { ledger: ledger(), cluster, requestedBy: "the desktop daemon", signal };
+    const transport = await meetWorker(place, dials, {
+      keys: { workerKeys: [publicKeyFromLine(entry.worker_key)], privateKey: desktopKey(configDir) },
+      waitMs: WAIT_MS,
+      onWaiting: (what) => {
+        if (what === "worker") this.link.hindered(absent(cluster, entry));
+      },
+    });
+    this.#transport = transport;
+    this.#route = routeRevision(entry);
+    this.#seq = this.#entries().entries.findLast(({ client }) => client === "relay")?.seq ?? null;
+    return transport;
+  }
+
+  /** The machine has other addresses: what was on the old ones may be dead without a word. */
+  async #moved(): Promise<void> {
+    const transport = this.#transport;
+    if (!this.isUp || transport === null) return this.#pace.hurry();
+    try {
+      await transport.session.roundTrip(AbortSignal.timeout(MOVED_MS));
+    } catch {
+      transport.session.close();
+    }
+  }
+
+  /** Have the link now, for somebody who is there, and from here on. */
+  connect(request: AttendedRequest): Follow {
+    const work = new AttendedRun(
+      request.requested_by,
+      request.interactive,
+      async ({ attending, progress }) => {
+        const entry = this.options.entry();
+        if (entry.worker_key === null) throw unknownWorker(entry.name);
+        // The command's own proxies count, too: the daemon may have been started elsewhere.
+        this.#variables = { ...this.options.env.variables, ...request.variables };
+        this.#wanted = true;
+        this.link.keep(this.#regain());
+        progress(`meeting the worker at ${entry.relay_host}`);
+        await this.link.tryNow(attending.signal, PATIENCE_MS);
+        return this.status();
+      },
+      this.options.report,
+    );
+    return following(work, true);
+  }
+
+  get isUp(): boolean {
+    const { state } = this.link.snapshot();
+    return state === "up" || state === "degraded";
+  }
+
+  async disconnect(): Promise<void> {
+    this.#wanted = false;
+    this.#route = null;
+    await this.link.disconnect();
+  }
+
+  async close(): Promise<void> {
+    this.#off();
+    await this.disconnect();
+  }
+
+  /** As it is now; nobody is asked. */
+  status(): LinkStatus {
+    const { cluster } = this.options;
+    const { state, since, round_trip_ms, worker, reason, bytes_in, bytes_out } = this.link.snapshot();
+    const { entries, trouble } = this.#entries();
+    const up = this.isUp;
+    const seq = up ? this.#seq : null;
+    const unknown = this.#isUnknown() ? "it is not known yet who has to answer there: clio-relay cluster bootstrap, or --pair" : null;
+    return {
+      cluster,
+      mode: "relay",
+      state,
+      since,
+      round_trip_ms: up ? round_trip_ms : null,
+      worker_version: up ? (worker?.version ?? null) : null,
+      detail: (reason === null ? (trouble ?? unknown) : `${reason.code}: ${reason.message}`)?.slice(0, 2_000) ?? null,
+      bytes_in: up ? bytes_in : null,
+      bytes_out: up ? bytes_out : null,
+      ssh_connections_since_bring_up: seq === null ? null : entries.filter((one) => isSsh(one) && one.seq > seq).length,
+      bring_up_seq: seq,
+      ledger: entries.slice(-LEDGER_SHOWN),
+    };
+  }
+
+  #isUnknown(): boolean {
+    try {
+      return this.options.entry().worker_key === null;
+    } catch {
+      return false;
+    }
+  }
+
+  #entries(): { entries: LinkStatus["ledger"]; trouble: string | null } {
+    try {
+      const all = this.options.ledger().entries();
+      return { entries: all.filter((entry) => entry.cluster === this.options.cluster), trouble: null };
+    } catch (error) {
+      return { entries: [], trouble: isRelayError(error) ? error.message : String(error) };
+    }
+  }
+}
+
+const unknownWorker = (cluster: string): RelayError =>
+  new RelayError(
+    "link_bringup_failed",
+    `it is not known who has to answer for ${cluster}: its key comes from bootstrap, or from pairing`,
+    { cluster },
+    `clio-relay cluster bootstrap --cluster ${cluster}, or clio-relay cluster add --name ${cluster} --pair`,
+  );
+
+const absent = (cluster: string, { relay_host, worker_key }: RelayEntry): RelayError =>
+  new RelayError(
+    "worker_absent",
+    `the worker of ${cluster} is not at ${relay_host}; it is waited for`,
+    { cluster, relay_host, ...(worker_key === null ? {} : { worker_key: fingerprintOf(publicKeyFromLine(worker_key)) }) },
+    `on the cluster: clio-relay worker status; it has to be started with --relay-host ${relay_host}`,
+  );

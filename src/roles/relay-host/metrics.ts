@@ -31,6 +31,7 @@ const GAUGES = {
   workers: "Workers that are registered",
   waiting: "Desktops that wait for their worker",
   joins: "Pairs that are joined",
+  held_bytes: "Bytes of joined pairs that wait to be passed on",
   draining: "Whether the relay-host is shutting down",
 } as const;
 export type Gauges = { readonly [K in keyof typeof GAUGES]: number };

@@ -121,6 +121,7 @@ export class RelayHost {
       workers: this.#rooms.workers,
       waiting: this.#rooms.waiting,
       joins: this.#rooms.splices.size,
+      held_bytes: [...this.#rooms.splices].reduce((sum, { held }) => sum + held, 0),
       draining: this.#draining ? 1 : 0,
     };
   }

@@ -28,6 +28,11 @@ export class Splice {
     this.#attach(1);
   }
 
+  /** Bytes that came and have not been passed on to the system. */
+  get held(): number {
+    return this.sides[0].waiting + this.sides[1].waiting;
+  }
+
   #attach(side: 0 | 1): void {
     const [from, to] = [this.sides[side], this.sides[side === 0 ? 1 : 0]];
     from.sink = {

@@ -17,6 +17,8 @@ export interface Paths {
   readonly logDir: string;
   /** Every SSH connection that the daemon dialed. */
   readonly ledgerFile: string;
+  /** Programs of frp that were installed. */
+  readonly frpDir: string;
   readonly desktopLog: string;
   /** What the daemon says outside its log: a crash of the runtime. */
   readonly desktopStderr: string;
@@ -92,6 +94,7 @@ export function resolvePaths(env: Environment): Paths {
     cacheDir: below("cache", ".cache/clio-relay"),
     logDir,
     ledgerFile: path.join(stateDir, "connections.jsonl"),
+    frpDir: path.join(stateDir, "frp"),
     desktopLog: path.join(logDir, "desktop.log"),
     desktopStderr: path.join(logDir, "desktop-stderr.log"),
     coreRoot,

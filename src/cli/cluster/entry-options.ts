@@ -7,8 +7,7 @@ import {
   SSH_CLIENTS,
 } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { parseRelayUrl } from "../../domain/relay-url.ts";
-import { oneOf, type Reader, sha256, text, whole } from "../values.ts";
+import { oneOf, type Reader, relayUrl, sha256, text, whole } from "../values.ts";
 import { type FlagValues, list, option, toggle } from "../verb.ts";
 import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
 import { FRP, frpModeOf, frpOf, namesFrp } from "./frp-options.ts";
@@ -20,18 +19,6 @@ const remotePath: Reader<string> = {
   label: "DIR",
   form: "a path on the cluster: absolute, or below ~/ or $HOME/",
   read: (given) => (/^(?:~|\$HOME)?\/./.test(given) ? given.replace(/^\$HOME\//, "~/") : undefined),
-};
-
-const relayUrl: Reader<string> = {
-  label: "URL",
-  form: "the address of a relay-host (wss, ws, tls or tcp), with no user, password or query",
-  read: (given) => {
-    try {
-      return parseRelayUrl(given).text;
-    } catch {
-      return undefined;
-    }
-  },
 };
 
 /** What must be true of the host that is reached. */

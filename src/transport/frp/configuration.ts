@@ -1,7 +1,7 @@
+import type { FRP_PROTOCOLS } from "../../config/cluster-entry.ts";
 import { type TomlTable, tomlOf } from "./toml.ts";
 
-export const FRP_PROTOCOLS = ["wss", "websocket", "tcp"] as const;
-export type FrpProtocol = (typeof FRP_PROTOCOLS)[number];
+type FrpProtocol = (typeof FRP_PROTOCOLS)[number];
 
 /** How frps is reached. */
 export interface FrpServer {
@@ -12,6 +12,10 @@ export interface FrpServer {
   readonly token: string | null;
   /** HOST:PORT of the STUN server (RFC 8489) by which xtcp learns how it is seen; null: the one that frp comes with. */
   readonly stunServer?: string | null;
+  /** Of the certificates in PEM that may vouch for the server; left out: frpc takes any certificate. */
+  readonly caFile?: string;
+  /** A proxy to go through (http). */
+  readonly proxyUrl?: string;
 }
 
 export type FrpType = "stcp" | "xtcp";
@@ -51,14 +55,21 @@ const auth = (token: string | null): TomlTable | undefined => (token === null ? 
  * What both sides of frpc begin with. A first login that fails ends the process: whoever supervises it knows what follows, and when.
  * Format: frp 0.69.1, pkg/config/v1/client.go.
  */
-const client = ({ address, port, protocol, token, stunServer = null }: FrpServer): TomlTable => ({
+const client = ({ address, port, protocol, token, stunServer = null, caFile, proxyUrl }: FrpServer): TomlTable => ({
   serverAddr: address,
   serverPort: port,
   loginFailExit: true,
   natHoleStunServer: stunServer ?? undefined,
   auth: auth(token),
   log: { to: "console", level: "info", disablePrintColor: true },
-  transport: { protocol, tcpMux: true, tcpMuxKeepaliveInterval: KEEPALIVE_SECONDS, dialServerTimeout: DIAL_SECONDS },
+  transport: {
+    protocol,
+    tcpMux: true,
+    tcpMuxKeepaliveInterval: KEEPALIVE_SECONDS,
+    dialServerTimeout: DIAL_SECONDS,
+    proxyURL: proxyUrl,
+    tls: caFile === undefined ? undefined : { trustedCaFile: caFile },
+  },
 });
 
 /** The configuration of a frpc that offers something and visits something. */

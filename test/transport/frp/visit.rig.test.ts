@@ -3,15 +3,10 @@ import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import type { Duplex } from "node:stream";
+import { FRP_PROTOCOLS } from "../../../src/config/cluster-entry.ts";
 import { RelayError } from "../../../src/domain/errors.ts";
 import { identify, isAlive } from "../../../src/lib/process-identity.ts";
-import {
-  FRP_PROTOCOLS,
-  type FrpServer,
-  frpcConfiguration,
-  frpsConfiguration,
-  visitorConfiguration,
-} from "../../../src/transport/frp/configuration.ts";
+import { type FrpServer, frpcConfiguration, frpsConfiguration, visitorConfiguration } from "../../../src/transport/frp/configuration.ts";
 import { type Frpc, startFrpc } from "../../../src/transport/frp/frpc.ts";
 import { type FrpVisit, proxyName, visit } from "../../../src/transport/frp/visit.ts";
 import { frpProgram } from "../../rigs/frp/programs.ts";

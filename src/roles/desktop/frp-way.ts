@@ -1,0 +1,95 @@
+import path from "node:path";
+import type { FrpEntry } from "../../config/cluster-entry.ts";
+import { type Environment, variable } from "../../config/environment.ts";
+import { readRoom } from "../../config/frp-room.ts";
+import type { Paths } from "../../config/paths.ts";
+import { RelayError } from "../../domain/errors.ts";
+import { settleFailure } from "../../transport/dial.ts";
+import { frpServer } from "../../transport/frp/place.ts";
+import { frpcFor, ownPlatform } from "../../transport/frp/programs.ts";
+import { serverText, visit } from "../../transport/frp/visit.ts";
+import type { Ledger } from "../../transport/ledger.ts";
+import type { LinkTransport } from "../../transport/link.ts";
+import type { CaFile } from "../../transport/outbound/certificates.ts";
+import { openWorkerSession, type WorkerSessionKeys } from "../../transport/session/worker-session.ts";
+
+export interface FrpWay {
+  readonly entry: FrpEntry;
+  readonly keys: WorkerSessionKeys;
+  readonly ledger: Ledger;
+  readonly paths: Pick<Paths, "runDir" | "configDir" | "frpDir">;
+  readonly env: Environment;
+  /** What a person's command has around it, where it is different. */
+  readonly variables: Environment["variables"];
+  readonly caFiles: readonly CaFile[];
+  /** Whose dial it is, for the ledger. */
+  readonly requestedBy: string;
+  readonly report: (error: unknown) => void;
+  /** Told when there is no direct way. */
+  readonly onFallback: (reason: RelayError) => void;
+  /** One visitor of a name at a time; the cluster's when left out. */
+  readonly name?: string;
+}
+
+export interface FrpTransport extends LinkTransport {
+  readonly carrier: FrpEntry["mode"];
+}
+
+/** The frpc of this machine: the one that a variable names, or that was installed. @throws RelayError frp_not_installed */
+export const ownFrpc = (env: Environment, { frpDir }: Pick<Paths, "frpDir">): string =>
+  variable(env, "CLIO_RELAY_FRPC_BIN") ?? frpcFor(frpDir, ownPlatform()).file;
+
+/**
+ * The worker's session over frp. Needs nobody; the ledger has it as a dial of the client frp.
+ *
+ * @throws RelayError configuration_error, frp_not_installed, frp_unreachable; as openWorkerSession; the signal's reason
+ */
+export async function overFrp(way: FrpWay, signal: AbortSignal): Promise<FrpTransport> {
+  const { entry, env, paths, keys, ledger, variables, caFiles } = way;
+  const { name: cluster, frp, mode } = entry;
+  const room = readRoom(paths, cluster, env);
+  if (room === null) {
+    throw new RelayError(
+      "configuration_error",
+      `what is secret about the frps of ${cluster} is not known here`,
+      { cluster },
+      `clio-relay cluster add ${cluster} --frp-server-addr ${frp.server_addr} --frp-token-file FILE, then clio-relay cluster bootstrap ${cluster}`,
+    );
+  }
+  const directory = path.join(paths.runDir, "frp");
+  const server = frpServer(frp, room, { variables, caFiles, directory, cluster });
+  const frpc = ownFrpc(env, paths);
+  const line = ledger.beginUnattended({
+    cluster,
+    purpose: "connect",
+    client: "frp",
+    target: serverText(server),
+    via: [],
+    requested_by: way.requestedBy,
+  });
+  try {
+    const arrival = await visit(
+      {
+        server,
+        room,
+        ways: mode === "frp-xtcp" ? ["xtcp", "stcp"] : ["stcp"],
+        directMs: frp.direct_timeout_seconds * 1_000,
+        frpc,
+        directory,
+        name: way.name ?? `visitor-${cluster}`,
+        variables,
+        onTrouble: way.report,
+        onFallback: way.onFallback,
+      },
+      (duplex, limit) => openWorkerSession(duplex, keys, { cluster, signal: limit }),
+      signal,
+    );
+    line.settle("open");
+    const { session } = arrival.opened;
+    void session.closed.then((reason) => line.ended(reason?.code ?? null));
+    return { session, open: (wanted) => session.openSocket("/", wanted), carrier: `frp-${arrival.way}` };
+  } catch (error) {
+    settleFailure(line, signal, error);
+    throw error;
+  }
+}

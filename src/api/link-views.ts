@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { MODES } from "../config/cluster-entry.ts";
+import { FRP_MODES, MODES } from "../config/cluster-entry.ts";
 import { LINK_STATES } from "../domain/link.ts";
 import { Count, Id, looseText, recordOf, Sequence, Timestamp, text } from "../domain/primitives.ts";
 import { LedgerEntry } from "../transport/ledger.ts";
@@ -8,6 +8,8 @@ import { LedgerEntry } from "../transport/ledger.ts";
 export const LinkStatus = v.strictObject({
   cluster: Id,
   mode: v.picklist(MODES),
+  /** In modes frp-*: which of the ways through a frps carries the link; null without one. */
+  carrier: v.optional(v.nullable(v.picklist(FRP_MODES))),
   /** See docs/connection-model.md. Of mode local: up, the worker answered just now; degraded, it is there and does not answer; down, nobody is there. */
   state: v.picklist(LINK_STATES),
   /** When it came into this state; null of mode local, which is looked at when it is asked for. */

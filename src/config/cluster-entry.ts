@@ -137,6 +137,10 @@ export type FrpEntry = v.InferOutput<typeof FrpEntry>;
 /** Whether its link is had through a frps. */
 export const isFrp = (entry: ClusterEntry): entry is FrpEntry => entry.mode === "frp-stcp" || entry.mode === "frp-xtcp";
 
+/** Both sides dial out, and the link comes up by itself. */
+export type OutboundEntry = RelayEntry | FrpEntry;
+export const isOutbound = (entry: ClusterEntry): entry is OutboundEntry => entry.mode === "relay" || isFrp(entry);
+
 /** The cluster's host as ssh reaches it, whatever mode its link has; null where it is not reached so. */
 export function sshView(entry: ClusterEntry): SshEntry | null {
   if (entry.mode === "ssh") return entry;

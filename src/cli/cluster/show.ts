@@ -1,4 +1,4 @@
-import { routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
+import { type ClusterEntry, isFrp, routeRevision, type SshEntry, sshView } from "../../config/cluster-entry.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
@@ -16,6 +16,13 @@ const wayOf = ({ ssh_host, ssh_client, core_dir, spool_dir, target_identity: pin
     ["pinned site", pins.site_marker_sha256],
   ] as const;
 
+function meetingOf(entry: ClusterEntry): readonly (readonly [string, string | number])[] {
+  if (entry.mode === "relay") return [["relay-host", entry.relay_host]];
+  if (!isFrp(entry)) return [];
+  const { protocol, server_addr, server_port } = entry.frp;
+  return [["frps", `${protocol}://${server_addr}:${server_port}`]];
+}
+
 export const verb = defineVerb({
   summary: "Show one cluster",
   ...NAMED,
@@ -24,11 +31,13 @@ export const verb = defineVerb({
     const entry = await relay.clusterEntry(nameOf(args, flags));
     if (json) await printJson(io.stdout, { ...entry, route_revision: routeRevision(entry) });
     else {
+      const host = sshView(entry);
       const { concurrency, control_query_concurrency, kind_concurrency } = entry.worker_capacity;
       await printFields(io.stdout, [
         ["name", entry.name],
         ["mode", entry.mode],
-        ...(entry.mode === "ssh" ? wayOf(entry) : []),
+        ...meetingOf(entry),
+        ...(host === null ? [] : wayOf(host)),
         ["slots", `${concurrency}, ${control_query_concurrency} of them for control queries`],
         ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
         ["before every job", entry.env_setup],

@@ -1,8 +1,9 @@
 import type { HostTask } from "../../api/host-views.ts";
 import type { AttendedRequest, LinkStatus } from "../../api/link-views.ts";
-import { type ClusterEntry, type RelayEntry, sshView } from "../../config/cluster-entry.ts";
+import { type ClusterEntry, isOutbound, type OutboundEntry, sshView } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
+import { relayToken } from "../../config/relay-token.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Ledger } from "../../transport/ledger.ts";
@@ -43,7 +44,7 @@ export class Links {
 
   /** Bring up what comes up by itself. */
   start(): void {
-    for (const { name, mode } of this.options.registry.all()) if (mode === "relay") this.#met(name).start();
+    for (const entry of this.options.registry.all()) if (isOutbound(entry)) this.#met(entry.name).start();
   }
 
   /** What the two kinds of clusters have in common. */
@@ -77,11 +78,16 @@ export class Links {
           return sshView(entry) ?? entry;
         },
         askpass: [...this.options.self, "__askpass"],
+        relay: () => {
+          const entry = registry.entry(name);
+          if (entry.mode !== "relay") return null;
+          return { relay_host: entry.relay_host, token: relayToken(this.options.env, entry.relay_token_file) };
+        },
         privateDirectory: paths.runDir,
         // What was set up from here may be a worker anew.
         pinWorkerKey: async (line) => {
           await registry.update(name, (known) => (known.mode === "local" ? known : { ...known, worker_key: line, worker_id: null }));
-          if (registry.entry(name).mode === "relay") await this.#met(name).entryChanged();
+          if (isOutbound(registry.entry(name))) await this.#met(name).entryChanged();
         },
       });
       this.#ssh.set(name, cluster);
@@ -90,13 +96,15 @@ export class Links {
   }
 
   #met(name: string): RelayCluster {
-    const { registry, env, caFile } = this.options;
+    const { registry, env, caFile, paths, log } = this.options;
     let cluster = this.#relay.get(name);
     if (cluster === undefined) {
       cluster = new RelayCluster({
         ...this.#shared(name),
-        entry: () => asRelay(registry.entry(name)),
+        entry: () => asOutbound(registry.entry(name)),
         caFiles: () => caFiles(caFile, env.variables),
+        paths,
+        notice: (text) => log("warn", `link to ${name}: ${text}`),
       });
       this.#relay.set(name, cluster);
     }
@@ -105,10 +113,10 @@ export class Links {
 
   /** An entry was made, or is another one than before. */
   async entryChanged(entry: ClusterEntry): Promise<void> {
-    if (entry.mode !== "relay") await this.#forgetRelay(entry.name);
+    if (!isOutbound(entry)) await this.#forgetRelay(entry.name);
     if (entry.mode !== "ssh") await this.#ssh.get(entry.name)?.link.disconnect();
     if (entry.mode === "local") await this.forget(entry.name);
-    else if (entry.mode === "relay") await this.#met(entry.name).entryChanged();
+    else if (isOutbound(entry)) await this.#met(entry.name).entryChanged();
   }
 
   /** @throws RelayError cluster_not_found, worker_not_running, link_down, authorization_required, version_mismatch */
@@ -116,7 +124,7 @@ export class Links {
     const { registry, paths, patience } = this.options;
     const entry = registry.entry(name);
     if (entry.mode === "local") return forwardToSocket(name, paths.workerSocket(name), target, request, patience);
-    return forwardOverLink((entry.mode === "relay" ? this.#met(name) : this.#cluster(name)).link, target, request);
+    return forwardOverLink((isOutbound(entry) ? this.#met(name) : this.#cluster(name)).link, target, request);
   }
 
   /** How each is now. Those of this machine are asked for a sign of life, all at once; the slowest costs two seconds. */
@@ -126,7 +134,7 @@ export class Links {
 
   #state(entry: ClusterEntry): Promise<LinkStatus> | LinkStatus {
     if (entry.mode === "local") return localState(entry.name, this.options.paths.workerSocket(entry.name));
-    return (entry.mode === "relay" ? this.#met(entry.name) : this.#cluster(entry.name)).status();
+    return (isOutbound(entry) ? this.#met(entry.name) : this.#cluster(entry.name)).status();
   }
 
   /** @throws RelayError cluster_not_found, state_conflict */
@@ -161,7 +169,7 @@ export class Links {
   /** @throws RelayError cluster_not_found */
   async disconnect(name: string): Promise<LinkStatus> {
     const entry = this.options.registry.entry(name);
-    if (entry.mode === "relay") await this.#met(name).disconnect();
+    if (isOutbound(entry)) await this.#met(name).disconnect();
     if (entry.mode !== "local") await this.#ssh.get(name)?.disconnect();
     return this.#state(entry);
   }
@@ -185,8 +193,8 @@ export class Links {
 }
 
 /** The mode may be another one since its link was made. */
-function asRelay(entry: ClusterEntry): RelayEntry {
-  if (entry.mode === "relay") return entry;
+function asOutbound(entry: ClusterEntry): OutboundEntry {
+  if (isOutbound(entry)) return entry;
   throw new RelayError("link_down", "the cluster's entry leads elsewhere now", { cluster: entry.name });
 }
 

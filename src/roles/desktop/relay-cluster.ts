@@ -1,6 +1,7 @@
 import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
-import { type RelayEntry, routeRevision } from "../../config/cluster-entry.ts";
+import { type FrpEntry, isFrp, type OutboundEntry, type RelayEntry, routeRevision } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
+import type { Paths } from "../../config/paths.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { parseRelayUrl } from "../../domain/relay-url.ts";
@@ -13,14 +14,18 @@ import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/lin
 import { meetWorker } from "../../transport/meet.ts";
 import type { CaFile } from "../../transport/outbound/certificates.ts";
 import { fingerprintOf, publicKeyFromLine } from "../../transport/session/keys.ts";
+import type { WorkerSessionKeys } from "../../transport/session/worker-session.ts";
 import { AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
+import { overFrp } from "./frp-way.ts";
 
 /** How long a desktop stays at the relay-host for a worker that is not there, before it comes anew; milliseconds. */
 const WAIT_MS = 60_000;
 /** How long a person's `connect` waits. */
 const PATIENCE_MS = 15_000;
+/** Who dials what nobody asks for. */
+const REQUESTED_BY = "the desktop daemon";
 /** How long the other side may take to answer after this machine has moved. */
 const MOVED_MS = 5_000;
 
@@ -30,17 +35,20 @@ export interface RelayClusterOptions {
   readonly version: string;
   readonly clock: Clock;
   /** The cluster's entry as it is now. @throws RelayError cluster_not_found, configuration_error */
-  readonly entry: () => RelayEntry;
+  readonly entry: () => OutboundEntry;
   /** @throws RelayError local_file_unusable */
   readonly ledger: () => Ledger;
   readonly caFiles: () => readonly CaFile[];
   readonly onChange: (snapshot: LinkSnapshot) => void;
   readonly configDir: string;
+  readonly paths: Paths;
+  /** Gets what a person may want to know of a link that is up. */
+  readonly notice: (text: string) => void;
   readonly pinWorkerId: (id: string) => Promise<void>;
   readonly report: (error: unknown) => void;
 }
 
-/** A cluster whose worker is met at a relay-host: its link is had, and had again, without anybody. */
+/** A cluster whose worker is met where both sides dial out to, a relay-host or a frps: its link is had, and had again, without anybody. */
 export class RelayCluster {
   readonly link: Link;
   readonly #pace: Pace;
@@ -52,6 +60,9 @@ export class RelayCluster {
   #route: string | null = null;
   /** Entry of the ledger of the connection that the link is on. */
   #seq: number | null = null;
+  /** Which of the ways through a frps carries the link, and why it is not the direct one. */
+  #carrier: FrpEntry["mode"] | null = null;
+  #fallback: RelayError | null = null;
   /** What a person's command has around it that the daemon has not: the addresses of proxies. */
   #variables: Readonly<Record<string, string | undefined>>;
 
@@ -117,26 +128,55 @@ export class RelayCluster {
   }
 
   async #bringUp(signal: AbortSignal): Promise<LinkTransport> {
-    const { cluster, env, version, configDir, ledger, caFiles } = this.options;
+    const { cluster, configDir } = this.options;
     const entry = this.options.entry();
     if (entry.worker_key === null) throw unknownWorker(cluster);
+    const keys = { workerKeys: [publicKeyFromLine(entry.worker_key)], privateKey: desktopKey(configDir) };
+    this.#fallback = null;
+    const transport = isFrp(entry) ? await this.#overFrp(entry, keys, signal) : await this.#meet(entry, keys, signal);
+    this.#transport = transport;
+    this.#route = routeRevision(entry);
+    this.#seq = this.#entries().entries.findLast((one) => !isSsh(one))?.seq ?? null;
+    return transport;
+  }
+
+  #meet(entry: RelayEntry, keys: WorkerSessionKeys, signal: AbortSignal): Promise<LinkTransport> {
+    const { cluster, env, version, ledger, caFiles } = this.options;
     const place = {
       url: parseRelayUrl(entry.relay_host),
       token: relayToken(env, entry.relay_token_file),
       surroundings: { variables: this.#variables, caFiles: caFiles() },
       version,
     };
-    const dials = { ledger: ledger(), cluster, requestedBy: "the desktop daemon", signal };
-    const transport = await meetWorker(place, dials, {
-      keys: { workerKeys: [publicKeyFromLine(entry.worker_key)], privateKey: desktopKey(configDir) },
-      waitMs: WAIT_MS,
-      onWaiting: (what) => {
-        if (what === "worker") this.link.hindered(absent(cluster, entry));
+    this.#carrier = null;
+    return meetWorker(
+      place,
+      { ledger: ledger(), cluster, requestedBy: REQUESTED_BY, signal },
+      {
+        keys,
+        waitMs: WAIT_MS,
+        onWaiting: (what) => {
+          if (what === "worker") this.link.hindered(absent(cluster, entry));
+        },
       },
-    });
-    this.#transport = transport;
-    this.#route = routeRevision(entry);
-    this.#seq = this.#entries().entries.findLast(({ client }) => client === "relay")?.seq ?? null;
+    );
+  }
+
+  async #overFrp(entry: FrpEntry, keys: WorkerSessionKeys, signal: AbortSignal): Promise<LinkTransport> {
+    const { ledger, caFiles, env, paths, report, notice } = this.options;
+    const way = { entry, keys, ledger: ledger(), paths, env, variables: this.#variables, caFiles: caFiles(), report };
+    const transport = await overFrp(
+      {
+        ...way,
+        requestedBy: REQUESTED_BY,
+        onFallback: (reason) => {
+          this.#fallback = reason;
+          notice(`it goes through frps: ${reason.message}`);
+        },
+      },
+      signal,
+    );
+    this.#carrier = transport.carrier;
     return transport;
   }
 
@@ -163,7 +203,7 @@ export class RelayCluster {
         this.#variables = { ...this.options.env.variables, ...request.variables };
         this.#wanted = true;
         this.link.keep(this.#regain());
-        progress(`meeting the worker at ${entry.relay_host}`);
+        progress(`meeting the worker at ${placeOf(entry)}`);
         await this.link.tryNow(attending.signal, PATIENCE_MS);
         return this.status();
       },
@@ -195,15 +235,22 @@ export class RelayCluster {
     const { entries, trouble } = this.#entries();
     const up = this.isUp;
     const seq = up ? this.#seq : null;
-    const unknown = this.#isUnknown() ? "it is not known yet who has to answer there: clio-relay cluster bootstrap, or --pair" : null;
+    const entry = this.#entryNow();
+    const unknown =
+      entry?.worker_key === null ? "it is not known yet who has to answer there: clio-relay cluster bootstrap, or --pair" : null;
     return {
       cluster,
-      mode: "relay",
+      mode: entry?.mode ?? "relay",
+      ...(entry !== null && isFrp(entry) ? { carrier: up ? this.#carrier : null } : {}),
       state,
       since,
       round_trip_ms: up ? round_trip_ms : null,
       worker_version: up ? (worker?.version ?? null) : null,
-      detail: (reason === null ? (trouble ?? unknown) : `${reason.code}: ${reason.message}`)?.slice(0, 2_000) ?? null,
+      detail:
+        (reason === null ? (trouble ?? unknown ?? this.#fallback?.message ?? null) : `${reason.code}: ${reason.message}`)?.slice(
+          0,
+          2_000,
+        ) ?? null,
       bytes_in: up ? bytes_in : null,
       bytes_out: up ? bytes_out : null,
       ssh_connections_since_bring_up: seq === null ? null : entries.filter((one) => isSsh(one) && one.seq > seq).length,
@@ -212,11 +259,12 @@ export class RelayCluster {
     };
   }
 
-  #isUnknown(): boolean {
+  /** Null where there is none any more. */
+  #entryNow(): OutboundEntry | null {
     try {
-      return this.options.entry().worker_key === null;
+      return this.options.entry();
     } catch {
-      return false;
+      return null;
     }
   }
 
@@ -237,6 +285,8 @@ const unknownWorker = (cluster: string): RelayError =>
     { cluster },
     `clio-relay cluster bootstrap --cluster ${cluster}, or clio-relay cluster add --name ${cluster} --pair`,
   );
+
+const placeOf = (entry: OutboundEntry): string => (isFrp(entry) ? `${entry.frp.server_addr}:${entry.frp.server_port}` : entry.relay_host);
 
 const absent = (cluster: string, { relay_host, worker_key }: RelayEntry): RelayError =>
   new RelayError(

@@ -85,7 +85,7 @@ export async function visit<T>(options: FrpVisit, open: OpenOver<T>, signal: Abo
 }
 
 /** A port of loopback that nobody listens on: the kernel does not give one twice in a short time. */
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = net.createServer();
     server.once("error", reject);

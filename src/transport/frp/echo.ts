@@ -1,0 +1,64 @@
+import fs from "node:fs";
+import net from "node:net";
+import { joinOwnPort } from "../dial.ts";
+
+/** How long the way through frps and back may take, in milliseconds. */
+const ANSWER_MS = 10_000;
+
+/** Says a word to everybody who comes to its socket, and nothing else: who hears it has come the whole way. */
+export class Echo {
+  readonly #word = crypto.randomUUID();
+  readonly #server: net.Server;
+
+  private constructor(readonly socket: string) {
+    this.#server = net.createServer((connection) => {
+      connection.on("error", () => undefined);
+      // Whoever carries it may have nothing to carry before the other side has said something.
+      connection.once("data", () => connection.end(this.#word));
+    });
+  }
+
+  /** @param socket its path; what an earlier one left there is replaced */
+  static async listen(socket: string): Promise<Echo> {
+    const echo = new Echo(socket);
+    fs.rmSync(socket, { force: true });
+    await new Promise<void>((resolve, reject) => {
+      echo.#server.once("error", reject);
+      echo.#server.listen(socket, resolve);
+    });
+    fs.chmodSync(socket, 0o600);
+    return echo;
+  }
+
+  /** Whether the word comes back by a port of this machine, all the way. */
+  async heard(port: number, stop: AbortSignal): Promise<boolean> {
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MS)]);
+    let duplex: Awaited<ReturnType<typeof joinOwnPort>>;
+    try {
+      duplex = await joinOwnPort(port, ANSWER_MS, signal);
+    } catch {
+      return false;
+    }
+    return new Promise((resolve) => {
+      let said = "";
+      const done = (): void => {
+        signal.removeEventListener("abort", done);
+        duplex.destroy();
+        resolve(said === this.#word);
+      };
+      signal.addEventListener("abort", done, { once: true });
+      duplex.on("error", done);
+      duplex.on("close", done);
+      duplex.on("data", (chunk: Buffer) => {
+        said = `${said}${chunk.toString("latin1")}`.slice(0, 64);
+        if (said.length >= this.#word.length) done();
+      });
+      duplex.write("?");
+    });
+  }
+
+  close(): void {
+    this.#server.close();
+    fs.rmSync(this.socket, { force: true });
+  }
+}

@@ -89,6 +89,13 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
   link: {
     list: command("List the links: state, last round trip, bytes, connections", () => import("./link/list.ts")),
   },
+  "relay-host": {
+    serve: command("Join workers and desktops that dial out", () => import("./relay-host/serve.ts")),
+  },
+  "relay-host service": {
+    install: command("Have this machine's systemd keep a relay-host running", () => import("./relay-host/service-install.ts")),
+    uninstall: command("Stop this machine's relay-host, and remove its unit", () => import("./relay-host/service-uninstall.ts")),
+  },
   emit: {
     progress: command("Report progress from inside a job", () => import("./emit/emit-progress.ts")),
     "task-event": command("Add to the job's timeline from inside it", () => import("./emit/emit-task-event.ts")),
@@ -103,5 +110,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   desktop: "The daemon between commands and clusters",
   link: "The links to the clusters",
   cluster: "The clusters that this installation knows",
+  "relay-host": "Where both sides meet that can only dial out",
+  "relay-host service": "The relay-host of this machine, from boot on",
   emit: "Reports from inside a job",
 };

@@ -111,6 +111,54 @@ export const SETTINGS = {
     "A file of certification authorities in PEM that are trusted on the way out, besides the system's and those of SSL_CERT_FILE and NODE_EXTRA_CA_CERTS.",
   ),
   spare_shims: setting("CLIO_RELAY_SPARE_SHIMS", whole(0, 64), 1, "Shims that wait, already started, for the next job."),
+  relay_host_connections: setting(
+    "CLIO_RELAY_HOST_CONNECTIONS",
+    whole(16, 1_000_000),
+    LIMITS.relayHostConnections,
+    "Connections that a relay-host holds at a time.",
+  ),
+  relay_host_connections_per_address: setting(
+    "CLIO_RELAY_HOST_CONNECTIONS_PER_ADDRESS",
+    whole(1, 1_000_000),
+    LIMITS.relayHostConnectionsPerAddress,
+    "Of these, from one address.",
+  ),
+  relay_host_openings_per_address: setting(
+    "CLIO_RELAY_HOST_OPENINGS_PER_ADDRESS",
+    whole(1, 1_000_000),
+    LIMITS.relayHostOpeningsPerAddress,
+    "How often an address may come to a relay-host in a minute; who is refused counts five times.",
+  ),
+  relay_host_openings_per_key: setting(
+    "CLIO_RELAY_HOST_OPENINGS_PER_KEY",
+    whole(1, 1_000_000),
+    LIMITS.relayHostOpeningsPerKey,
+    "How often one worker or desktop may come to a relay-host in a minute.",
+  ),
+  relay_host_workers_per_token: setting(
+    "CLIO_RELAY_HOST_WORKERS_PER_TOKEN",
+    whole(1, 1_000_000),
+    LIMITS.relayHostWorkersPerToken,
+    "Workers that may be registered at a relay-host with one token.",
+  ),
+  relay_host_joins_per_token: setting(
+    "CLIO_RELAY_HOST_JOINS_PER_TOKEN",
+    whole(1, 1_000_000),
+    LIMITS.relayHostJoinsPerToken,
+    "Desktops that may wait or be joined at a relay-host with one token.",
+  ),
+  relay_host_joins_per_room: setting(
+    "CLIO_RELAY_HOST_JOINS_PER_ROOM",
+    whole(1, 1_000_000),
+    LIMITS.relayHostJoinsPerRoom,
+    "Of these, for one worker.",
+  ),
+  relay_host_joins_per_key: setting(
+    "CLIO_RELAY_HOST_JOINS_PER_KEY",
+    whole(1, 1_000_000),
+    LIMITS.relayHostJoinsPerKey,
+    "Of these, of one desktop.",
+  ),
 } as const satisfies Record<string, Setting<never> | Setting<number> | Setting<string> | Setting<string | null>>;
 
 type SettingName = keyof typeof SETTINGS;

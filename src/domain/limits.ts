@@ -52,6 +52,15 @@ export const LIMITS = {
   waitMaxSeconds: 86_400,
   leaseSeconds: 120,
   cancelGraceSeconds: 10,
+  /** What a relay-host takes on (settings relay_host_…); openings are in a minute. */
+  relayHostConnections: 8_192,
+  relayHostConnectionsPerAddress: 1_024,
+  relayHostOpeningsPerAddress: 600,
+  relayHostOpeningsPerKey: 120,
+  relayHostWorkersPerToken: 4_096,
+  relayHostJoinsPerToken: 4_096,
+  relayHostJoinsPerRoom: 64,
+  relayHostJoinsPerKey: 64,
   problemBytes: 8 * KiB,
   problemDetailLength: 2_000,
 } as const;

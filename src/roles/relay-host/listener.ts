@@ -1,19 +1,17 @@
 import type { Socket, TCPSocketListener } from "bun";
 import { RelayError } from "../../domain/errors.ts";
 import { SocketCarrier } from "./carrier.ts";
-import type { Speech } from "./door.ts";
 
 /** Where a relay-host listens. */
 export interface ListenAddress {
-  /** A name or an address; `0.0.0.0` and `::` for all. */
-  readonly host: string;
+  /** A name or an address; null: all of this machine's. */
+  readonly host: string | null;
   /** 0: the system's choice. */
   readonly port: number;
 }
 
 export interface Listening {
   readonly address: ListenAddress;
-  readonly speech: Speech;
   /** PEM; null: without TLS. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
   /** A connection has come. The answer is told of its end; a connection that gets null is broken off at once, unread. */
@@ -31,8 +29,11 @@ interface Inside {
   closed: () => void;
 }
 
+/** Of both families; of one, where the machine has no other. */
+const EVERYWHERE = ["::", "0.0.0.0"];
+
 /** @throws RelayError configuration_error where the address cannot be listened on, or certificate and key are none */
-export function listen({ address, speech, tls, onConnection }: Listening): Listener {
+export function listen({ address, tls, onConnection }: Listening): Listener {
   const take = (socket: Socket<Inside>): void => {
     const carrier = new SocketCarrier(socket);
     const closed = onConnection(carrier, socket.remoteAddress);
@@ -44,10 +45,9 @@ export function listen({ address, speech, tls, onConnection }: Listening): Liste
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 60_000);
   };
-  let server: TCPSocketListener<Inside>;
-  try {
-    server = Bun.listen<Inside>({
-      hostname: address.host,
+  const at = (hostname: string): TCPSocketListener<Inside> =>
+    Bun.listen<Inside>({
+      hostname,
       port: address.port,
       allowHalfOpen: true,
       ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
@@ -63,17 +63,18 @@ export function listen({ address, speech, tls, onConnection }: Listening): Liste
         },
       },
     });
-  } catch (error) {
-    const { host, port } = address;
-    throw new RelayError(
-      "configuration_error",
-      `${host}, port ${port}, cannot be listened on (${speech}): ${(error as Error).message}`,
-      {},
-      undefined,
-      {
-        cause: error,
-      },
-    );
+  let failure: unknown;
+  for (const host of address.host === null ? EVERYWHERE : [address.host]) {
+    try {
+      const server = at(host);
+      return { address: { host, port: server.port }, stop: () => server.stop(false) };
+    } catch (error) {
+      // The first one says what is wrong with the port.
+      failure ??= error;
+    }
   }
-  return { address: { host: address.host, port: server.port }, stop: () => server.stop(false) };
+  const where = `${address.host === null ? "" : `${address.host}, `}port ${address.port}`;
+  throw new RelayError("configuration_error", `${where}, cannot be listened on (${(failure as Error).message})`, {}, undefined, {
+    cause: failure,
+  });
 }

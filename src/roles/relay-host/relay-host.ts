@@ -87,7 +87,6 @@ export class RelayHost {
   open({ kind, address, tls }: Entrance): ListenAddress {
     const listener = listen({
       address,
-      speech: SPEECH[kind],
       tls,
       onConnection: (carrier, peer) => this.#take(carrier, peer, kind),
     });

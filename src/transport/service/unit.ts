@@ -22,7 +22,7 @@ export function userUnit({ cluster, executable, environment }: UnitOptions): str
     "",
     "[Service]",
     "Type=simple",
-    ...Object.entries(environment).map(([name, value]) => `Environment=${word(`${name}=${value}`, false)}`),
+    ...Object.entries(environment).map(([name, value]) => `Environment=${unitWord(`${name}=${value}`, false)}`),
     `ExecStartPre=${program} --version`,
     `ExecStart=${program} worker run --cluster ${cluster}`,
     "Restart=always",
@@ -42,11 +42,11 @@ export function userUnit({ cluster, executable, environment }: UnitOptions): str
 const PLAIN = /^[A-Za-z0-9_./+@-]+$/;
 
 /** The beginning of a command line. A shell hands over to an executable whose name systemd would not take. */
-const programOf = (executable: string): string =>
-  PLAIN.test(executable) ? executable : `/bin/sh -c ${word('exec "$0" "$@"', true)} ${word(executable, true)}`;
+export const programOf = (executable: string): string =>
+  PLAIN.test(executable) ? executable : `/bin/sh -c ${unitWord('exec "$0" "$@"', true)} ${unitWord(executable, true)}`;
 
 /** A quoted word of a unit (systemd.syntax(7), Quoting); `%` begins a specifier, and `$` a variable in command lines (systemd.service(5)). */
-function word(text: string, command: boolean): string {
+export function unitWord(text: string, command: boolean): string {
   const escaped = text.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%").replaceAll("\n", "\\n");
   return `"${command ? escaped.replaceAll("$", "$$$$") : escaped}"`;
 }

@@ -4,6 +4,7 @@ import { errorRule, isErrorCode, RelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
 import { isId } from "../domain/id.ts";
 import type { Job, JobKind, JobReceipt, JobState, JobSubmissionInput } from "../domain/job.ts";
+import type { LinkKeys, PairingCodeMade, Revoked, Rotation } from "../domain/link-keys.ts";
 import type { LogChunk, LogSegment, LogStream } from "../domain/log.ts";
 import type { NewProgressInput, Progress } from "../domain/progress.ts";
 import type { NewTaskEventInput, Task, TaskEvent } from "../domain/task.ts";
@@ -356,6 +357,26 @@ export class ClusterClient {
 
   workers(signal?: AbortSignal): Promise<{ workers: WorkerStatus[]; worker_count: number }> {
     return this.http.json("/workers", { signal });
+  }
+
+  /** The keys of its own sessions. */
+  keys(): Promise<LinkKeys> {
+    return this.http.json("/keys");
+  }
+
+  /** @param key a fingerprint, or a beginning of it. @throws RelayError not_found, usage, state_conflict */
+  revokeKey(key: string): Promise<Revoked> {
+    return this.http.json("/keys/revoke", { method: "POST", body: { key } });
+  }
+
+  /** @throws RelayError state_conflict */
+  rotateHostKey(overlapSeconds: number): Promise<Rotation> {
+    return this.http.json("/keys/rotate", { method: "POST", body: { overlap_seconds: overlapSeconds } });
+  }
+
+  /** The answer holds a secret. @throws RelayError state_conflict where the worker is not at that relay-host */
+  makePairingCode(relayHost: string | null, keyTtlSeconds: number | null): Promise<PairingCodeMade> {
+    return this.http.json("/pairings", { method: "POST", body: { relay_host: relayHost, key_ttl_seconds: keyTtlSeconds } });
   }
 
   /** Check the whole queue; changes nothing. */

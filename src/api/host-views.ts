@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { KeyTtl } from "../domain/link-keys.ts";
 import { Sha256, text } from "../domain/primitives.ts";
 import { AttendedRequest } from "./link-views.ts";
 
@@ -18,6 +19,8 @@ export const HOST_TASKS = {
     /** Version of the executables, where it is known before they run. */
     version: v.nullable(text(128)),
     allow_downgrade: v.boolean(),
+    /** How long this desktop's key is let in from now on; null: for good. Left out: for as long as before. */
+    key_ttl_seconds: v.optional(v.nullable(KeyTtl)),
   }),
   rollback: none,
   uninstall: v.strictObject({

@@ -4,6 +4,7 @@ import { json, mount, type Operation, operation } from "./operation.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { jobRoutes } from "./routes/jobs.ts";
+import { keyRoutes } from "./routes/keys.ts";
 import { linkRoute } from "./routes/link.ts";
 import { logRoutes } from "./routes/logs.ts";
 import { progressRoutes } from "./routes/progress.ts";
@@ -26,6 +27,7 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
     handler: () => json({ ok: true, auth: false, version: services.version, cluster: services.cluster }),
   }),
   linkRoute(services),
+  ...keyRoutes(services),
   ...submissionRoutes(services),
   ...jobRoutes(services),
   ...eventRoutes(services),

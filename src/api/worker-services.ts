@@ -5,6 +5,7 @@ import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";
+import type { KeyServices } from "./key-services.ts";
 
 /** How a log stands: its bytes so far, and whether there may be more. */
 export interface LogState {
@@ -37,6 +38,7 @@ export interface WorkerServices {
   readonly cluster: string;
   readonly version: string;
   readonly link: LinkInfo;
+  readonly keys: KeyServices;
   readonly clock: Clock;
   readonly store: QueueStore;
   readonly activeJobsMax: number;

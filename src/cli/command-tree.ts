@@ -16,18 +16,18 @@ export function commandTree(run: RunVerb): CommandDef {
       Object.entries(COMMANDS[noun]!).map(([name, command]) => [name, () => leaf(noun === "" ? name : `${noun} ${name}`, command, run)]),
     );
   const nouns = Object.keys(COMMANDS).filter((noun) => noun !== "");
-  return defineCommand({
-    meta: { name: "clio-relay" },
-    subCommands: {
-      ...below(""),
-      ...Object.fromEntries(
-        nouns.map((noun) => [
-          noun,
-          defineCommand({ meta: { name: noun, description: NOUNS[noun] ?? "", hidden: !(noun in NOUNS) }, subCommands: below(noun) }),
-        ]),
-      ),
-    },
-  });
+  const branch = (noun: string): CommandDef =>
+    defineCommand({
+      meta: { name: noun.split(" ").at(-1)!, description: NOUNS[noun] ?? "", hidden: !(noun in NOUNS) },
+      subCommands: { ...below(noun), ...branches(`${noun} `) },
+    });
+  const branches = (above: string): Record<string, CommandDef> =>
+    Object.fromEntries(
+      nouns
+        .filter((noun) => noun.startsWith(above) && !noun.slice(above.length).includes(" "))
+        .map((noun) => [noun.slice(above.length), branch(noun)]),
+    );
+  return defineCommand({ meta: { name: "clio-relay" }, subCommands: { ...below(""), ...branches("") } });
 }
 
 async function leaf(path: string, command: Command, run: RunVerb): Promise<CommandDef> {

@@ -12,7 +12,7 @@ type AnyVerb = { readonly verb: Verb<Flags, Positionals> };
 const command = (summary: string, load: () => Promise<unknown>): Command => ({ summary, load: load as () => Promise<AnyVerb> });
 const alias = (summary: string, load: () => Promise<unknown>): Command => ({ ...command(summary, load), alias: true });
 
-/** Every command: verbs by noun; the verbs below "" stand alone. */
+/** Every command: verbs by noun; the verbs below "" stand alone, and a noun may be below another one. */
 export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
   "": {
     init: command("Make the directories and the cluster `local`", () => import("./init.ts")),
@@ -51,6 +51,12 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     status: command("Show the worker of a cluster", () => import("./worker/status.ts")),
     bridge: command("Carry a link between standard input and output and the worker", () => import("./worker/bridge.ts")),
     configure: command("Take the configuration that a desktop sends", () => import("./worker/configure.ts")),
+    pair: command("Print a code that lets one desktop in", () => import("./worker/pair.ts")),
+  },
+  "worker keys": {
+    list: command("List the keys of desktops that a worker lets in, and its own", () => import("./worker/keys-list.ts")),
+    revoke: command("Let a desktop's key in no longer, and end its sessions", () => import("./worker/keys-revoke.ts")),
+    rotate: command("Give a worker another key of its own", () => import("./worker/keys-rotate.ts")),
   },
   endpoint: {
     start: alias("Another name of worker run", () => import("./worker/run.ts")),
@@ -107,6 +113,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   job: "Work: submit, follow, collect",
   queue: "The queue of a cluster",
   worker: "The process that runs the jobs of a cluster",
+  "worker keys": "The keys of a worker's links",
   desktop: "The daemon between commands and clusters",
   link: "The links to the clusters",
   cluster: "The clusters that this installation knows",

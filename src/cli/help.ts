@@ -43,13 +43,20 @@ const listed = (noun: string): [string, string][] =>
     .filter(([, command]) => !command.alias)
     .map(([verb, command]) => [verb, command.summary]);
 
+/** Nouns directly below another one; "" for those that stand alone. */
+const nounsBelow = (noun: string): [string, string][] =>
+  Object.entries(NOUNS).flatMap(([name, what]): [string, string][] => {
+    const words = name.split(" ");
+    return words.slice(0, -1).join(" ") === noun ? [[words.at(-1)!, what]] : [];
+  });
+
 /** What `clio-relay --help` prints. */
 export const programHelp = (cells: number): string => `Submit work to a cluster, follow it, and collect what it leaves.
 
 Usage: clio-relay COMMAND [OPTIONS]
 
 Commands:
-${columns([...listed(""), ...Object.entries(NOUNS)], lineWidth(cells))}
+${columns([...listed(""), ...nounsBelow("")], lineWidth(cells))}
 
 Begin with:
   clio-relay init
@@ -65,7 +72,7 @@ export const nounHelp = (noun: string, cells: number): string => `${NOUNS[noun] 
 Usage: clio-relay ${noun} VERB [OPTIONS]
 
 Verbs:
-${columns(listed(noun).length > 0 ? listed(noun) : Object.entries(COMMANDS[noun] ?? {}).map(([verb, { summary }]) => [verb, summary]), lineWidth(cells))}
+${columns(listed(noun).length > 0 ? [...listed(noun), ...nounsBelow(noun)] : Object.entries(COMMANDS[noun] ?? {}).map(([verb, { summary }]) => [verb, summary]), lineWidth(cells))}
 
 clio-relay ${noun} VERB --help says more of each.
 `;

@@ -53,7 +53,10 @@ async function dispatch(argv: readonly string[], io: CliIo): Promise<number> {
   const verbs = Object.hasOwn(COMMANDS, first) && first !== "" ? COMMANDS[first]! : undefined;
   if (verbs === undefined) {
     if (first.startsWith("-")) throw unknown("option", first, [...Object.keys(COMMON).map((name) => `--${name}`), "--version"]);
-    throw unknown("command", first, [...Object.keys(COMMANDS[""]!), ...Object.keys(COMMANDS).filter((noun) => noun !== "")]);
+    throw unknown("command", first, [
+      ...Object.keys(COMMANDS[""]!),
+      ...Object.keys(COMMANDS).filter((noun) => noun !== "" && !noun.includes(" ")),
+    ]);
   }
   return dispatchVerb(first, verbs, leading, more, io);
 }
@@ -67,7 +70,7 @@ async function dispatchVerb(
 ): Promise<number> {
   const [between, [verb, ...rest]] = withoutLeading(words);
   if (verb === undefined || HELP.has(verb)) {
-    if (verb === "help" && rest[0] !== undefined && !rest[0].startsWith("-")) return dispatch([noun, ...rest, "--help"], io);
+    if (verb === "help" && rest[0] !== undefined && !rest[0].startsWith("-")) return dispatch([...noun.split(" "), ...rest, "--help"], io);
     const { nounHelp } = await import("./help.ts");
     const output = verb === undefined ? io.stderr : io.stdout;
     await output.write(nounHelp(noun, output.columns));
@@ -79,12 +82,15 @@ async function dispatchVerb(
       verb,
       Object.keys(COMMON).map((name) => `--${name}`),
     );
+  const below = `${noun} ${verb}`;
+  if (Object.hasOwn(COMMANDS, below)) return dispatchVerb(below, COMMANDS[below]!, [...before, ...between], rest, io);
   if (!Object.hasOwn(verbs, verb)) throw unknown(`command ${noun}`, verb, Object.keys(verbs));
-  return run([noun, verb, ...before, ...between, ...rest], io);
+  return run([...noun.split(" "), verb, ...before, ...between, ...rest], io);
 }
 
 function unknown(what: string, given: string, known: readonly string[]): RelayError {
-  const [kind, noun] = what.split(" ");
+  const [kind, ...words] = what.split(" ");
+  const noun = words.length === 0 ? undefined : words.join(" ");
   const meant = kind === "command" ? (verbMeant(given, known) ?? nearest(given, known) ?? jobVerb(given, noun)) : nearest(given, known);
   const shown = noun === undefined ? given : `${noun} ${given}`;
   return new RelayError(

@@ -1,4 +1,5 @@
 import { isId } from "../domain/id.ts";
+import { parseRelayUrl } from "../domain/relay-url.ts";
 import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/quantity.ts";
 
 /** How the text of an option or argument becomes a value. */
@@ -69,6 +70,17 @@ export const duration: Reader<number> = {
   read: (given) => orUndefined(parseDuration(given)),
 };
 
+/** How long a key is let in, in seconds; null: for good. */
+export const keyTtl: Reader<number | null> = {
+  label: "DURATION",
+  form: "a duration of a minute to ten years, such as 12h or 30d, or `none`",
+  read(given) {
+    if (given === "none") return null;
+    const seconds = parseDuration(given);
+    return seconds === null || seconds === undefined || seconds < 60 || seconds > 10 * 366 * 86_400 ? undefined : Math.ceil(seconds);
+  },
+};
+
 /** The same, or 0 for no waiting at all. */
 export const patience: Reader<number> = {
   label: "SECONDS",
@@ -100,6 +112,19 @@ export const jsonObject: Reader<Record<string, unknown>> = {
     try {
       const value: unknown = JSON.parse(given);
       return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** The address of a relay-host, in its one spelling. */
+export const relayUrl: Reader<string> = {
+  label: "URL",
+  form: "the address of a relay-host (wss, ws, tls or tcp), with no user, password or query",
+  read: (given) => {
+    try {
+      return parseRelayUrl(given).text;
     } catch {
       return undefined;
     }

@@ -4,6 +4,12 @@ import { Count, looseText, Timestamp, text } from "./primitives.ts";
 /** As ssh-keygen -l prints it: `SHA256:` and 43 characters. */
 const Fingerprint = v.pipe(v.string(), v.regex(/^SHA256:[A-Za-z0-9+/]{43}$/, "must be SHA256: and 43 characters"));
 
+/** One line of authorized_keys with an ed25519 key: type, base64, comment. */
+export const PublicKeyLine = v.pipe(
+  text(1_024),
+  v.regex(/^ssh-ed25519 [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}]*)?$/u, "must be a public ed25519 key on one line"),
+);
+
 /** How long a key may be let in for, in seconds: a minute to ten years. */
 export const KeyTtl = v.pipe(v.number(), v.integer(), v.minValue(60), v.maxValue(10 * 366 * 86_400));
 /** How long both of a worker's keys may be known side by side, in seconds: no time to a year. */

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { PublicKeyLine } from "./link-keys.ts";
 import { Count, Id, Timestamp, text } from "./primitives.ts";
 
 /** What this version speaks on a link, and the oldest that it still speaks. One number for all that a request may mean to the other side. */
@@ -20,6 +21,8 @@ export const LinkInfo = v.strictObject({
   started_at: Timestamp,
   /** Fingerprint of the key by which the worker's own sessions are known; null where it has none. */
   host_key: v.nullable(text(64)),
+  /** The public key that takes its place, as a line of authorized_keys; null where none is announced. */
+  next_host_key: v.optional(v.nullable(PublicKeyLine), null),
 });
 export type LinkInfo = v.InferOutput<typeof LinkInfo>;
 

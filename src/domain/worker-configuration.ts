@@ -1,13 +1,7 @@
 import * as v from "valibot";
 import { Capacity } from "./endpoint.ts";
-import { KeyTtl } from "./link-keys.ts";
+import { KeyTtl, PublicKeyLine } from "./link-keys.ts";
 import { Id, looseText, text } from "./primitives.ts";
-
-/** One line of authorized_keys with an ed25519 key: type, base64, comment. */
-export const PublicKeyLine = v.pipe(
-  text(1_024),
-  v.regex(/^ssh-ed25519 [A-Za-z0-9+/]+={0,2}(?: [^\p{Cc}]*)?$/u, "must be a public ed25519 key on one line"),
-);
 
 /** Bound of the document below, in bytes. */
 export const CONFIGURATION_MAX_BYTES = 256 * 1024;
@@ -21,6 +15,8 @@ export const WorkerConfiguration = v.strictObject({
   worker_capacity: Capacity,
   /** Desktops that may come in by a session of the worker's own; those that it has stay. */
   client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),
+  /** Where the worker is met from elsewhere, and the token for that; null: nowhere. Left out: as it is. */
+  relay: v.optional(v.nullable(v.strictObject({ relay_host: text(1_024), token: text(512) }))),
   /** Whether the time for which they are let in begins anew. */
   renew_keys: v.optional(v.boolean()),
   /** That time; null: for good. Left out: as it is. */
@@ -35,6 +31,8 @@ export const WorkerConfigured = v.object({
   version: text(128),
   /** Whether anything was changed. */
   changed: v.boolean(),
+  /** Whether a worker that runs has to be restarted for it. */
+  restart: v.optional(v.boolean(), false),
   /** The worker's identity in sessions of its own. */
   host_key: PublicKeyLine,
   /** As ssh-keygen -l shows it. */

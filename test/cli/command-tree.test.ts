@@ -3,7 +3,9 @@ import { runCommand } from "citty";
 import { argsOf, commandTree } from "../../src/cli/command-tree.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 
-const all = Object.entries(COMMANDS).flatMap(([noun, verbs]) => Object.keys(verbs).map((verb) => (noun === "" ? [verb] : [noun, verb])));
+const all = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
+  Object.keys(verbs).map((verb) => (noun === "" ? [verb] : [...noun.split(" "), verb])),
+);
 
 describe("the tree of commands", () => {
   test.each(all.map((path) => [path.join(" "), path] as const))("finds %s and hands over what follows, untouched", async (name, path) => {

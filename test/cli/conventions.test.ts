@@ -18,7 +18,7 @@ async function cli(...args: string[]) {
 
 /** The verb that a command line names, and what follows the name. */
 function named(line: readonly string[]): { path: string; command: Command; rest: readonly string[] } | null {
-  for (const length of [1, 2]) {
+  for (const length of [1, 2, 3]) {
     const path = line.slice(0, length).join(" ");
     const found = all.find(([one]) => one === path);
     if (found !== undefined) return { path, command: found[1], rest: line.slice(length) };

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { fingerprintOf, lineOfPublicKey, makeKeyPair, publicKeyFromLine } from "../../src/transport/session/keys.ts";
+import { userFile } from "../rigs/sshd.ts";
 import { describeWith } from "../runner/components.ts";
 import type { SourceRelay } from "./source-relay.ts";
 import { FarSite, farLink } from "./ssh-desk.ts";
@@ -13,6 +15,8 @@ interface Known {
   readonly job: string;
   readonly task: string;
   readonly artifact: string;
+  /** Fingerprints of desktops' keys, one for each that revokes one. */
+  readonly keys: readonly [string, string];
 }
 
 /** Query and body for the operations that need one. */
@@ -25,6 +29,10 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   streamTaskEvents: { query: "stop_after_replay=true" },
   recordTaskEvent: { body: () => ({ event_type: "seen", label: "a", summary: "b" }), status: 201 },
   recordProgress: { body: () => ({ label: "a", current: 1 }), status: 201 },
+  revokeKey: { body: ({ keys }) => ({ key: keys[0] }) },
+  rotateHostKey: { body: () => ({ overlap_seconds: 3_600 }) },
+  // It is at no relay-host.
+  makePairingCode: { body: () => ({ relay_host: null, key_ttl_seconds: null }), status: 409 },
 };
 
 /** Operations of the daemon itself: those about links are what the other tests of this kind are about. */
@@ -60,6 +68,11 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "worker bridge": null,
   "worker configure": null,
   "worker status": () => [],
+  "worker keys list": () => [],
+  "worker keys revoke": ({ keys }) => [keys[1]],
+  "worker keys rotate": () => [],
+  // With a relay-host: pairing.test.ts has it.
+  "worker pair": null,
   "desktop start": () => [],
   "desktop stop": null,
   "desktop status": () => [],
@@ -103,7 +116,20 @@ describeWith(["sshd", "ssh"], "over a link that is up", () => {
     const job = await relay.submit("--output", "out/*", "--wait", "--", "sh", "-c", script);
     const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", job);
     const { artifacts } = await relay.json<{ artifacts: { artifact_id: string }[] }>("job", "list-artifacts", job);
-    known = { job, task: tasks[0]!.task_id, artifact: artifacts[0]!.artifact_id };
+    const pairs = [makeKeyPair("ada@desk"), makeKeyPair("bob@desk")].map(({ publicLine }) => publicLine);
+    const now = new Date().toISOString();
+    const clients = pairs.map((line) => ({
+      key: lineOfPublicKey(publicKeyFromLine(line)),
+      comment: "",
+      added_at: now,
+      by: "bootstrap",
+      ttl_seconds: null,
+      expires_at: null,
+    }));
+    const list = { schema_version: "clio-relay.link-clients.v1", clients };
+    userFile(site.user, ".local/share/clio-relay/core/far/link-clients.json", JSON.stringify(list), 0o600);
+    const [one, other] = pairs.map((line) => fingerprintOf(publicKeyFromLine(line)));
+    known = { keys: [one!, other!], job, task: tasks[0]!.task_id, artifact: artifacts[0]!.artifact_id };
   }, TIMEOUT);
   afterAll(async () => {
     await relay[Symbol.asyncDispose]();

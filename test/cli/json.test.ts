@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { makeKeyPair } from "../../src/transport/session/keys.ts";
 import { eventually } from "../runner/wait.ts";
 import { Collected } from "./collected.ts";
 import { type Result, SourceRelay } from "./source-relay.ts";
@@ -25,6 +26,8 @@ const ELSEWHERE = [
   "cluster uninstall",
   "worker bridge",
   "worker configure",
+  // A relay-host: pairing.test.ts has it.
+  "worker pair",
 ];
 
 /** What a program reads: one document that ends with a line feed, or one object a line. */
@@ -99,6 +102,18 @@ test(
     await one("queue list");
     await one("queue audit");
     await one("queue repair");
+    const { publicLine } = makeKeyPair("ada@desk");
+    const configuration = {
+      schema_version: "clio-relay.worker-configuration.v1",
+      cluster: "local",
+      env_setup: null,
+      worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
+      client_keys: [publicLine],
+    };
+    expect((await relay.run(["worker", "configure"], { stdin: JSON.stringify(configuration) })).code).toBe(0);
+    const { keys } = (await one("worker keys list")) as { keys: { fingerprint: string }[] };
+    await one("worker keys revoke", keys[0]!.fingerprint);
+    await one("worker keys rotate");
     await call("desktop logs", "lines", 0);
     await one("worker stop");
     await one("desktop stop");

@@ -32,7 +32,17 @@ const APART = new Set([
     "cluster pin-target",
   ],
   ...["desktop start", "desktop stop", "desktop status", "desktop logs", "desktop run"],
-  ...["worker run", "worker bridge", "worker configure", "emit progress", "emit task-event"],
+  ...[
+    "worker run",
+    "worker bridge",
+    "worker configure",
+    "worker pair",
+    "worker keys list",
+    "worker keys revoke",
+    "worker keys rotate",
+    "emit progress",
+    "emit task-event",
+  ],
 ]);
 
 interface Worker {

@@ -4,7 +4,7 @@ import type { BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { resolveLocal } from "../local-path.ts";
 import { bytesText, durationText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";
-import { sha256, text } from "../values.ts";
+import { keyTtl, sha256, text } from "../values.ts";
 import { defineVerb, option, refused, toggle } from "../verb.ts";
 import { NAMED, nameOf } from "./named.ts";
 import { onHost } from "./on-host.ts";
@@ -20,11 +20,16 @@ export const verb = defineVerb({
     artifact: option(text("FILE"), "Executable to send in place of this one, as a release has it for that platform"),
     "relay-artifact-sha256": option(sha256, "SHA-256 that the executable has to have"),
     "allow-downgrade": toggle("Also when a newer version is there"),
+    "key-ttl": option(
+      keyTtl,
+      "How long this desktop's key is let in from now on, such as 12h or 30d; none: until it is revoked. When left out, it is as long as before",
+    ),
     "ssh-host": refused("it is part of the cluster's entry: clio-relay cluster add NAME --ssh-host HOST"),
     "relay-wheel": refused("there are no wheels: --artifact FILE"),
   },
   examples: [
     ["cluster bootstrap --cluster my-cluster", "install this executable there"],
+    ["cluster bootstrap my-cluster --key-ttl 12h", "let this desktop's key in for half a day; the same again begins anew"],
     ["cluster bootstrap my-cluster --artifact ./clio-relay-linux-arm64", "one for another platform"],
   ],
   async run(call) {
@@ -48,6 +53,7 @@ export const verb = defineVerb({
         expected_digest: flags["relay-artifact-sha256"] ?? null,
         version: given === null ? VERSION : null,
         allow_downgrade: flags["allow-downgrade"],
+        ...(flags["key-ttl"] === undefined ? {} : { key_ttl_seconds: flags["key-ttl"] }),
       },
     });
     if (json) await printJson(io.stdout, report);

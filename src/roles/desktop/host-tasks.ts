@@ -15,7 +15,7 @@ import { removeService, type ServiceInstall, supervisor } from "../../transport/
 import { type ServiceStatus, serviceStatus } from "../../transport/service/status.ts";
 import { lineOfPublicKey, publicKeyOf } from "../../transport/session/keys.ts";
 import type { Attended } from "./attended-run.ts";
-import { desktopKey } from "./desktop-key.ts";
+import { desktopKey, ownName } from "./desktop-key.ts";
 
 /** What a task on the host of a cluster's worker works with. */
 export interface HostWork {
@@ -24,6 +24,8 @@ export interface HostWork {
   readonly attended: Attended;
   readonly configDir: string;
   readonly clock: Clock;
+  /** Where the worker is to be met, with the token; null: nowhere else than over ssh. @throws RelayError configuration_error */
+  readonly relay: () => { readonly relay_host: string; readonly token: string } | null;
   /** Remember who answers in the worker's own sessions. */
   readonly pinWorkerKey: (line: string) => Promise<void>;
   /** Jobs that have not ended, as the worker says; null where none answers. */
@@ -62,9 +64,11 @@ const placeOf = ({ entry, attended }: HostWork) => ({
 });
 
 /** The configuration that the worker there is to have. */
-function configurationOf({ entry, configDir }: HostWork) {
+function configurationOf({ entry, configDir, relay }: HostWork) {
+  const met = relay();
   const key = publicKeyOf(desktopKey(configDir));
-  return { env_setup: entry.env_setup, worker_capacity: entry.worker_capacity, client_keys: [lineOfPublicKey(key)] };
+  const client_keys = [`${lineOfPublicKey(key)} ${ownName()}`];
+  return { env_setup: entry.env_setup, worker_capacity: entry.worker_capacity, client_keys, ...(met === null ? {} : { relay: met }) };
 }
 
 async function configure(work: HostWork) {
@@ -117,7 +121,12 @@ async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): P
     expectedDigest: options.expected_digest,
     version: options.version,
     allowDowngrade: options.allow_downgrade,
-    configuration: configurationOf(work),
+    configuration: {
+      ...configurationOf(work),
+      // Whoever bootstraps has shown to the site who they are.
+      renew_keys: true,
+      ...(options.key_ttl_seconds === undefined ? {} : { key_ttl_seconds: options.key_ttl_seconds }),
+    },
     clock,
     onEvent(event) {
       if (event.type === "sent") attended.transfer(event.bytes, event.total);

@@ -38,3 +38,17 @@ export function hostKeyPrint(coreDir: string): string | null {
     return null;
   }
 }
+
+/** The announced key as a line of authorized_keys; null where there is none, or what lies there is none, or its time has come. */
+export function announcedHostKey(coreDir: string, now: number): string | null {
+  try {
+    const text = readSmallFile(nextHostKeyFile(coreDir), MAX_BYTES);
+    const next: unknown = text === null ? null : JSON.parse(text);
+    if (next === null || typeof next !== "object" || !("public_key" in next && "switch_at" in next)) return null;
+    const { public_key, switch_at } = next;
+    return typeof public_key === "string" && typeof switch_at === "string" && now < Date.parse(switch_at) ? public_key : null;
+  } catch {
+    // As above.
+    return null;
+  }
+}

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../lib/clock.ts";
@@ -39,6 +40,7 @@ export class LinkSessions {
   readonly #timer: ReturnType<typeof setInterval>;
 
   constructor(private readonly options: LinkSessionsOptions) {
+    this.#identity = hostKeyPrint(options.coreDir);
     this.#timer = setInterval(() => void this.#look(), LOOK_MS);
     this.#timer.unref();
   }
@@ -76,11 +78,11 @@ export class LinkSessions {
     return (await this.#loaded()).pairings;
   }
 
-  /** How many sessions there are now with each key, by its bytes in base64. */
+  /** How many sessions there are now with each key, by its fingerprint. */
   counts(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { key } of this.#ready?.server.sessions ?? []) {
-      const name = key?.toString("base64") ?? "";
+      const name = key === null ? "" : `SHA256:${createHash("sha256").update(key).digest("base64").replace(/=+$/, "")}`;
       counts.set(name, (counts.get(name) ?? 0) + 1);
     }
     return counts;
@@ -148,16 +150,21 @@ export class LinkSessions {
   }
 
   async #look(): Promise<void> {
-    const { coreDir, clock, onTrouble } = this.options;
     try {
       if ((this.#ready?.server.sessions.length ?? 0) > 0) this.enforce();
-      if (fs.existsSync(nextHostKeyFile(coreDir))) await (await import("./host-key.ts")).settleHostKey(coreDir, clock);
-      const identity = hostKeyPrint(coreDir);
-      const changed = this.#identity !== null && identity !== this.#identity;
-      this.#identity = identity;
-      if (changed) for (const tell of this.#identityChanged) tell();
+      await this.identityMayHaveChanged();
     } catch (error) {
-      onTrouble(error);
+      this.options.onTrouble(error);
     }
+  }
+
+  /** Let an announced key take its place when its time has come, and tell whoever wants to know. @throws RelayError configuration_error, state_conflict */
+  async identityMayHaveChanged(): Promise<void> {
+    const { coreDir, clock } = this.options;
+    if (fs.existsSync(nextHostKeyFile(coreDir))) await (await import("./host-key.ts")).settleHostKey(coreDir, clock);
+    const identity = hostKeyPrint(coreDir);
+    const changed = this.#identity !== null && identity !== this.#identity;
+    this.#identity = identity;
+    if (changed) for (const tell of this.#identityChanged) tell();
   }
 }

@@ -1,4 +1,5 @@
 import net from "node:net";
+import path from "node:path";
 import type { Duplex } from "node:stream";
 import { keepServing, type SocketServer, serveOnSocket } from "../../api/socket-server.ts";
 import { workerApp } from "../../api/worker-app.ts";
@@ -14,19 +15,23 @@ import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { self } from "../../lib/process-identity.ts";
+import { systemTimers } from "../../lib/timers.ts";
 import { type OwnedQueue, openOwnedQueue } from "../../queue/owned-queue.ts";
 import { QUEUE_FILE } from "../../queue/sqlite/database-file.ts";
 import type { QueueStore } from "../../queue/store.ts";
+import { Ledger } from "../../transport/ledger.ts";
 import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { heartbeat } from "./heartbeat.ts";
-import { hostKeyPrint } from "./host-key-print.ts";
+import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
+import { keyService } from "./key-service.ts";
 import { LinkSessions } from "./link-sessions.ts";
 import { serveLinkSocket } from "./link-socket.ts";
 import { stderrLog } from "./log.ts";
 import { spoolLogs } from "./logs.ts";
 import { announce, withdraw, workerId } from "./presence.ts";
+import type { RelayJoiner, RelayMeeting } from "./relay-joiner.ts";
 import { workerStatus } from "./status.ts";
 
 /** How long answers in flight may take when the worker drains. */
@@ -45,6 +50,8 @@ export interface WorkerOptions {
   readonly socketPath: string;
   /** Where sessions with the worker's own identity are answered; nowhere when left out. */
   readonly linkSocketPath?: string;
+  /** The relay-host at which it is met; nowhere when left out. */
+  readonly relay?: RelayMeeting;
   /** Where standard error goes when the worker was started in the background; kept within a bound. */
   readonly stderrFile?: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -140,20 +147,21 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const beat = heartbeat(context, dispatcher, () => lastError, storage.checkCore);
   const draining = new AbortController();
   const worker_id = workerId(options.coreDir);
+  const identity = { coreDir: options.coreDir, comment: `clio-relay ${options.cluster}`, clock };
   const sessions = new LinkSessions({
-    coreDir: options.coreDir,
-    comment: `clio-relay ${options.cluster}`,
-    clock,
+    ...identity,
     connect: () => connectTo(options.socketPath),
     onTrouble: (error) => context.laneFailed("link session", error),
   });
   const services = {
     ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError)),
-    link: linkInfoOf(endpoint, worker_id, options.coreDir),
+    link: linkInfoOf(endpoint, worker_id, options.coreDir, clock),
+    keys: keyService({ cluster: options.cluster, ...identity, sessions, relayHost: () => options.relay?.url.text ?? null }),
   };
   const app = workerApp(services, (error) => context.laneFailed("request", error));
   let server: Pick<SocketServer, "stop"> | null = null;
   let links: Pick<SocketServer, "stop"> | null = null;
+  let relay: RelayJoiner | null = null;
   try {
     await beat.start();
     server = keepServing(() => serveOnSocket(app, options.socketPath), {
@@ -163,6 +171,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     announce(options.coreDir, { process: endpoint.process, version: options.version, worker_id, socket: options.socketPath });
     log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
     links = listenForLinks(context, options, sessions);
+    relay = await meetAt(context, options, sessions);
     // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
     await Promise.race([dispatcher.recover(), aborted(stop)]);
     if (!stop.aborted) dispatcher.start();
@@ -175,6 +184,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     withdraw(options.coreDir);
     await server?.stop(DRAIN_GRACE_MS);
     await links?.stop(0);
+    await relay?.stop();
     await sessions.close();
     await beat.stop();
     await launcher.close();
@@ -195,7 +205,12 @@ const endpointOf = ({ options, clock, endpointId }: Parts): Endpoint => ({
   lane_last_error: null,
 });
 
-const linkInfoOf = ({ cluster, version, process, registered_at }: Endpoint, worker_id: string, coreDir: string): LinkInfo => ({
+const linkInfoOf = (
+  { cluster, version, process, registered_at }: Endpoint,
+  worker_id: string,
+  coreDir: string,
+  clock: Clock,
+): LinkInfo => ({
   protocol: PROTOCOL,
   oldest_protocol: OLDEST_PROTOCOL,
   version,
@@ -206,6 +221,9 @@ const linkInfoOf = ({ cluster, version, process, registered_at }: Endpoint, work
   // Made when the worker is configured from a desktop, perhaps after its start.
   get host_key() {
     return hostKeyPrint(coreDir);
+  },
+  get next_host_key() {
+    return announcedHostKey(coreDir, clock.now());
   },
 });
 
@@ -220,6 +238,27 @@ function listenForLinks(
   return keepServing(serveLinks, {
     onRenewed: () => context.log.warn(`the link socket was gone; listening again on ${linkSocketPath}`),
     onTrouble,
+  });
+}
+
+/** The worker at its relay-host; null where it has none. */
+async function meetAt(
+  context: WorkerContext,
+  { relay, coreDir, cluster }: WorkerOptions,
+  sessions: LinkSessions,
+): Promise<RelayJoiner | null> {
+  if (relay === undefined) return null;
+  const [{ RelayJoiner: Joiner }, { hostKey }] = await Promise.all([import("./relay-joiner.ts"), import("./host-key.ts")]);
+  const { clock, log } = context;
+  return new Joiner({
+    ...relay,
+    cluster,
+    hostKey: () => hostKey(coreDir, `clio-relay ${cluster}`, clock),
+    sessions,
+    clock,
+    log,
+    ledger: new Ledger(path.join(coreDir, "connections.jsonl"), clock),
+    timers: systemTimers,
   });
 }
 
@@ -239,7 +278,7 @@ function servicesOf(
   dispatcher: Dispatcher,
   draining: AbortSignal,
   status: WorkerServices["status"],
-): Omit<WorkerServices, "link"> {
+): Omit<WorkerServices, "link" | "keys"> {
   const { cluster, version, clock, store, limits, spoolDir } = context;
   return {
     cluster,

@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { RelayError } from "../../domain/errors.ts";
 
-/** Bytes of secret, and of the fingerprint of the worker's key. */
+/** Bytes of secret, of the fingerprint of the worker's key, and of the check over both and the address. */
 const SECRET_BYTES = 16;
-const PRINT_BYTES = 16;
-const CHECK_BYTES = 3;
+const PRINT_BYTES = 32;
+const CHECK_BYTES = 4;
 /** Longest address of a relay-host in a code. */
 export const ADDRESS_MAX = 256;
 /** Longest line that is read as a code: its groups, blanks between them, and the address. */
@@ -13,19 +13,19 @@ const GROUPS = /.{4}/g;
 const PREFIX = "clio1-";
 /** Crockford's base 32. */
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const DIGITS_LENGTH = ((SECRET_BYTES + PRINT_BYTES + CHECK_BYTES) * 8) / 5;
+const DIGITS_LENGTH = Math.ceil(((SECRET_BYTES + PRINT_BYTES + CHECK_BYTES) * 8) / 5);
 
 /** What a pairing code holds (docs/wire.md, Pairing). */
 export interface PairingCode {
   readonly secret: Buffer;
-  /** The first bytes of the SHA-256 of the worker's public host key. */
+  /** SHA-256 of the worker's public host key: what its room at a relay-host is called, too. */
   readonly hostPrint: Buffer;
   /** Of the relay-host at which both meet, as a person gave it. */
   readonly relayHost: string;
 }
 
 /** What a code has of a worker's public key, in the format of RFC 4253, section 6.6. */
-export const hostPrintOf = (key: Buffer): Buffer => createHash("sha256").update(key).digest().subarray(0, PRINT_BYTES);
+export const hostPrintOf = (key: Buffer): Buffer => createHash("sha256").update(key).digest();
 
 /** A code with a new secret. @throws RelayError usage for an address that no code can hold */
 export function newPairingCode(hostKey: Buffer, relayHost: string): PairingCode {
@@ -76,7 +76,8 @@ function encode(bytes: Buffer): string {
 
 function decode(text: string): Buffer {
   if (text.length !== DIGITS_LENGTH) throw mistyped(`it has ${text.length} characters in its groups, not ${DIGITS_LENGTH}`);
-  const bytes = Buffer.alloc((text.length * 5) / 8);
+  // The last digit has bits that are left over: none of them is set.
+  const bytes = Buffer.alloc(Math.ceil((text.length * 5) / 8));
   [...text.toUpperCase().replaceAll("O", "0").replace(/[IL]/g, "1")].forEach((digit, index) => {
     const value = DIGITS.indexOf(digit);
     if (value < 0) throw mistyped("a character of its groups is none of a code");
@@ -85,5 +86,6 @@ function decode(text: string): Buffer {
     bytes[at] = bytes[at]! | (two >> 8);
     if (at + 1 < bytes.length) bytes[at + 1] = bytes[at + 1]! | (two & 0xff);
   });
-  return bytes;
+  if (bytes.at(-1) !== 0) throw mistyped("a character of it is another one");
+  return bytes.subarray(0, -1);
 }

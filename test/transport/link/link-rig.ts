@@ -17,6 +17,7 @@ export const INFO: LinkInfo = {
   host: { hostname: "node1", boot_id: "boot" },
   started_at: "2026-01-01T00:00:00.000Z",
   host_key: null,
+  next_host_key: null,
 };
 
 /** A worker's socket with a session server before it, a proxy before that, and a link through all of it. */

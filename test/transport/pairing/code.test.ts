@@ -9,7 +9,7 @@ const RELAY = "wss://relay.example.edu:8443/below";
 test("a code says its secret, the worker's fingerprint and the relay-host, on one line of groups", () => {
   const code = newPairingCode(publicKey(HOST), RELAY);
   const line = writeCode(code);
-  expect(line).toMatch(/^clio1(?:-[0-9A-HJKMNP-TV-Z]{4}){14}@wss:\/\/relay\.example\.edu:8443\/below$/);
+  expect(line).toMatch(/^clio1(?:-[0-9A-HJKMNP-TV-Z]{4}){21}@wss:\/\/relay\.example\.edu:8443\/below$/);
   const read = readCode(line);
   expect(read.secret.equals(code.secret)).toBe(true);
   expect(read.hostPrint.equals(hostPrintOf(publicKey(HOST)))).toBe(true);
@@ -62,7 +62,7 @@ test.each([
   "password",
   "clio2-AAAA@wss://relay",
   "clio1-ABCD@no address",
-  `clio1-${"0".repeat(56)}`,
+  `clio1-${"0".repeat(84)}`,
 ])("%p is no code, and the error does not repeat it", (text) => {
   try {
     readCode(text);
@@ -81,7 +81,7 @@ test("both sides make the same key of a code, and another of any other", async (
   expect(verifiesEd25519(one.publicKey, data, (await two.sign(data, undefined))!)).toBe(true);
   expect(pairingKey({ ...code, hostPrint: hostPrintOf(publicKey(STRANGER)) }).publicKey.equals(one.publicKey)).toBe(false);
   // RFC 5869 with SHA-256 over fixed input: what another implementation would make of it.
-  const fixed = pairingKey({ secret: Buffer.alloc(16, 1), hostPrint: Buffer.alloc(16, 2) });
+  const fixed = pairingKey({ secret: Buffer.alloc(16, 1), hostPrint: Buffer.alloc(32, 2) });
   expect(fixed.publicKey.subarray(-32).toString("hex")).toBe(await publicByWebCrypto());
 });
 
@@ -89,7 +89,7 @@ test("both sides make the same key of a code, and another of any other", async (
 async function publicByWebCrypto(): Promise<string> {
   const material = await crypto.subtle.importKey("raw", Buffer.alloc(16, 1), "HKDF", false, ["deriveBits"]);
   const info = new TextEncoder().encode("clio-relay pairing key 1");
-  const seed = await crypto.subtle.deriveBits({ name: "HKDF", hash: "SHA-256", salt: Buffer.alloc(16, 2), info }, material, 256);
+  const seed = await crypto.subtle.deriveBits({ name: "HKDF", hash: "SHA-256", salt: Buffer.alloc(32, 2), info }, material, 256);
   const pkcs8 = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.from(seed)]);
   const key = await crypto.subtle.importKey("pkcs8", pkcs8, "Ed25519", true, ["sign"]);
   const { x } = (await crypto.subtle.exportKey("jwk", key)) as { x: string };

@@ -1,0 +1,39 @@
+import { EXIT } from "../../domain/errors.ts";
+import { CLUSTER } from "../cluster-option.ts";
+import { confirm } from "../confirm.ts";
+import { printJson } from "../print/table.ts";
+import { text } from "../values.ts";
+import { defineVerb } from "../verb.ts";
+import { keyDoor } from "./key-door.ts";
+
+export const verb = defineVerb({
+  summary: "Let a desktop's key in no longer, and end its sessions",
+  details:
+    "KEY is a fingerprint as worker keys list shows it, or a beginning of it that no other has. Jobs go on. The desktop comes in again by cluster bootstrap or a new pairing code.",
+  positionals: { key: text("KEY") },
+  flags: { cluster: CLUSTER },
+  examples: [["worker keys revoke --cluster my-cluster SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8", "shut a lost laptop out"]],
+  async run(call) {
+    const { flags, args, io, json, relay } = call;
+    const { keys, cluster, elsewhere } = await keyDoor(io, relay, flags.cluster);
+    if (elsewhere && (await isOwn(relay.paths.configDir, args.key))) {
+      const question = `This is the key of this desktop, which then cannot reach ${cluster} by it any more. Go on?`;
+      if (!(await confirm(call, question))) return EXIT.failed;
+    }
+    const done = await keys.revoke(args.key);
+    if (json) await printJson(io.stdout, done);
+    else await io.stdout.write(`revoked ${done.revoked.fingerprint}\n`);
+    if (!json && done.ended_sessions !== null) await io.stderr.write(`sessions that were ended: ${done.ended_sessions}\n`);
+    return EXIT.ok;
+  },
+});
+
+async function isOwn(configDir: string, named: string): Promise<boolean> {
+  const [{ desktopKey }, { fingerprintOf, publicKeyOf }] = await Promise.all([
+    import("../../roles/desktop/desktop-key.ts"),
+    import("../../transport/session/keys.ts"),
+  ]);
+  return fingerprintOf(publicKeyOf(desktopKey(configDir)))
+    .slice(7)
+    .startsWith(named.replace(/^SHA256:/i, ""));
+}

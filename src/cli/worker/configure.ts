@@ -1,12 +1,16 @@
+import fs from "node:fs";
 import os from "node:os";
+import path from "node:path";
 import * as v from "valibot";
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { updateClusters } from "../../config/clusters.ts";
+import { parseRelayToken } from "../../config/relay-token.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { VERSION } from "../../config/version.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
+import { parseRelayUrl } from "../../domain/relay-url.ts";
 import { CONFIGURATION_MAX_BYTES, WorkerConfiguration, type WorkerConfigured } from "../../domain/worker-configuration.ts";
-import { makePrivateDirectory } from "../../lib/atomic-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { hostPublicKey, nextHostKey } from "../../roles/worker/host-key.ts";
 import { allowClients } from "../../roles/worker/link-keys.ts";
 import { fingerprintOf, lineOfPublicKey } from "../../transport/session/keys.ts";
@@ -29,6 +33,10 @@ export const verb = defineVerb({
     for (const directory of [coreDir, spoolDir]) makePrivateDirectory(directory);
     prepareRunDirectory(paths, io.env);
     let changed = false;
+    let restart = false;
+    const relay_host = wanted.relay === undefined || wanted.relay === null ? null : parseRelayUrl(wanted.relay.relay_host).text;
+    const tokenFile = path.join(coreDir, "relay-token");
+    const token = keepToken(tokenFile, wanted.relay);
     await updateClusters(paths, io.env, (clusters) => {
       const before = clusters.find(({ name }) => name === cluster);
       if (before !== undefined && before.mode !== "local") {
@@ -39,7 +47,11 @@ export const verb = defineVerb({
           `clio-relay cluster remove ${cluster}, on ${os.hostname()}`,
         );
       }
-      const entry: ClusterEntry = { name: cluster, mode: "local", env_setup, worker_capacity };
+      const plain = { name: cluster, mode: "local" as const, env_setup, worker_capacity };
+      const kept = before === undefined ? plain : { ...before, ...plain };
+      const entry: ClusterEntry =
+        wanted.relay === undefined ? kept : relay_host === null ? plain : { ...plain, relay_host, relay_token_file: tokenFile };
+      restart = token || relayHostOf(before) !== relayHostOf(entry);
       changed = before === undefined || !Bun.deepEquals(before, entry);
       return changed ? [...clusters.filter(({ name }) => name !== cluster), entry] : clusters;
     });
@@ -54,7 +66,8 @@ export const verb = defineVerb({
       schema_version: "clio-relay.worker-configured.v1",
       cluster,
       version: VERSION,
-      changed: changed || allowed,
+      changed: changed || allowed || token,
+      restart,
       host_key: lineOfPublicKey(key),
       host_key_sha256: fingerprintOf(key),
       next_host_key: nextHostKey(coreDir)?.line ?? null,
@@ -63,6 +76,22 @@ export const verb = defineVerb({
     return EXIT.ok;
   },
 });
+
+const relayHostOf = (entry: ClusterEntry | undefined): string | null => (entry?.mode === "local" ? (entry.relay_host ?? null) : null);
+
+/** @returns whether there is another one now @throws RelayError configuration_error */
+function keepToken(file: string, relay: WorkerConfiguration["relay"]): boolean {
+  if (relay === undefined) return false;
+  if (relay === null) {
+    const there = fs.existsSync(file);
+    fs.rmSync(file, { force: true });
+    return there;
+  }
+  const text = `${parseRelayToken(relay.token, "the configuration")}\n`;
+  if (fs.existsSync(file) && fs.readFileSync(file, "utf8") === text) return false;
+  writeFileAtomic(file, text);
+  return true;
+}
 
 /** @throws RelayError request_validation_failed */
 function parse(text: string): WorkerConfiguration {

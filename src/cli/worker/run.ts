@@ -11,6 +11,7 @@ import { oneOf } from "../values.ts";
 import { defineVerb, option, optionOr, refused, toggle } from "../verb.ts";
 import { CAPACITY, capacityOf } from "./capacity-options.ts";
 import { localCluster } from "./local-worker.ts";
+import { RELAY, relayMeeting } from "./relay-options.ts";
 
 export const verb = defineVerb({
   summary: "Run the worker of a cluster on this machine",
@@ -21,6 +22,7 @@ export const verb = defineVerb({
   flags: {
     cluster: CLUSTER,
     ...CAPACITY,
+    ...RELAY,
     "take-over": toggle("Take the queue over from a worker of another host"),
     "confirm-host-dead": toggle("With --take-over: that worker does not run any more, I made sure"),
     role: optionOr(oneOf("worker", "desktop"), "worker" as const, "What to run"),
@@ -29,6 +31,10 @@ export const verb = defineVerb({
   },
   examples: [
     ["worker run --cluster local", "until it is stopped"],
+    [
+      "worker run --cluster local --relay-host wss://relay.example.edu --relay-token-file ~/.relay-token",
+      "met by desktops at a relay-host",
+    ],
     ["worker run --cluster local --concurrency 8 --kind-concurrency command=6", "up to eight at a time, at most six of them commands"],
   ],
   async run({ flags, io, json, relay }) {
@@ -64,6 +70,7 @@ export const verb = defineVerb({
           spoolDir: paths.spoolDir(entry.name),
           socketPath: paths.workerSocket(entry.name),
           linkSocketPath: paths.workerLinkSocket(entry.name),
+          ...relayMeeting(io, relay, entry, flags),
           stderrFile: paths.workerLog(entry.name),
           environment: io.env.variables,
           homeDir: io.env.home,

@@ -40,6 +40,8 @@ export interface SshClusterOptions {
   /** Where this installation's own key is. */
   readonly configDir: string;
   readonly pinWorkerKey: (line: string) => Promise<void>;
+  /** Where the worker is to be met, with the token; null: nowhere else than over ssh. @throws RelayError configuration_error */
+  readonly relay: () => { readonly relay_host: string; readonly token: string } | null;
   readonly pinWorkerId: (id: string) => Promise<void>;
   /** Gets failures that are not RelayErrors, for the daemon's log. */
   readonly report: (error: unknown) => void;
@@ -104,6 +106,7 @@ export class SshCluster {
             attended,
             configDir,
             clock,
+            relay: this.options.relay,
             pinWorkerKey,
             activeJobs: () => activeJobs(entry, arrival, this.#keys(entry), attended.attending.signal),
           },

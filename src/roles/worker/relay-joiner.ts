@@ -22,11 +22,15 @@ export interface Door {
   onIdentity(changed: () => void): () => void;
 }
 
-export interface RelayJoinerOptions {
-  readonly cluster: string;
+/** A relay-host, and how it is reached from here. */
+export interface RelayMeeting {
   readonly url: RelayUrl;
   /** The rest of the way there, anew for each dial: files of tokens and authorities change. @throws RelayError configuration_error */
   readonly place: () => Omit<MeetingPlace, "url">;
+}
+
+export interface RelayJoinerOptions extends RelayMeeting {
+  readonly cluster: string;
   /** The worker's host key, in the format of OpenSSH. @throws RelayError configuration_error */
   readonly hostKey: () => string;
   readonly sessions: Door;

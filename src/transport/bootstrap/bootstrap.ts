@@ -74,7 +74,13 @@ async function allSteps(remote: Remote, options: BootstrapOptions, signal: Abort
     return { result, changed: result.changed, detail: result.host_key_sha256 };
   });
   const worker = await steps.take("worker", async () => {
-    const result = await ensureWorker(remote, host.worker, { ...place, cluster, digest: artifact.digest, clock });
+    const result = await ensureWorker(remote, host.worker, {
+      ...place,
+      cluster,
+      digest: artifact.digest,
+      clock,
+      restart: configured.restart,
+    });
     return { result, changed: result.state !== "kept", detail: `process ${result.pid ?? "unknown"}` };
   });
   return {

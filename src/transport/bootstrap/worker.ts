@@ -61,6 +61,8 @@ export interface WorkerWanted extends Whereabouts {
   readonly digest: string;
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /** Whether one that runs with it has to begin anew, for its configuration. */
+  readonly restart?: boolean;
 }
 
 export interface WorkerOutcome {
@@ -80,7 +82,7 @@ export async function ensureWorker(remote: Remote, worker: HostProbe["worker"], 
   const { cluster, digest, home, signal, clock } = wanted;
   const service = await serviceStatus(remote, { cluster, home, signal });
   const runs = worker?.alive === true;
-  if (runs && worker.digest === digest) {
+  if (runs && worker.digest === digest && wanted.restart !== true) {
     const byService = service.unit?.main_pid === worker.process.pid || (service.supervisor_pid !== null && service.unit === null);
     return { state: "kept", pid: worker.process.pid, supervised_by: byService ? service.launcher : null };
   }

@@ -74,6 +74,8 @@ interface Live {
   pulse: Pulse | null;
 }
 
+/** How long an answer may stop in its middle while the worker answers others, in milliseconds: more than two signs of life of a stream of events. */
+const STALLED_MS = 45_000;
 const PING: ChannelRequest = { method: "GET", target: "/link", headers: new Headers(), body: null };
 
 /** The one link of a desktop to a cluster's worker: its states, and the requests that ride it. See docs/connection-model.md. */
@@ -147,7 +149,7 @@ export class Link {
     let live: Live | null = null;
     try {
       const transport = await bringUp(signal);
-      live = { transport, pool: new ChannelPool({ open: transport.open }), gate: new BulkGate(), pulse: null };
+      live = { transport, pool: new ChannelPool({ open: transport.open, clock: this.#clock }), gate: new BulkGate(), pulse: null };
       signal.throwIfAborted();
       await this.#exchangeVersions(live, expected, signal);
       signal.throwIfAborted();
@@ -213,6 +215,7 @@ export class Link {
   #answered(live: Live): void {
     if (this.#live !== live) return;
     live.pulse?.answered();
+    live.pool.giveUpStalled(STALLED_MS);
     this.#lastAnswerAt = timestamp(this.#clock);
     if (this.#state === "degraded") this.#become("up");
   }

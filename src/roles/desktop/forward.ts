@@ -2,6 +2,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { endToEnd } from "../../transport/http/end-to-end.ts";
 import type { Link } from "../../transport/link.ts";
 import { nobodyListens, probe } from "../probe.ts";
+import { logContent } from "./log-content.ts";
 
 /** When a worker that is connected but silent is asked whether it lives, and how long it has to say so; milliseconds. */
 export interface Patience {
@@ -16,7 +17,8 @@ export const PATIENCE: Patience = { silentMs: 15_000, probeMs: 5_000 };
  * on the other; an answer that breaks off breaks off here too.
  *
  * A request may be quiet for as long as it likes (a wait is), but only while the worker answers other requests: one that
- * does not is hung, and the request ends with link_down.
+ * does not is hung, and the request ends with link_down. So does an answer in its middle, but for what somebody follows, who is told of the silence
+ * and waits for as long as it takes.
  *
  * @throws RelayError worker_not_running when nobody listens, link_down when the worker hangs or goes away before it answered
  */
@@ -31,29 +33,57 @@ export async function forwardToSocket(
   // The daemon's own name and token.
   for (const name of ["host", "authorization"]) headers.delete(name);
   const hung = new AbortController();
-  const probing = setInterval(() => void probe(socket, patience.probeMs).catch(() => hung.abort()), patience.silentMs);
+  const watched = async <T>(work: () => Promise<T>): Promise<T> => {
+    const probing = setInterval(() => void probe(socket, patience.probeMs).catch(() => hung.abort()), patience.silentMs);
+    return work().finally(() => clearInterval(probing));
+  };
   try {
-    const answer = await fetch(`http://worker${target}`, {
-      method: request.method,
-      headers,
-      body: request.body,
-      signal: AbortSignal.any([request.signal, hung.signal]),
-      redirect: "manual",
-      unix: socket,
-      proxy: false,
-      // The bytes go on as they are, whatever they are encoded in.
-      decompress: false,
-      timeout: false,
-      // A kept connection may be one that the worker closed meanwhile; only reads can be sent again over another.
-      keepalive: request.method === "GET",
-    } as unknown as RequestInit);
-    return new Response(answer.body, { status: answer.status, headers: endToEnd(answer.headers) });
+    const answer = await watched(() =>
+      fetch(`http://worker${target}`, {
+        method: request.method,
+        headers,
+        body: request.body,
+        signal: AbortSignal.any([request.signal, hung.signal]),
+        redirect: "manual",
+        unix: socket,
+        proxy: false,
+        // The bytes go on as they are, whatever they are encoded in.
+        decompress: false,
+        timeout: false,
+        // A kept connection may be one that the worker closed meanwhile; only reads can be sent again over another.
+        keepalive: request.method === "GET",
+      } as unknown as RequestInit),
+    );
+    const body = answer.body === null || isFollowed(target, answer) ? answer.body : watchedBody(answer.body, watched);
+    return new Response(body, { status: answer.status, headers: endToEnd(answer.headers) });
   } catch (error) {
     if (request.signal.aborted) throw error;
     throw failureOf(cluster, error, hung.signal.aborted);
-  } finally {
-    clearInterval(probing);
   }
+}
+
+/** Whether an answer may be quiet for as long as its job is. */
+const isFollowed = (target: string, { headers }: Response): boolean =>
+  headers.get("content-type")?.startsWith("text/event-stream") === true || /[?&]follow=(?:true|1)(?:&|$)/.test(target);
+
+function watchedBody(body: ReadableStream<Uint8Array>, watched: <T>(work: () => Promise<T>) => Promise<T>): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await watched(() => reader.read());
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch {
+          // Bun writes what a body fails with to standard error, with source and stack, unless it is nothing.
+          controller.error(undefined);
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
@@ -81,8 +111,8 @@ function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
   );
 }
 
-/** Content that a worker serves by ranges and that may be long: of artifacts, and of logs as they are now. */
-const CONTENT = /^\/(?:artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/content$/;
+/** Content that a worker serves by ranges and that may be long: of artifacts, and of logs as they are now; the path, and what is asked of a log. */
+const CONTENT = /^(\/(?:artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/content)(?:\?(.*))?$/s;
 
 /**
  * The same over a cluster's link.
@@ -90,9 +120,12 @@ const CONTENT = /^\/(?:artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/content$/;
  * @throws as Link.request
  */
 export async function forwardOverLink(link: Link, target: string, request: Request): Promise<Response> {
-  const answer = await link.request(
-    { method: request.method, target, headers: request.headers, body: request.body },
-    { signal: request.signal, bulk: CONTENT.test(target) },
-  );
+  const { method, headers, body, signal } = request;
+  const forwarded = { method, target, headers, body };
+  const [, path, query = ""] = CONTENT.exec(target) ?? [];
+  const partOfLog = path !== undefined && query !== "" && method === "GET" && !headers.has("range");
+  const answer = partOfLog
+    ? await logContent(link, forwarded, path, new URLSearchParams(query), signal)
+    : await link.request(forwarded, { signal, bulk: path !== undefined && (query === "" || headers.has("range")) });
   return new Response(answer.body as Bun.BodyInit | null, { status: answer.status, headers: answer.headers });
 }

@@ -1,11 +1,13 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { type ChannelAnswer, HttpChannel, NoAnswer } from "./http-channel.ts";
 import { type ChannelRequest, isSafe } from "./request-head.ts";
 
 export interface ChannelPoolOptions {
   /** A new connection to the other side's HTTP server. The memory of what it gives is nobody else's. */
   readonly open: (signal?: AbortSignal) => Promise<Duplex>;
+  readonly clock?: Clock;
   /** How many idle connections are kept. */
   readonly maxIdle?: number;
   /** How long one is kept, in milliseconds. */
@@ -26,7 +28,11 @@ export class ChannelPool {
   readonly #all = new Set<HttpChannel>();
   #closed: Error | null = null;
 
-  constructor(private readonly options: ChannelPoolOptions) {}
+  readonly #clock: Clock;
+
+  constructor(private readonly options: ChannelPoolOptions) {
+    this.#clock = options.clock ?? systemClock;
+  }
 
   /** Connections that are open, busy ones included. */
   get size(): number {
@@ -66,7 +72,7 @@ export class ChannelPool {
   async #open(signal: AbortSignal | undefined): Promise<HttpChannel> {
     if (this.#closed !== null) throw this.#closed;
     const duplex = await this.options.open(signal);
-    const channel = new HttpChannel(duplex, (gone) => this.#forget(gone));
+    const channel = new HttpChannel(duplex, this.#clock, (gone) => this.#forget(gone));
     this.#all.add(channel);
     if (this.#closed !== null) channel.destroy();
     return channel;
@@ -91,6 +97,14 @@ export class ChannelPool {
     if (at < 0) return;
     clearTimeout(this.#idle[at]!.timer);
     this.#idle.splice(at, 1);
+  }
+
+  /** Give up answers that owe bytes for so long; to be called when the other side has just shown that it is there. */
+  giveUpStalled(ms: number): void {
+    for (const channel of [...this.#all]) {
+      if (channel.owingForMs() >= ms)
+        channel.destroy(new RelayError("link_down", `the answer stopped in the middle, and nothing more came for ${ms / 1_000} s`));
+    }
   }
 
   /** Destroy every connection, busy ones too; later requests fail with this error. */

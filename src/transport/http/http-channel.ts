@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
 import { endToEndFilter } from "./end-to-end.ts";
@@ -42,6 +43,7 @@ export class HttpChannel {
   /** @param onOver told once when the connection can have no further request */
   constructor(
     private readonly duplex: Duplex,
+    private readonly clock: Clock,
     private readonly onOver: (channel: HttpChannel) => void,
   ) {
     duplex.on("data", this.#data);
@@ -77,7 +79,7 @@ export class HttpChannel {
         onFree();
         throw error;
       }
-      const exchange = new Exchange(this.duplex, request, {
+      const exchange = new Exchange(this.duplex, this.clock, request, {
         resolve,
         reject,
         finished: (reusable) => {
@@ -90,6 +92,11 @@ export class HttpChannel {
       this.#current = exchange;
       exchange.start(head, signal);
     });
+  }
+
+  /** For how long the answer owes bytes, in milliseconds; 0 where it owes none. */
+  owingForMs(): number {
+    return this.#current?.owingForMs() ?? 0;
   }
 
   /** Let go of the connection: it is somebody else's now. */
@@ -142,10 +149,15 @@ class Exchange implements AnswerSink {
   #sent = false;
   #signal: AbortSignal | undefined;
   #uploading: { cancel(): Promise<void> } | null = null;
+  /** Whether more has to come before long: of a body whose length is known, or of events, which have signs of life. */
+  #owes = false;
+  /** When something last came, or somebody began to wait for it. */
+  #waitingSince = 0;
   readonly #aborted = (): void => this.#fail(this.#signal?.reason);
 
   constructor(
     private readonly duplex: Duplex,
+    private readonly clock: Clock,
     private readonly request: ChannelRequest,
     private readonly outcome: Outcome,
   ) {
@@ -198,6 +210,7 @@ class Exchange implements AnswerSink {
 
   push(chunk: Buffer): void {
     this.#touched = true;
+    this.#waitingSince = this.clock.monotonic();
     try {
       this.#parser.push(chunk);
     } catch (error) {
@@ -213,6 +226,8 @@ class Exchange implements AnswerSink {
     this.#head = head;
     this.request.onHead?.();
     const length = head.fields.find(([name]) => name === "content-length")?.[1];
+    const events = head.fields.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
+    this.#owes = length !== undefined || events;
     const { wholeUpTo } = this.request;
     const limit = wholeUpTo ?? WHOLE_UP_TO;
     // Without a length it may be one that goes on for ever.
@@ -272,6 +287,7 @@ class Exchange implements AnswerSink {
           this.#early = [];
         },
         pull: () => {
+          if (this.duplex.isPaused()) this.#waitingSince = this.clock.monotonic();
           this.duplex.resume();
         },
         cancel: () => this.#finish(false),
@@ -283,6 +299,10 @@ class Exchange implements AnswerSink {
 
   #resolve(head: AnswerHead, body: ChannelAnswer["body"]): void {
     this.outcome.resolve({ status: head.status, headers: headersOf(head), body, upgraded: null });
+  }
+
+  owingForMs(): number {
+    return this.#owes && !this.duplex.isPaused() ? this.clock.monotonic() - this.#waitingSince : 0;
   }
 
   /** The connection is gone. */

@@ -179,6 +179,30 @@ describe("each failure is of one request", () => {
     }
   });
 
+  test("a worker that hangs in the middle of an answer; who follows something waits for it", async () => {
+    const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: KIND\r\n\r\n5\r\nbegun\r\n";
+    for (const [kind, path, ends] of [
+      ["application/octet-stream", "/artifacts/a/content", true],
+      ["application/octet-stream", "/jobs/j/logs/stdout/content?follow=true", false],
+      ["text/event-stream", "/jobs/j/events/sse", false],
+    ] as const) {
+      const hung = startHung(daemon.paths.workerSocket("hung"), chunked.replace("KIND", kind));
+      try {
+        const reader = (await daemon.fetch(`/clusters/hung${path}`)).body!.getReader();
+        expect(String(Buffer.from((await reader.read()).value!))).toBe("begun");
+        const next = reader.read().then(
+          () => "more",
+          () => "broken off",
+        );
+        // Several times as long as it takes to find that it hangs.
+        expect([path, await Promise.race([next, Bun.sleep(1_500).then(() => "waiting")])]).toEqual([path, ends ? "broken off" : "waiting"]);
+        await reader.cancel().catch(() => undefined);
+      } finally {
+        hung.stop();
+      }
+    }
+  });
+
   test("a request that is only quiet goes on while the worker answers others", async () => {
     const abort = new AbortController();
     const quiet = daemon.fetch("/clusters/near/quiet", { signal: abort.signal }).then(

@@ -71,9 +71,12 @@ export function startWorkerLike(socket: string): WorkerLike {
   return { seen, aborted, produced: () => produced, stop: () => server.stop(0) };
 }
 
-/** A socket where somebody accepts connections and never says a word, as a stopped process does. */
-export function startHung(socket: string): { stop(): void } {
+/** A socket where somebody accepts connections and never says a word, as a stopped process does; or one thing to each request that is no probe, and no more. */
+export function startHung(socket: string, last?: string): { stop(): void } {
   fs.rmSync(socket, { force: true });
-  const server = Bun.listen({ unix: socket, socket: { data: () => undefined } });
+  const server = Bun.listen({
+    unix: socket,
+    socket: { data: (peer, data) => void (last !== undefined && !String(data).startsWith("GET /healthz") && peer.write(last)) },
+  });
   return { stop: () => server.stop(true) };
 }

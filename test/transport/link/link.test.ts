@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import net from "node:net";
 import { RelayError } from "../../../src/domain/errors.ts";
 import type { BringUp } from "../../../src/transport/link.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
@@ -270,6 +272,53 @@ describe("liveness", () => {
     await pass(2_000);
     expect(rig.states).toEqual(["connecting", "up", "degraded", "dropped", "authorization_required"]);
     expect(await riding).toMatchObject({ code: "link_down" });
+  });
+
+  test("an answer that stops coming while the worker answers others is given up; one that may be quiet is not", async () => {
+    const heads: Readonly<Record<string, string>> = {
+      known: "content-length: 100000\r\n\r\n",
+      events: "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n1\r\n",
+      log: "transfer-encoding: chunked\r\n\r\n1\r\n",
+      large: "content-length: 10000000\r\n\r\n",
+    };
+    const info = JSON.stringify(INFO);
+    // A worker that says no more of an answer than its beginning.
+    const server = net.createServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.on("data", (data) => {
+        const kind = /^GET \/(\w+)/.exec(String(data))![1]!;
+        if (kind === "link") socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${info.length}\r\n\r\n${info}`);
+        else socket.write(`HTTP/1.1 200 OK\r\n${heads[kind]}`);
+        socket.write(kind === "large" ? Buffer.alloc(10_000_000) : kind === "link" ? "" : "x");
+      });
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as net.AddressInfo;
+    const time = new FakeTime(() => Bun.sleep(10));
+    await using rig = await LinkRig.start(directories(), { clock: time, timers: time });
+    await rig.link.connect(
+      async (signal) => ({ ...(await rig.bringUp(signal)), open: () => Promise.resolve(net.connect(port, "127.0.0.1")) }),
+      { cluster: "far" },
+    );
+    const read = (target: string) =>
+      rig.link
+        .request(get(target))
+        .then(bodyOf)
+        .catch((error: unknown) => error);
+    const [known, events] = [read("/known"), read("/events")];
+    const unread = await rig.link.request(get("/large"));
+    const reader = ((await rig.link.request(get("/log"))).body as ReadableStream<Uint8Array>).getReader();
+    await time.pass(75_000);
+    for (const outcome of [known, events]) expect(await outcome).toMatchObject({ code: "link_down" });
+    expect(rig.states).toEqual(["connecting", "up"]);
+    // A log may be quiet for as long as its job is, and what nobody reads cannot come.
+    expect(String(Buffer.from((await reader.read()).value!))).toBe("x");
+    const quiet = reader.read().then(() => "ended");
+    await time.pass(75_000);
+    expect(await Promise.race([quiet, Bun.sleep(50).then(() => "quiet")])).toBe("quiet");
+    expect((await bodyOf(unread)).length).toBe(10_000_000);
+    await reader.cancel();
+    server.close();
   });
 
   test("a path that comes back is up again, without a new connection", async () => {

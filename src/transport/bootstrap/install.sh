@@ -1,6 +1,6 @@
 # Put a version that was sent in its place, try it, and switch to it. Every step looks at what is there, so that a run that was cut anywhere is taken up by
 # the next. What stands before this: a_digest, a_home, a_keep (how many other versions stay), a_at (the time, for the journal), a_whole (yes: prepare.sh of the
-# same run has found the version in its place, and whole).
+# same run has found the version in its place, and whole), and where a_home is the home of everything that the installation has: a_own_home (yes) and a_spool.
 main() { locked "$state/lock" install; }
 
 install() {
@@ -87,21 +87,44 @@ switch() {
   flush "$root"
 }
 
+# A link, or where the installation is in a place of its own a program that says so: whoever logs in finds the same state as the worker.
 launch_link() {
   wanted=$root/current/clio-relay
-  found=$(readlink "$launcher" 2>/dev/null)
-  if [ "$found" = "$wanted" ]; then
-    say launcher kept
-  elif [ -n "$found" ] || [ ! -e "$launcher" ]; then
-    case $found in
-      '' | "$root"/*)
-        if mkdir -p "${launcher%/*}" 2>/dev/null && rm -f "$launcher" && ln -s "$wanted" "$launcher" 2>/dev/null; then say launcher made; else say launcher failed; fi
-        ;;
-      *) say launcher other ;;
-    esac
+  if [ "${a_own_home-}" = yes ]; then
+    text=$(launcher_text)
+    found=
+    if [ -f "$launcher" ] && [ ! -L "$launcher" ]; then found=$(dd if="$launcher" bs=16384 count=1 2>/dev/null); fi
   else
-    say launcher other
+    text=$wanted
+    found=$(readlink "$launcher" 2>/dev/null)
   fi
+  if [ "$found" = "$text" ]; then
+    say launcher kept
+  elif ! launches && { [ -e "$launcher" ] || [ -L "$launcher" ]; }; then
+    say launcher other
+  elif mkdir -p "${launcher%/*}" 2>/dev/null && rm -f "$launcher" && make_launcher 2>/dev/null; then
+    say launcher made
+  else
+    say launcher failed
+  fi
+}
+
+make_launcher() {
+  if [ "${a_own_home-}" = yes ]; then
+    printf '%s\n' "$text" >"$launcher" && chmod 755 "$launcher"
+  else
+    ln -s "$wanted" "$launcher"
+  fi
+}
+
+launcher_text() {
+  printf '#!/bin/sh\n# clio-relay in %s\n' "$root"
+  # shellcheck disable=SC2016
+  printf 'if [ -z "${CLIO_RELAY_HOME-}" ]; then\n  CLIO_RELAY_HOME=%s\n  export CLIO_RELAY_HOME\n' "$(quoted "$root")"
+  if [ -n "${a_spool-}" ]; then
+    printf '  CLIO_RELAY_SPOOL_DIR=%s\n  export CLIO_RELAY_SPOOL_DIR\n' "$(quoted "$(expanded "$a_spool")")"
+  fi
+  printf 'fi\nexec %s "$@"\n' "$(quoted "$wanted")"
 }
 
 # Versions that run somewhere stay: the worker's, and those of shims, which outlive it. On a home that several hosts share, those of the others cannot be seen.

@@ -34,6 +34,8 @@ const SEND_MS = 30 * 60_000;
 export interface Place {
   /** The installation's directory on the host; null for the usual place. */
   readonly home: string | null;
+  /** Where its jobs write; null, or left out: below the installation's. */
+  readonly spool?: string | null;
   readonly signal: AbortSignal;
 }
 
@@ -151,8 +153,22 @@ export interface Installed {
  * @throws RelayError artifact_unfit when it does not start there, script_failed with reason `digest_differs` when something else arrived (it is removed),
  *   host_unfit, state_conflict, and as Remote.run
  */
-export async function install(remote: Remote, digest: string, { home, signal }: Place, clock: Clock, whole = false): Promise<Installed> {
-  const values = { a_digest: digest, a_home: home ?? "", a_keep: String(KEPT), a_at: timestamp(clock), a_whole: whole ? "yes" : "no" };
+export async function install(
+  remote: Remote,
+  digest: string,
+  { home, spool, signal }: Place,
+  clock: Clock,
+  whole = false,
+): Promise<Installed> {
+  const values = {
+    a_digest: digest,
+    a_home: home ?? "",
+    a_own_home: home === null ? "no" : "yes",
+    a_spool: spool ?? "",
+    a_keep: String(KEPT),
+    a_at: timestamp(clock),
+    a_whole: whole ? "yes" : "no",
+  };
   const answer = accepted(await remote.run(INSTALL, { values, signal, withinMs: DIGEST_MS }), INSTALL);
   return {
     placed: answer.one("placed") === "new",

@@ -15,7 +15,7 @@ uninstall() {
   for record in "$root"/core/*/owner.json; do
     if [ -f "$record" ] && [ "$record" != "$root/core/$a_cluster/owner.json" ]; then refuse in_use "$record"; fi
   done
-  case $(readlink "$launcher" 2>/dev/null) in "$root"/*) rm -f "$launcher" && say removed "$launcher" ;; esac
+  if launches; then rm -f "$launcher" && say removed "$launcher"; fi
   for link in current previous; do
     if [ -L "$root/$link" ]; then rm -f "$root/$link" && say removed "$root/$link"; fi
   done

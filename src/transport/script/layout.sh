@@ -12,6 +12,15 @@ versions=$root/versions
 state=$root/bootstrap
 launcher=$HOME/.local/bin/clio-relay
 
+# quoted WORD: as a shell reads it back.
+quoted() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
+
+# launches: whether the launcher is of this installation: a link into it, or the program that install.sh writes.
+launches() {
+  case $(readlink "$launcher" 2>/dev/null) in "$root"/*) return 0 ;; esac
+  [ -f "$launcher" ] && [ ! -L "$launcher" ] && [ "$(sed '2q' "$launcher" 2>/dev/null | tail -n 1)" = "# clio-relay in $root" ]
+}
+
 # near DIRECTORY: it, or the nearest directory above it that is there.
 near() {
   near=$1

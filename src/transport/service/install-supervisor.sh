@@ -2,8 +2,6 @@
 # a_supervise: its text, and start-supervisor.sh.
 main() { locked "$state/service.lock" place_supervisor; }
 
-quoted() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
-
 place_supervisor() {
   if [ "$a_launcher" = cron ] && ! has crontab; then refuse no_cron crontab; fi
   file=$state/supervise-$a_cluster

@@ -139,6 +139,33 @@ describe("what is there already", () => {
     expect(fs.readFileSync(path.join(home, ".local/bin/clio-relay"), "utf8")).toBe("mine");
   });
 
+  test("an installation in a place of its own is started with its own state, whoever starts it, and unless somebody means another", async () => {
+    const home = directories();
+    const place: Place = { ...PLACE, home: "~/it's $HERE", spool: "~/out put" };
+    const says = program("1.0.0", { text: 'printf "%s\\n" "$CLIO_RELAY_HOME" "$CLIO_RELAY_SPOOL_DIR" "$@"' });
+    const put = (artifact = says) => deliver(remoteAt(home), artifact, place, systemClock);
+    const launcher = path.join(home, ".local/bin/clio-relay");
+    const run = (env: Record<string, string> = {}) =>
+      Bun.spawnSync([launcher, "a b", "$c"], { env: { PATH: "/usr/bin:/bin", ...env } }).stdout.toString();
+    expect((await put()).launcher).toBe("made");
+    expect(run()).toBe(`${home}/it's $HERE\n${home}/out put\na b\n$c\n`);
+    expect(run({ CLIO_RELAY_HOME: "/mine" })).toBe("/mine\n\na b\n$c\n");
+    expect((await put()).launcher).toBe("kept");
+    // Where the output goes now.
+    expect((await deliver(remoteAt(home), says, { ...place, spool: null }, systemClock)).launcher).toBe("made");
+    expect(run()).toBe(`${home}/it's $HERE\n\na b\n$c\n`);
+    // The link of an installation that was there before it knew of this.
+    fs.rmSync(launcher);
+    fs.symlinkSync(path.join(home, "it's $HERE/current/clio-relay"), launcher);
+    expect((await put()).launcher).toBe("made");
+    expect(run()).toContain("/out put");
+    // Another installation's is not touched.
+    expect((await deliver(remoteAt(home), says, PLACE, systemClock)).launcher).toBe("other");
+    const gone = await uninstall(remoteAt(home), place, { cluster: "c", purge: false });
+    expect(gone.removed).toContain(launcher);
+    expect(fs.existsSync(launcher)).toBe(false);
+  });
+
   test("at most four versions stay, and those that run besides", async () => {
     const home = directories();
     const sleeper = program("0.1.0", { text: "exec sleep 1000" });

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { Capacity } from "../domain/endpoint.ts";
+import { FRP_SERVER } from "../domain/frp.ts";
 import { Id, looseText, Sha256 } from "../domain/primitives.ts";
 import { RELAY_URL } from "../domain/relay-url.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
@@ -7,7 +8,6 @@ import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 export const DEFAULT_CAPACITY: Capacity = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
 export const FRP_MODES = ["frp-stcp", "frp-xtcp"] as const;
 export const MODES = ["local", "ssh", "relay", ...FRP_MODES] as const;
-export const FRP_PROTOCOLS = ["wss", "websocket", "tcp"] as const;
 export const SSH_CLIENTS = ["builtin", "openssh"] as const;
 
 /** What a host may be called, with a user's name before it or not: nothing that ssh, a shell or a log would take for something else. */
@@ -80,6 +80,10 @@ const OVER_SSH = {
 const WORKER = {
   /** Public key of the worker, as bootstrap took it from the host, or pairing proved it: who answers in sessions of its own. Null: not known yet. */
   worker_key: v.optional(v.nullable(v.pipe(v.string(), v.regex(PUBLIC_KEY, "must be a public ed25519 key on one line"))), null),
+  /** The key that the worker has announced, in place of that one: it may answer, too. */
+  next_worker_key: v.optional(v.nullable(v.pipe(v.string(), v.regex(PUBLIC_KEY, "must be a public ed25519 key on one line"))), null),
+  /** What the worker calls the cluster, where that is not the name here. */
+  worker_cluster: v.optional(v.nullable(Id), null),
   /** Of the worker that answered the first link, which stays for as long as its state on the cluster does. Null: not known yet. */
   worker_id: v.optional(v.nullable(Id), null),
 };
@@ -102,20 +106,9 @@ const RelayEntry = v.strictObject({
 });
 export type RelayEntry = v.InferOutput<typeof RelayEntry>;
 
-/** A name or an address, as a configuration of frp has it. */
-const HostName = v.pipe(
-  v.string(),
-  v.regex(/^[A-Za-z0-9:](?:[A-Za-z0-9._:-]{0,252}[A-Za-z0-9])?$/, "must be the name or the address of a host"),
-);
-const Port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535));
-
 /** Where frps is, and how it is spoken to. What is secret about it lies in a file of its own (frp-room.ts). */
 const Frp = v.strictObject({
-  server_addr: HostName,
-  server_port: v.optional(Port, 443),
-  protocol: v.optional(v.picklist(FRP_PROTOCOLS), "wss"),
-  /** HOST:PORT of the STUN server for the direct way; null: the one that frp comes with. */
-  stun_server: v.optional(v.nullable(v.pipe(v.string(), v.regex(/^[A-Za-z0-9._-]{1,253}:\d{1,5}$/, "must be HOST:PORT"))), null),
+  ...FRP_SERVER,
   /** How long the direct way is tried, before the same frps carries it. */
   direct_timeout_seconds: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(60)), 10),
   /** A frpc that is on the cluster already; null: bootstrap brings one. */
@@ -145,7 +138,8 @@ export const isOutbound = (entry: ClusterEntry): entry is OutboundEntry => entry
 export function sshView(entry: ClusterEntry): SshEntry | null {
   if (entry.mode === "ssh") return entry;
   if (entry.mode === "local" || entry.ssh_host === null) return null;
-  const { name, env_setup, worker_capacity, ssh_host, ssh_client, core_dir, spool_dir, target_identity, worker_key, worker_id } = entry;
+  const { name, env_setup, worker_capacity, ssh_host, ssh_client, core_dir, spool_dir, target_identity } = entry;
+  const { worker_key, next_worker_key, worker_cluster, worker_id } = entry;
   return {
     name,
     env_setup,
@@ -157,6 +151,8 @@ export function sshView(entry: ClusterEntry): SshEntry | null {
     spool_dir,
     target_identity,
     worker_key,
+    next_worker_key,
+    worker_cluster,
     worker_id,
   };
 }

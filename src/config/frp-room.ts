@@ -2,30 +2,13 @@ import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
-import { looseText, text } from "../domain/primitives.ts";
+import { FrpRoom } from "../domain/frp.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
 import { readPrivateFile } from "./private-file.ts";
 
 const MAX_BYTES = 512 * 1024;
-
-/** A secret of frp: whatever frp takes, but no control characters, and not so much that it would be a file by mistake. */
-export const FrpSecret = v.pipe(text(1_024), v.regex(/^[^\p{Cc}]+$/u, "must be on one line"));
-
-/** What is secret about a cluster's way through frps, on both sides. */
-export const FrpRoom = v.strictObject({
-  schema_version: v.literal("clio-relay.frp-room.v1"),
-  /** What the proxies are called after: 32 hexadecimal digits. */
-  name: v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/)),
-  /** Of frps; null: it wants none. */
-  token: v.nullable(FrpSecret),
-  /** Of the proxies: what a visitor has to know. */
-  secret: FrpSecret,
-  /** Certification authorities in PEM for wss, in place of those that everybody trusts; null: those. */
-  ca: v.nullable(looseText(256 * 1024)),
-});
-export type FrpRoom = v.InferOutput<typeof FrpRoom>;
 
 export const newRoom = (): FrpRoom => ({
   schema_version: "clio-relay.frp-room.v1",
@@ -40,11 +23,8 @@ const randomHex = (bytes: number): string => Buffer.from(crypto.getRandomValues(
 const fileOf = (paths: Pick<Paths, "configDir">, cluster: string): string => path.join(paths.configDir, "frp", `${cluster}.json`);
 
 /** The room of a cluster on the desktop; null where there is none. @throws RelayError configuration_error */
-export const readRoom = (paths: Pick<Paths, "configDir">, cluster: string, env: Pick<Environment, "uid" | "platform">): FrpRoom | null =>
-  readRoomFile(fileOf(paths, cluster), env);
-
-/** The same of a file of mode 0600 that somebody else names. @throws RelayError configuration_error */
-export function readRoomFile(file: string, env: Pick<Environment, "uid" | "platform">): FrpRoom | null {
+export function readRoom(paths: Pick<Paths, "configDir">, cluster: string, env: Pick<Environment, "uid" | "platform">): FrpRoom | null {
+  const file = fileOf(paths, cluster);
   const found = readPrivateFile(file, MAX_BYTES, env);
   if (found === null) return null;
   let data: unknown;

@@ -191,6 +191,7 @@ export const ERRORS = {
   frp_not_installed: rule(503, "There is no frpc for this", { exit: EXIT.failed, hint: "clio-relay install-frp" }),
   frp_unreachable: rule(502, "The cluster cannot be reached over frp", { exit: EXIT.linkDown, retryable: true }),
   digest_mismatch: rule(422, "What was fetched has not the SHA-256 that it has to have", { exit: EXIT.failed }),
+  download_failed: rule(502, "Something could not be fetched", { exit: EXIT.failed, retryable: true }),
 
   // the cluster's host
   script_failed: rule(502, "A program on the cluster's host did not come to its end", { exit: EXIT.failed, retryable: true }),

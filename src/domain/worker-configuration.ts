@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { Capacity } from "./endpoint.ts";
+import { FrpOffering } from "./frp.ts";
 import { KeyTtl, PublicKeyLine } from "./link-keys.ts";
 import { Id, looseText, text } from "./primitives.ts";
 
@@ -17,6 +18,8 @@ export const WorkerConfiguration = v.strictObject({
   client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),
   /** Where the worker is met from elsewhere, and the token for that; null: nowhere. Left out: as it is. */
   relay: v.optional(v.nullable(v.strictObject({ relay_host: text(1_024), token: text(512) }))),
+  /** What it offers at a frps; null: nothing. Left out: as it is. */
+  frp: v.optional(v.nullable(FrpOffering)),
   /** Whether the time for which they are let in begins anew. */
   renew_keys: v.optional(v.boolean()),
   /** That time; null: for good. Left out: as it is. */

@@ -194,7 +194,9 @@ const overSsh = (known: Elsewhere | null, flags: EntryFlags) => ({
 /** Another host has another worker; one that becomes known has not. */
 function workerOf(known: Elsewhere | null, sshHost: string | null) {
   const same = known !== null && (known.ssh_host === null || known.ssh_host === sshHost);
-  return { worker_key: same ? known.worker_key : null, worker_id: same ? known.worker_id : null };
+  if (!same) return { worker_key: null, next_worker_key: null, worker_cluster: null, worker_id: null };
+  const { worker_key, next_worker_key, worker_cluster, worker_id } = known;
+  return { worker_key, next_worker_key, worker_cluster, worker_id };
 }
 
 /** The pins of an entry, with those that are given in place of the ones of their kind. */

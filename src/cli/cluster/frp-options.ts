@@ -1,6 +1,7 @@
-import { type ClusterEntry, FRP_PROTOCOLS, type FrpEntry, isFrp } from "../../config/cluster-entry.ts";
-import { type FrpRoom, newRoom, readRoom, writeRoom } from "../../config/frp-room.ts";
+import { type ClusterEntry, type FrpEntry, isFrp } from "../../config/cluster-entry.ts";
+import { newRoom, readRoom, writeRoom } from "../../config/frp-room.ts";
 import { RelayError } from "../../domain/errors.ts";
+import { CA_MAX, FRP_PROTOCOLS, type FrpRoom } from "../../domain/frp.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
@@ -8,7 +9,6 @@ import { oneOf, type Reader, text, whole } from "../values.ts";
 import { type FlagValues, option, toggle } from "../verb.ts";
 
 const SECRET_MAX_BYTES = 1_024;
-const CA_MAX_BYTES = 256 * 1024;
 
 const variableName: Reader<string> = {
   label: "NAME",
@@ -105,7 +105,7 @@ async function roomWith(io: CliIo, known: FrpRoom | null, flags: FrpFlags): Prom
     ...room,
     token: token ?? room.token,
     secret: secret ?? room.secret,
-    ca: ca === undefined ? room.ca : readLocalText(io, `--frp-ca-file ${ca}`, ca, CA_MAX_BYTES),
+    ca: ca === undefined ? room.ca : readLocalText(io, `--frp-ca-file ${ca}`, ca, CA_MAX),
   };
 }
 

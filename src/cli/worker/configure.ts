@@ -4,6 +4,7 @@ import path from "node:path";
 import * as v from "valibot";
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { updateClusters } from "../../config/clusters.ts";
+import { keepFrpOffering } from "../../config/frp-offer.ts";
 import { parseRelayToken } from "../../config/relay-token.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { VERSION } from "../../config/version.ts";
@@ -37,6 +38,7 @@ export const verb = defineVerb({
     const relay_host = wanted.relay === undefined || wanted.relay === null ? null : parseRelayUrl(wanted.relay.relay_host).text;
     const tokenFile = path.join(coreDir, "relay-token");
     const token = keepToken(tokenFile, wanted.relay);
+    const offering = wanted.frp === undefined ? false : keepFrpOffering(coreDir, wanted.frp);
     await updateClusters(paths, io.env, (clusters) => {
       const before = clusters.find(({ name }) => name === cluster);
       if (before !== undefined && before.mode !== "local") {
@@ -51,7 +53,7 @@ export const verb = defineVerb({
       const kept = before === undefined ? plain : { ...before, ...plain };
       const entry: ClusterEntry =
         wanted.relay === undefined ? kept : relay_host === null ? plain : { ...plain, relay_host, relay_token_file: tokenFile };
-      restart = token || relayHostOf(before) !== relayHostOf(entry);
+      restart = token || offering || relayHostOf(before) !== relayHostOf(entry);
       changed = before === undefined || !Bun.deepEquals(before, entry);
       return changed ? [...clusters.filter(({ name }) => name !== cluster), entry] : clusters;
     });
@@ -66,7 +68,7 @@ export const verb = defineVerb({
       schema_version: "clio-relay.worker-configured.v1",
       cluster,
       version: VERSION,
-      changed: changed || allowed || token,
+      changed: changed || allowed || token || offering,
       restart,
       host_key: lineOfPublicKey(key),
       host_key_sha256: fingerprintOf(key),

@@ -10,6 +10,7 @@ import { NO_SCHEDULER } from "../no-engine.ts";
 import { oneOf } from "../values.ts";
 import { defineVerb, option, optionOr, refused, toggle } from "../verb.ts";
 import { CAPACITY, capacityOf } from "./capacity-options.ts";
+import { frpOffer } from "./frp-offer.ts";
 import { localCluster } from "./local-worker.ts";
 import { RELAY, relayMeeting } from "./relay-options.ts";
 
@@ -71,6 +72,7 @@ export const verb = defineVerb({
           socketPath: paths.workerSocket(entry.name),
           linkSocketPath: paths.workerLinkSocket(entry.name),
           ...relayMeeting(io, relay, entry, flags),
+          ...frpOffer(io, relay, entry.name),
           stderrFile: paths.workerLog(entry.name),
           environment: io.env.variables,
           homeDir: io.env.home,

@@ -23,6 +23,7 @@ import { Ledger } from "../../transport/ledger.ts";
 import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
 import { keyService } from "./key-service.ts";
@@ -52,6 +53,8 @@ export interface WorkerOptions {
   readonly linkSocketPath?: string;
   /** The relay-host at which it is met; nowhere when left out. */
   readonly relay?: RelayMeeting;
+  /** What it offers at a frps; nothing when left out. */
+  readonly frp?: FrpOffer;
   /** Where standard error goes when the worker was started in the background; kept within a bound. */
   readonly stderrFile?: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -162,6 +165,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   let server: Pick<SocketServer, "stop"> | null = null;
   let links: Pick<SocketServer, "stop"> | null = null;
   let relay: RelayJoiner | null = null;
+  let frp: FrpKeeper | null = null;
   try {
     await beat.start();
     server = keepServing(() => serveOnSocket(app, options.socketPath), {
@@ -172,6 +176,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
     links = listenForLinks(context, options, sessions);
     relay = await meetAt(context, options, sessions);
+    frp = await offerAt(context, options);
     // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
     await Promise.race([dispatcher.recover(), aborted(stop)]);
     if (!stop.aborted) dispatcher.start();
@@ -184,7 +189,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     withdraw(options.coreDir);
     await server?.stop(DRAIN_GRACE_MS);
     await links?.stop(0);
-    await relay?.stop();
+    await Promise.all([relay?.stop(), frp?.stop()]);
     await sessions.close();
     await beat.stop();
     await launcher.close();
@@ -260,6 +265,13 @@ async function meetAt(
     ledger: new Ledger(path.join(coreDir, "connections.jsonl"), clock),
     timers: systemTimers,
   });
+}
+
+/** The worker at its frps; null where it has none. */
+async function offerAt({ clock, log }: WorkerContext, { frp, linkSocketPath, cluster }: WorkerOptions): Promise<FrpKeeper | null> {
+  if (frp === undefined || linkSocketPath === undefined) return null;
+  const { FrpKeeper: Keeper } = await import("./frp-keeper.ts");
+  return new Keeper({ ...frp, cluster, linkSocket: linkSocketPath, clock, log, timers: systemTimers });
 }
 
 /** A connection to the worker's own socket. */

@@ -1,4 +1,4 @@
-import type { FRP_PROTOCOLS } from "../../config/cluster-entry.ts";
+import type { FRP_PROTOCOLS } from "../../domain/frp.ts";
 import { type TomlTable, tomlOf } from "./toml.ts";
 
 type FrpProtocol = (typeof FRP_PROTOCOLS)[number];

@@ -1,7 +1,6 @@
 import path from "node:path";
-import type { FrpEntry } from "../../config/cluster-entry.ts";
-import type { FrpRoom } from "../../config/frp-room.ts";
 import { RelayError } from "../../domain/errors.ts";
+import type { FrpPlace, FrpRoom } from "../../domain/frp.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { authorities, type CaFile } from "../outbound/certificates.ts";
 import { proxyFor } from "../outbound/proxy-choice.ts";
@@ -23,7 +22,7 @@ export interface FrpSurroundings {
  *
  * @throws RelayError configuration_error where files or variables name something that cannot be used; local_file_unusable
  */
-export function frpServer(frp: FrpEntry["frp"], room: FrpRoom, around: FrpSurroundings): FrpServer {
+export function frpServer(frp: FrpPlace, room: FrpRoom, around: FrpSurroundings): FrpServer {
   const { server_addr: address, server_port: port, protocol, stun_server: stunServer } = frp;
   const proxy = proxyUrl(address, port, protocol === "wss", around);
   return {

@@ -4,7 +4,8 @@ import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { fingerprintOf, lineOfPublicKey, makeKeyPair, publicKeyFromLine } from "../../src/transport/session/keys.ts";
 import { userFile } from "../rigs/sshd.ts";
-import { describeWith } from "../runner/components.ts";
+import { type ComponentName, describeWith } from "../runner/components.ts";
+import { MeetingDesk, TestRelayHost } from "./relay-desk.ts";
 import type { SourceRelay } from "./source-relay.ts";
 import { FarSite, farLink } from "./ssh-desk.ts";
 
@@ -31,8 +32,7 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   recordProgress: { body: () => ({ label: "a", current: 1 }), status: 201 },
   revokeKey: { body: ({ keys }) => ({ key: keys[0] }) },
   rotateHostKey: { body: () => ({ overlap_seconds: 3_600 }) },
-  // It is at no relay-host.
-  makePairingCode: { body: () => ({ relay_host: null, key_ttl_seconds: null }), status: 409 },
+  makePairingCode: { body: () => ({ relay_host: null, key_ttl_seconds: null }) },
 };
 
 /** Operations of the daemon itself: those about links are what the other tests of this kind are about. */
@@ -94,103 +94,174 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "cluster uninstall": null,
   "cluster remove": null,
   "link list": () => [],
+  "relay-host serve": null,
+  "relay-host service install": null,
+  "relay-host service uninstall": null,
   "emit progress": null,
   "emit task-event": null,
 };
 /** Verbs that name the cluster as an argument. */
 const NAMED = /^(?:connect|cluster (?:add|show|probe|endpoint-service-status))$/;
 
-describeWith(["sshd", "ssh"], "over a link that is up", () => {
-  let site: FarSite;
-  let relay: SourceRelay;
-  let known: Known;
+/** What the other side lets in, besides who is let in already. */
+function withClients(before: string | null, lines: readonly string[]): string {
+  const known = before === null ? [] : (JSON.parse(before) as { clients: unknown[] }).clients;
+  const added = lines.map((line) => ({
+    key: lineOfPublicKey(publicKeyFromLine(line)),
+    comment: "",
+    added_at: new Date().toISOString(),
+    by: "bootstrap",
+    ttl_seconds: null,
+    expires_at: null,
+  }));
+  return JSON.stringify({ schema_version: "clio-relay.link-clients.v1", clients: [...known, ...added] });
+}
 
-  beforeAll(async () => {
-    site = await FarSite.start();
-    relay = await site.desk();
-    // Started from here, so that it is the installation's own and may be stopped from here.
-    await relay.ok("worker", "start");
-    await relay.ok("connect", "far");
-    expect(site.worker.cluster).toBe("far");
-    const script = "echo said; mkdir -p out; echo kept > out/file";
-    const job = await relay.submit("--output", "out/*", "--wait", "--", "sh", "-c", script);
-    const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", job);
-    const { artifacts } = await relay.json<{ artifacts: { artifact_id: string }[] }>("job", "list-artifacts", job);
-    const pairs = [makeKeyPair("ada@desk"), makeKeyPair("bob@desk")].map(({ publicLine }) => publicLine);
-    const now = new Date().toISOString();
-    const clients = pairs.map((line) => ({
-      key: lineOfPublicKey(publicKeyFromLine(line)),
-      comment: "",
-      added_at: now,
-      by: "bootstrap",
-      ttl_seconds: null,
-      expires_at: null,
-    }));
-    const list = { schema_version: "clio-relay.link-clients.v1", clients };
-    userFile(site.user, ".local/share/clio-relay/core/far/link-clients.json", JSON.stringify(list), 0o600);
-    const [one, other] = pairs.map((line) => fingerprintOf(publicKeyFromLine(line)));
-    known = { keys: [one!, other!], job, task: tasks[0]!.task_id, artifact: artifacts[0]!.artifact_id };
-  }, TIMEOUT);
-  afterAll(async () => {
-    await relay[Symbol.asyncDispose]();
-    await site[Symbol.asyncDispose]();
+/** A cluster `far` that is reached in one of the modes. */
+interface Reached extends AsyncDisposable {
+  readonly relay: SourceRelay;
+  /** Let further keys in. */
+  letIn(lines: readonly string[]): void;
+  /** That nothing was dialed since the link is up. */
+  undisturbed(): Promise<void>;
+}
+
+interface Mode {
+  readonly needs: readonly ComponentName[];
+  /** Verbs that work on the login node itself, where none is known. */
+  readonly without: RegExp | null;
+  /** What the worker says to who wants a pairing code. */
+  readonly pairing: number;
+  start(): Promise<Reached>;
+}
+
+const MODES: Readonly<Record<string, Mode>> = {
+  ssh: {
+    needs: ["sshd", "ssh"],
+    without: null,
+    // It is at no relay-host.
+    pairing: 409,
+    async start() {
+      const site = await FarSite.start();
+      const relay = await site.desk();
+      // Started from here, so that it is the installation's own and may be stopped from here.
+      await relay.ok("worker", "start");
+      await relay.ok("connect", "far");
+      expect(site.worker.cluster).toBe("far");
+      return {
+        relay,
+        letIn: (lines) => userFile(site.user, ".local/share/clio-relay/core/far/link-clients.json", withClients(null, lines), 0o600),
+        // The ledger and sshd's own log agree on the one connection.
+        async undisturbed() {
+          const link = await farLink(relay);
+          expect([link.state, link.ssh_connections_since_bring_up, link.ledger.length, site.sshd.connections()]).toEqual(["up", 0, 1, 1]);
+        },
+        async [Symbol.asyncDispose]() {
+          await relay[Symbol.asyncDispose]();
+          await site[Symbol.asyncDispose]();
+        },
+      };
+    },
+  },
+  relay: {
+    needs: ["linux"],
+    without: /^cluster (?:probe|endpoint-service-status)$/,
+    pairing: 200,
+    async start() {
+      const host = await TestRelayHost.start();
+      const both = await MeetingDesk.start({ url: `ws://127.0.0.1:${host.port}` });
+      await both.up();
+      return {
+        relay: both.desk,
+        letIn(lines) {
+          const file = path.join(both.cluster.home, "core", "far", "link-clients.json");
+          fs.writeFileSync(file, withClients(fs.readFileSync(file, "utf8"), lines), { mode: 0o600 });
+        },
+        // One connection to the relay-host; ssh was never needed.
+        async undisturbed() {
+          const { state, ssh_connections_since_bring_up, ledger } = await farLink(both.desk);
+          expect([state, ssh_connections_since_bring_up, ledger.map(({ client }) => client)]).toEqual(["up", 0, ["relay"]]);
+        },
+        async [Symbol.asyncDispose]() {
+          await both[Symbol.asyncDispose]();
+          await host[Symbol.asyncDispose]();
+        },
+      };
+    },
+  },
+};
+
+for (const [name, mode] of Object.entries(MODES))
+  describeWith(mode.needs, `over a link of mode ${name} that is up`, () => {
+    let far: Reached;
+    let relay: SourceRelay;
+    let known: Known;
+
+    beforeAll(async () => {
+      far = await mode.start();
+      relay = far.relay;
+      const script = "echo said; mkdir -p out; echo kept > out/file";
+      const job = await relay.submit("--output", "out/*", "--wait", "--", "sh", "-c", script);
+      const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", job);
+      const { artifacts } = await relay.json<{ artifacts: { artifact_id: string }[] }>("job", "list-artifacts", job);
+      const lines = [makeKeyPair("ada@desk"), makeKeyPair("bob@desk")].map(({ publicLine }) => publicLine);
+      far.letIn(lines);
+      const [one, other] = lines.map((line) => fingerprintOf(publicKeyFromLine(line)));
+      known = { keys: [one!, other!], job, task: tasks[0]!.task_id, artifact: artifacts[0]!.artifact_id };
+    }, TIMEOUT);
+    afterAll(async () => {
+      await far[Symbol.asyncDispose]();
+    });
+
+    const fetchUnix = (route: string, init: RequestInit = {}): Promise<Response> =>
+      fetch(`http://relay${route}`, { ...init, unix: path.join(relay.home, "run", "desktop.sock") } as RequestInit);
+
+    interface Document {
+      paths: Record<string, Record<string, { operationId: string }>>;
+    }
+
+    test(
+      "every operation of the worker goes without a connection of its own",
+      async () => {
+        const document = (await (await fetchUnix("/openapi.json")).json()) as Document;
+        const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
+          Object.entries(methods).map(([method, { operationId }]) => ({ route, method, operationId })),
+        );
+        const forwarded = operations.filter(({ operationId }) => !OWN.test(operationId));
+        expect(forwarded.length).toBeGreaterThan(25);
+        for (const { route, method, operationId } of forwarded) {
+          const id = /\/(?:tasks)\//.test(route) ? known.task : /\/artifacts\/\{id\}/.test(route) ? known.artifact : known.job;
+          const at = route.replace("{name}", "far").replace("{id}", id).replace("{stream}", "stdout").replace("{attempt}", "1");
+          expect([operationId, at]).toEqual([operationId, expect.stringMatching(/^\/clusters\/far\/[^{}]*$/)]);
+          const { query, body, status = operationId === "makePairingCode" ? mode.pairing : 200 } = REQUESTS[operationId] ?? {};
+          const response = await fetchUnix(`${at}${query === undefined ? "" : `?${query}`}`, {
+            method: method.toUpperCase(),
+            ...(body === undefined ? {} : { body: JSON.stringify(body(known)) }),
+          });
+          expect([operationId, response.status, await response.text()]).toEqual([operationId, status, expect.any(String)]);
+        }
+        await far.undisturbed();
+      },
+      TIMEOUT,
+    );
+
+    test(
+      "and so does every verb",
+      async () => {
+        const verbs = Object.entries(COMMANDS).flatMap(([noun, all]) =>
+          Object.entries(all)
+            .filter(([, command]) => !command.alias)
+            .map(([verb]) => `${noun} ${verb}`.trim()),
+        );
+        expect(Object.keys(VERBS).toSorted()).toEqual(verbs.toSorted());
+        for (const [verb, args] of Object.entries(VERBS)) {
+          if (args === null || mode.without?.test(verb) === true) continue;
+          const result = await relay.run([...verb.split(" "), ...(NAMED.test(verb) ? ["far"] : []), "--no-input", ...args(known)]);
+          expect([verb, result.code, result.stderr]).toEqual([verb, 0, expect.any(String)]);
+        }
+        expect(fs.readFileSync(path.join(relay.directory, "copy"), "utf8").length).toBeGreaterThan(0);
+        await far.undisturbed();
+      },
+      TIMEOUT,
+    );
   });
-
-  /** That nothing was dialed: the ledger and sshd's own log agree on the one connection. */
-  async function oneConnection(): Promise<void> {
-    const link = await farLink(relay);
-    expect([link.state, link.ssh_connections_since_bring_up, link.ledger.length, site.sshd.connections()]).toEqual(["up", 0, 1, 1]);
-  }
-
-  const fetchUnix = (route: string, init: RequestInit = {}): Promise<Response> =>
-    fetch(`http://relay${route}`, { ...init, unix: path.join(relay.home, "run", "desktop.sock") } as RequestInit);
-
-  interface Document {
-    paths: Record<string, Record<string, { operationId: string }>>;
-  }
-
-  test(
-    "every operation of the worker goes without a connection of its own",
-    async () => {
-      const document = (await (await fetchUnix("/openapi.json")).json()) as Document;
-      const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
-        Object.entries(methods).map(([method, { operationId }]) => ({ route, method, operationId })),
-      );
-      const forwarded = operations.filter(({ operationId }) => !OWN.test(operationId));
-      expect(forwarded.length).toBeGreaterThan(25);
-      for (const { route, method, operationId } of forwarded) {
-        const id = /\/(?:tasks)\//.test(route) ? known.task : /\/artifacts\/\{id\}/.test(route) ? known.artifact : known.job;
-        const at = route.replace("{name}", "far").replace("{id}", id).replace("{stream}", "stdout").replace("{attempt}", "1");
-        expect([operationId, at]).toEqual([operationId, expect.stringMatching(/^\/clusters\/far\/[^{}]*$/)]);
-        const { query, body, status = 200 } = REQUESTS[operationId] ?? {};
-        const response = await fetchUnix(`${at}${query === undefined ? "" : `?${query}`}`, {
-          method: method.toUpperCase(),
-          ...(body === undefined ? {} : { body: JSON.stringify(body(known)) }),
-        });
-        expect([operationId, response.status, await response.text()]).toEqual([operationId, status, expect.any(String)]);
-      }
-      await oneConnection();
-    },
-    TIMEOUT,
-  );
-
-  test(
-    "and so does every verb",
-    async () => {
-      const verbs = Object.entries(COMMANDS).flatMap(([noun, all]) =>
-        Object.entries(all)
-          .filter(([, command]) => !command.alias)
-          .map(([verb]) => `${noun} ${verb}`.trim()),
-      );
-      expect(Object.keys(VERBS).toSorted()).toEqual(verbs.toSorted());
-      for (const [verb, args] of Object.entries(VERBS)) {
-        if (args === null) continue;
-        const result = await relay.run([...verb.split(" "), ...(NAMED.test(verb) ? ["far"] : []), "--no-input", ...args(known)]);
-        expect([verb, result.code, result.stderr]).toEqual([verb, 0, expect.any(String)]);
-      }
-      expect(fs.readFileSync(path.join(relay.directory, "copy"), "utf8").length).toBeGreaterThan(0);
-      await oneConnection();
-    },
-    TIMEOUT,
-  );
-});

@@ -90,7 +90,12 @@ export interface FarLink {
   readonly cluster: string;
   readonly state: string;
   readonly detail: string | null;
-  readonly ledger: readonly { readonly purpose: string; readonly outcome: string | null; readonly requested_by: string }[];
+  readonly ledger: readonly {
+    readonly client: string;
+    readonly purpose: string;
+    readonly outcome: string | null;
+    readonly requested_by: string;
+  }[];
   readonly ssh_connections_since_bring_up: number | null;
   readonly bytes_in: number | null;
 }

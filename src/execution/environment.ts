@@ -72,6 +72,23 @@ const PLACES: ReadonlySet<string> = new Set([
 
 const PROXY = /^(?:HTTPS?|ALL|NO)_PROXY$/i;
 
+/**
+ * Variables are bytes, and the runtime puts this where they are no UTF-8 text. What it stood for is lost, also through a command that handed it on; with
+ * it a value names another place than it did.
+ */
+const LOST = "\u{FFFD}";
+
+/** Variables of the worker's that jobs should have had and do not get, or not whole. */
+export const lostVariables = (worker: JobEnvironmentInput["worker"]): string[] =>
+  Object.entries(worker).flatMap(([name, value]) => (value?.includes(LOST) && handedOn(name, value) !== null ? [name] : []));
+
+/** What is left of a value: the places of a search path that are whole, else nothing. */
+function whole(name: string, value: string): string | null {
+  if (!value.includes(LOST)) return value;
+  const places = name.endsWith("PATH") ? value.split(":").filter((place) => !place.includes(LOST)) : [];
+  return places.length === 0 ? null : places.join(":");
+}
+
 /** What a job gets of a variable of the worker's; null when it stays behind. */
 function handedOn(name: string, value: string): string | null {
   if (ALLOWED.has(name) || /^LC_[A-Z]+$/.test(name)) return value;
@@ -87,7 +104,8 @@ const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
 export function jobEnvironment(input: JobEnvironmentInput): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(input.worker)) {
-    const given = value === undefined ? null : handedOn(name, value);
+    const left = value === undefined ? null : whole(name, value);
+    const given = left === null ? null : handedOn(name, left);
     if (given !== null) environment[name] = given;
   }
   // A service manager may have started the worker with less than a login has.

@@ -75,3 +75,23 @@ test(
   },
   TIMEOUT,
 );
+
+test(
+  "variables of a worker's that are not UTF-8 do not reach jobs as something else, and its log says which",
+  async () => {
+    await using relay = await initialized();
+    // Through the command that starts the worker, which hands on what its own runtime made of them.
+    const started = run(
+      relay.environment,
+      relay.directory,
+      'SCRATCH="/$bad" PATH="/$bad:$PATH" WORK=/w clio-relay worker start --cluster local',
+    );
+    expect(started).toMatchObject({ code: 0 });
+    const id = await relay.submit("--wait", "--", "sh", "-c", 'echo "${SCRATCH-none} $WORK $PATH"');
+    const [scratch, work, search] = (await relay.ok("job", "read-log", id)).split(" ");
+    expect([scratch, work, search!.includes("\u{FFFD}"), search!.includes("/bin")]).toEqual(["none", "/w", false, true]);
+    const log = fs.readFileSync(path.join(relay.home, "log/worker-local.log"), "utf8");
+    expect(log).toMatch(/jobs do not get what is not UTF-8 text in (?:SCRATCH, PATH|PATH, SCRATCH)\n/);
+  },
+  TIMEOUT,
+);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { account } from "../../src/execution/account.ts";
-import { interpreterOf, type JobEnvironmentInput, jobEnvironment } from "../../src/execution/environment.ts";
+import { interpreterOf, type JobEnvironmentInput, jobEnvironment, lostVariables } from "../../src/execution/environment.ts";
 
 const environment = (worker: JobEnvironmentInput["worker"], spec: Record<string, string> = {}, executableDir: string | null = null) =>
   jobEnvironment({ worker, spec, jobId: "job_a", attempt: 3, cluster: "c", eventsDir: "/spool/events", executableDir });
@@ -38,6 +38,21 @@ describe("a job's environment", () => {
       MINE: "1",
       ...own,
     });
+  });
+
+  test("has nothing of the worker's that was lost in decoding: of search paths the places that are left, of others nothing", () => {
+    const lost = {
+      PATH: "/opt/caf\u{FFFD}/bin:/bin",
+      MODULEPATH: "/m\u{FFFD}",
+      SCRATCH: "/scratch/b\u{FFFD}rk",
+      LC_ALL: "sv_SE.UTF-8",
+    };
+    expect(environment({ ...login, ...lost })).toEqual({ ...login, PATH: "/bin", LC_ALL: "sv_SE.UTF-8", ...own });
+    expect(environment({ ...login, HOME: "/home/\u{FFFD}" }).HOME).toBe(account(process.getuid!()).home);
+    expect(lostVariables({ ...login, ...lost, MY_OWN: "\u{FFFD}" })).toEqual(["PATH", "MODULEPATH", "SCRATCH"]);
+    expect(lostVariables(login)).toEqual([]);
+    // What a submission says was said in JSON, and is as it was meant.
+    expect(environment(login, { NAME: "\u{FFFD}" })).toMatchObject({ NAME: "\u{FFFD}" });
   });
 
   test("has the site's proxies, except addresses with a password or a name", () => {

@@ -10,6 +10,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { type LinkInfo, OLDEST_PROTOCOL, PROTOCOL } from "../../domain/link.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
 import { jobDirectory } from "../../execution/attempt-dir.ts";
+import { lostVariables } from "../../execution/environment.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
@@ -174,6 +175,8 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     });
     announce(options.coreDir, { process: endpoint.process, version: options.version, worker_id, socket: options.socketPath });
     log.info(`worker of ${options.cluster} serves on ${options.socketPath}`);
+    const lost = lostVariables(options.environment);
+    if (lost.length > 0) log.warn(`jobs do not get what is not UTF-8 text in ${lost.join(", ")}`);
     links = listenForLinks(context, options, sessions);
     relay = await meetAt(context, options, sessions);
     frp = await offerAt(context, options);

@@ -9,12 +9,16 @@ import { farLink } from "./ssh-desk.ts";
 
 export const TOKEN = "a-token-of-a-test-0123456789-abcdefgh";
 
-export interface RelayHostFiles {
-  readonly cert: string;
-  readonly key: string;
+export interface TestRelayHostOptions {
+  /** Files in PEM. Without them it is as behind an edge: `ws`. */
+  readonly certificate?: { readonly cert: string; readonly key: string };
+  /** Address that it listens on; loopback when left out. */
+  readonly address?: string;
+  /** What its command begins with. */
+  readonly before?: readonly string[];
 }
 
-/** A relay-host, as a process, on a port that stays its own over restarts. Without a certificate it is as behind an edge: `ws`. */
+/** A relay-host, as a process, on a port that stays its own over restarts. */
 export class TestRelayHost implements AsyncDisposable {
   readonly #files = temporaryDirectory();
   readonly tokenFile = path.join(this.#files.path, "token");
@@ -23,34 +27,36 @@ export class TestRelayHost implements AsyncDisposable {
   /** What it has written to its log, all starts together. */
   log = "";
 
-  private constructor(private readonly certificate: RelayHostFiles | null) {
+  private constructor(private readonly options: TestRelayHostOptions) {
     fs.writeFileSync(this.tokenFile, `${TOKEN}\n`, { mode: 0o600 });
   }
 
-  static async start(certificate: RelayHostFiles | null = null): Promise<TestRelayHost> {
-    const host = new TestRelayHost(certificate);
+  static async start(options: TestRelayHostOptions = {}): Promise<TestRelayHost> {
+    const host = new TestRelayHost(options);
     await host.start();
     return host;
   }
 
   async start(): Promise<void> {
-    const at = `127.0.0.1:${this.port}`;
+    const { certificate, address = "127.0.0.1", before = [] } = this.options;
+    const at = `${address}:${this.port}`;
     const listen =
-      this.certificate === null
-        ? ["--listen-ws", at]
-        : ["--listen", at, "--tls-cert", this.certificate.cert, "--tls-key", this.certificate.key];
+      certificate === undefined ? ["--listen-ws", at] : ["--listen", at, "--tls-cert", certificate.cert, "--tls-key", certificate.key];
     const { PATH = "", CLIO_RELAY_TEST_RUN } = process.env;
-    const child = Bun.spawn([process.execPath, MAIN, "relay-host", "serve", ...listen, "--token-file", this.tokenFile, "--json"], {
-      env: {
-        PATH,
-        HOME: this.#files.path,
-        CLIO_RELAY_HOME: path.join(this.#files.path, "home"),
-        ...(CLIO_RELAY_TEST_RUN === undefined ? {} : { CLIO_RELAY_TEST_RUN }),
+    const child = Bun.spawn(
+      [...before, process.execPath, MAIN, "relay-host", "serve", ...listen, "--token-file", this.tokenFile, "--json"],
+      {
+        env: {
+          PATH,
+          HOME: this.#files.path,
+          CLIO_RELAY_HOME: path.join(this.#files.path, "home"),
+          ...(CLIO_RELAY_TEST_RUN === undefined ? {} : { CLIO_RELAY_TEST_RUN }),
+        },
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "pipe",
       },
-      stdin: "ignore",
-      stdout: "pipe",
-      stderr: "pipe",
-    });
+    );
     this.#child = child;
     void this.#keepLog(child.stderr);
     let said = "";
@@ -93,6 +99,8 @@ export interface MeetingDeskOptions {
   readonly deskUrl?: string;
   /** Further variables of either side. */
   readonly env?: Readonly<Record<string, string>>;
+  /** What commands of each side begin with. */
+  readonly before?: { readonly cluster: readonly string[]; readonly desk: readonly string[] };
 }
 
 /** A cluster `far` on one installation, whose worker is met at a relay-host, and another installation that meets it there. Their keys are exchanged as bootstrap would. */
@@ -111,7 +119,7 @@ export class MeetingDesk implements AsyncDisposable {
 
   static async start(options: MeetingDeskOptions): Promise<MeetingDesk> {
     const env = { CLIO_RELAY_CLUSTER: "far", ...options.env };
-    const [cluster, desk] = await Promise.all([initialized(env), initialized(env)]);
+    const [cluster, desk] = await Promise.all([initialized(env, options.before?.cluster), initialized(env, options.before?.desk)]);
     const both = new MeetingDesk(cluster, desk, options);
     await both.#introduce();
     return both;

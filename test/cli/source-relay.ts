@@ -27,7 +27,11 @@ export class SourceRelay implements AsyncDisposable {
   readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-cli-"));
   readonly home = path.join(this.directory, "home");
 
-  constructor(private readonly env: Readonly<Record<string, string>> = {}) {}
+  /** @param before what every command begins with, where it runs in surroundings of its own */
+  constructor(
+    private readonly env: Readonly<Record<string, string>> = {},
+    private readonly before: readonly string[] = [],
+  ) {}
 
   get environment(): Record<string, string> {
     const { PATH = "", CLIO_RELAY_TEST_RUN } = process.env;
@@ -44,7 +48,7 @@ export class SourceRelay implements AsyncDisposable {
 
   /** Start a command; its output is collected by whoever wants it. */
   start(args: readonly string[], { env, cwd, stdin }: RunOptions = {}) {
-    return Bun.spawn([process.execPath, MAIN, ...args], {
+    return Bun.spawn([...this.before, process.execPath, MAIN, ...args], {
       env: { ...this.environment, ...env },
       cwd: cwd ?? this.directory,
       stdin: stdin === undefined ? "ignore" : typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin,
@@ -116,8 +120,8 @@ export class SourceRelay implements AsyncDisposable {
 }
 
 /** A fresh installation after `init`. */
-export async function initialized(env: Readonly<Record<string, string>> = {}): Promise<SourceRelay> {
-  const relay = new SourceRelay(env);
+export async function initialized(env: Readonly<Record<string, string>> = {}, before: readonly string[] = []): Promise<SourceRelay> {
+  const relay = new SourceRelay(env, before);
   await relay.ok("init");
   return relay;
 }

@@ -117,6 +117,7 @@ export const COMPONENTS = {
   ssh: { probe: program("ssh", "-V"), packages: ["openssh-client"] },
   sshd: { probe: sshd, packages: ["openssh-server", "openssh-client"] },
   "sshd-2fa": { probe: secondFactor, packages: ["openssh-server", "openssh-client", "libpam-google-authenticator", "oathtool"] },
+  nginx: { probe: program("nginx", "-v"), packages: ["nginx-light"] },
   netns: { probe: networkNamespace, packages: ["iproute2"] },
   openssl: { probe: program("openssl", "version"), packages: ["openssl"] },
   curl: { probe: program("curl", "--version"), packages: ["curl"] },

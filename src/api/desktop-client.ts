@@ -4,6 +4,7 @@ import { type Address, ClusterClient, type Door, failureOf, HttpPeer } from "./c
 import type { DesktopStatus } from "./desktop-views.ts";
 import type { HostTaskName, HostTaskOptions } from "./host-views.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
+import type { PairClusterRequest } from "./pairing-views.ts";
 
 /** How often a change is made anew because somebody else was faster. */
 const CHANGE_TRIES = 20;
@@ -102,6 +103,16 @@ export class DesktopClient {
     signal?: AbortSignal,
   ): AsyncGenerator<AttendedEvent, T> {
     return this.#attended<T>(`/clusters/${encodeURIComponent(name)}/host/${task}`, { request, options }, signal);
+  }
+
+  /**
+   * Have this desktop's key let in by the worker that made a code.
+   *
+   * @returns the entry by which it is met
+   * @throws RelayError pairing_code_invalid, pairing_refused, host_key_changed; what meeting at a relay-host fails with
+   */
+  pair(name: string, request: PairClusterRequest, signal?: AbortSignal): Promise<ClusterEntry> {
+    return this.http.json(`/clusters/${encodeURIComponent(name)}/pair`, { method: "POST", body: request, signal });
   }
 
   async *#attended<T>(path: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<AttendedEvent, T> {

@@ -1,7 +1,9 @@
+import { ClusterEntry } from "../config/cluster-entry.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { HOST_TASK_SUMMARIES, HOST_TASKS, type HostTask, type HostTaskName, hostTaskBody } from "./host-views.ts";
 import { AttendedEvent, AttendedRequest, LinkList, LinkStatus, PromptAnswer, PromptTaken } from "./link-views.ts";
 import { json, type Operation, operation } from "./operation.ts";
+import { PairClusterRequest } from "./pairing-views.ts";
 import { type OutgoingMessage, sseResponse } from "./sse.ts";
 
 /** The links to the clusters, and the people whom they need. */
@@ -24,6 +26,16 @@ export const linkOperations = (services: DesktopServices): Operation[] => [
     answer: { kind: "events", schema: AttendedEvent },
     errors: ["cluster_not_found", "configuration_error", "state_conflict"],
     handler: ({ c, param, body }) => attendedResponse(services, c.req.raw.signal, services.connect(param("name"), body)),
+  }),
+  operation({
+    method: "post",
+    path: "/clusters/:name/pair",
+    id: "pairCluster",
+    summary: "Have this desktop's key let in by the worker that made a code, and keep the entry by which it is met",
+    body: PairClusterRequest,
+    answer: { kind: "json", schema: ClusterEntry },
+    errors: ["pairing_code_invalid", "pairing_refused", "host_key_changed", "worker_absent", "configuration_error", "state_conflict"],
+    handler: async ({ c, param, body }) => json(await services.pair(param("name"), body, c.req.raw.signal)),
   }),
   operation({
     method: "post",

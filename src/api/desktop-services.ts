@@ -4,6 +4,7 @@ import type { DesktopStatus } from "./desktop-views.ts";
 import type { HostTask } from "./host-views.ts";
 import type { Secret } from "./identity.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
+import type { PairClusterRequest } from "./pairing-views.ts";
 
 /** What the desktop's app needs of the process around it. */
 export interface DesktopServices {
@@ -37,6 +38,12 @@ export interface DesktopServices {
    * @throws RelayError cluster_not_found; configuration_error for a cluster of this machine; state_conflict
    */
   host(cluster: string, task: HostTask, request: AttendedRequest): (signal: AbortSignal) => AsyncGenerator<AttendedEvent>;
+  /**
+   * Have this desktop's key let in by the worker that made a code, and keep the entry by which it is met, in place of one of that name.
+   *
+   * @throws RelayError pairing_code_invalid, pairing_refused, host_key_changed; what meeting at a relay-host fails with; state_conflict
+   */
+  pair(cluster: string, request: PairClusterRequest, signal: AbortSignal): Promise<ClusterEntry>;
   /** @throws RelayError cluster_not_found */
   disconnect(cluster: string): Promise<LinkStatus>;
   /** @param answer null: the person does not want to. @throws RelayError not_found */

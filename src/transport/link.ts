@@ -50,6 +50,8 @@ export interface LinkOptions {
   readonly times?: PulseTimes;
   /** Told after each change of state. */
   readonly onChange?: (snapshot: LinkSnapshot) => void;
+  /** Told when the worker of a link that is there says something else of itself than before. */
+  readonly onWorker?: (worker: LinkInfo) => void;
 }
 
 /** A link as it is now. */
@@ -95,7 +97,7 @@ export class Link {
   readonly #instead: Readonly<Record<string, string>>;
 
   constructor(private readonly options: LinkOptions) {
-    this.#instead = { authorization: "", "clio-relay-client": `${options.version}; protocol=${PROTOCOL}` };
+    this.#instead = { authorization: "", "clio-relay-client": `${options.version}; protocol=${PROTOCOL}; cluster=${options.cluster}` };
     this.#clock = options.clock ?? systemClock;
     this.#state = options.initial ?? "down";
     this.#since = timestamp(this.#clock);
@@ -178,8 +180,10 @@ export class Link {
     const info = readLinkInfo(await pool.request({ ...PING, instead: this.#instead }, signal));
     this.#roundTripMs = this.#clock.monotonic() - began;
     this.#lastAnswerAt = timestamp(this.#clock);
+    const news = this.#live !== null && info !== null && !Bun.deepEquals(info, this.#worker);
     this.#worker = info;
     this.#refusal = versionRefusal(info);
+    if (news) this.options.onWorker?.(info);
   }
 
   #up(live: Live): void {

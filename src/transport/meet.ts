@@ -8,6 +8,8 @@ import { accept, join } from "./meeting/join.ts";
 import { roomOf } from "./meeting/proof.ts";
 import { type Joining, type Registration, register } from "./meeting/register.ts";
 import type { Surroundings } from "./outbound/way-out.ts";
+import { type Paired, type PairingOptions, pairOver } from "./pairing/pair.ts";
+import { pairingKey } from "./pairing/pairing-key.ts";
 import { signerOf } from "./session/signer.ts";
 import { openWorkerSession, type WorkerSessionKeys } from "./session/worker-session.ts";
 
@@ -96,6 +98,30 @@ export async function meetWorker(
   const { session } = got;
   void session.closed.then((reason) => line.ended(reason?.code ?? null));
   return { session, open: (wanted) => session.openSocket("/", wanted) };
+}
+
+export interface PairWorkerOptions extends Omit<PairingOptions, "signal"> {
+  /** Milliseconds that a worker may take that is not there. */
+  readonly waitMs: number;
+}
+
+/**
+ * A desktop that is not let in yet: meet the worker that made a code, and have this desktop's key let in by it.
+ *
+ * @throws RelayError as dialOut, `join` and pairOver do; the signal's reason
+ */
+export async function pairWorker(place: MeetingPlace, dials: Dials, { waitMs, ...options }: PairWorkerOptions): Promise<Paired> {
+  const { url, token } = place;
+  const { signal } = dials;
+  const { code } = options;
+  const { got, line } = await at(place, dials, async (duplex) => {
+    const joined = await handshake(place, () =>
+      join(duplex, { relay: url, token, signer: pairingKey(code), room: code.hostPrint, waitMs, pairing: true, signal }),
+    );
+    return pairOver(joined, { ...options, signal });
+  });
+  void got.session.closed.then((reason) => line.ended(reason?.code ?? null));
+  return got;
 }
 
 /**

@@ -5,6 +5,7 @@ import { COMMANDS } from "../../src/cli/commands.ts";
 import { fingerprintOf, lineOfPublicKey, makeKeyPair, publicKeyFromLine } from "../../src/transport/session/keys.ts";
 import { userFile } from "../rigs/sshd.ts";
 import { type ComponentName, describeWith } from "../runner/components.ts";
+import { FrpSite } from "./frp-desk.ts";
 import { MeetingDesk, TestRelayHost } from "./relay-desk.ts";
 import type { SourceRelay } from "./source-relay.ts";
 import { FarSite, farLink } from "./ssh-desk.ts";
@@ -37,7 +38,7 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
 
 /** Operations of the daemon itself: those about links are what the other tests of this kind are about. */
 const OWN =
-  /^(?:desktop|stop|list(?:Links|Clusters)|putCluster|getCluster|removeCluster|connectCluster|disconnectCluster|answerPrompt|host[A-Z])/;
+  /^(?:desktop|stop|list(?:Links|Clusters)|putCluster|getCluster|removeCluster|connectCluster|pairCluster|disconnectCluster|answerPrompt|host[A-Z])/;
 
 /** The arguments of every verb that works on a cluster; null for those that do not, or that make or end connections. */
 const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | null>> = {
@@ -71,7 +72,7 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "worker keys list": () => [],
   "worker keys revoke": ({ keys }) => [keys[1]],
   "worker keys rotate": () => [],
-  // With a relay-host: pairing.test.ts has it.
+  // With a relay-host: pairing.rig.test.ts has it.
   "worker pair": null,
   "desktop start": () => [],
   "desktop stop": null,
@@ -94,7 +95,16 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "cluster uninstall": null,
   "cluster remove": null,
   "link list": () => [],
+  "install-frp": null,
   "relay-host serve": null,
+  "relay-host render-frps-config": () => [],
+  "relay-host test-http-transport": () => ["--cluster", "far"],
+  // Of clusters that are reached so: frp.rig.test.ts has them.
+  "relay-host render-frpc-config": null,
+  "relay-host render-frpc-visitor-config": null,
+  "relay-host test-frpc-connection": null,
+  "relay-host test-direct-transport": null,
+  "relay-host test-ssh-transport": null,
   "relay-host service install": null,
   "relay-host service uninstall": null,
   "emit progress": null,
@@ -186,6 +196,31 @@ const MODES: Readonly<Record<string, Mode>> = {
           await both[Symbol.asyncDispose]();
           await host[Symbol.asyncDispose]();
         },
+      };
+    },
+  },
+  "frp-stcp": {
+    needs: ["frp", "sshd", "ssh"],
+    without: /^cluster (?:probe|endpoint-service-status)$/,
+    // It is at no relay-host.
+    pairing: 409,
+    async start() {
+      const far = await FrpSite.start();
+      await far.up();
+      const { site, relay } = far;
+      // What was needed of it is done.
+      await relay.ok("disconnect", "far");
+      await site.sshd[Symbol.asyncDispose]();
+      await relay.ok("connect", "far");
+      const connections = site.sshd.connections();
+      return {
+        relay,
+        letIn: (lines) => userFile(site.user, ".local/share/clio-relay/core/far/link-clients.json", withClients(null, lines), 0o600),
+        async undisturbed() {
+          const { state, ssh_connections_since_bring_up } = await farLink(relay);
+          expect([state, ssh_connections_since_bring_up, connections]).toEqual(["up", 0, 1]);
+        },
+        [Symbol.asyncDispose]: () => far[Symbol.asyncDispose](),
       };
     },
   },

@@ -26,7 +26,7 @@ const ELSEWHERE = [
   "cluster uninstall",
   "worker bridge",
   "worker configure",
-  // A relay-host: pairing.test.ts has it.
+  // A relay-host: pairing.rig.test.ts has it.
   "worker pair",
 ];
 

@@ -35,6 +35,8 @@ const far: Extract<ClusterEntry, { mode: "ssh" }> = {
   spool_dir: null,
   target_identity: { hostnames: [], ssh_host_key_sha256: [], scheduler_cluster_name: null, site_marker_sha256: null },
   worker_key: null,
+  next_worker_key: null,
+  worker_cluster: null,
   worker_id: null,
 };
 

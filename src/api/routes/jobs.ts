@@ -8,6 +8,7 @@ import { PageQuery, pageOf } from "../../domain/page.ts";
 import { seconds, several, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { JobStatus, JobSummary, JobWaitResult } from "../../domain/views.ts";
+import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { waker } from "../sse.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -122,8 +123,8 @@ const actingRoutes = (services: WorkerServices): Operation[] => [
     bodyOptional: true,
     answer: { kind: "json", schema: Job },
     errors: ["job_not_found", "job_cluster_mismatch"],
-    handler: async ({ param, body }) => {
-      if (body.cluster !== undefined && body.cluster !== services.cluster) {
+    handler: async ({ c, param, body }) => {
+      if (body.cluster !== undefined && ownName(c, services.cluster, body.cluster) !== services.cluster) {
         throw new RelayError("job_cluster_mismatch", `this worker serves ${services.cluster}`);
       }
       return json(await services.store.requestCancel(param("id"), { cancel_scheduler: body.cancel_scheduler_job }));

@@ -6,6 +6,7 @@ import { PageQuery, pageOf } from "../../domain/page.ts";
 import { looseText, recordOf, Sequence } from "../../domain/primitives.ts";
 import { flag, whole } from "../../domain/query.ts";
 import { JobSummary, WorkerStatus } from "../../domain/views.ts";
+import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import { StateFilter } from "./jobs.ts";
@@ -60,13 +61,13 @@ const listRoute = (services: WorkerServices): Operation =>
     query: QueueQuery,
     queryRefusal: "queue_query_refused",
     answer: { kind: "json", schema: QueueListing },
-    handler: async ({ query }) => {
+    handler: async ({ c, query }) => {
       const states = query.state ?? (query.include_terminal ? undefined : (["queued", "leased", "running"] as const));
       const window = await services.store.queueWindow(
         {
           ...(states === undefined ? {} : { states }),
           ...(query.kind === undefined ? {} : { kind: query.kind }),
-          ...(query.cluster === undefined ? {} : { cluster: query.cluster }),
+          ...(query.cluster === undefined ? {} : { cluster: ownName(c, services.cluster, query.cluster) }),
         },
         { cursor: query.cursor, limit: query.limit },
         query.scan_limit,

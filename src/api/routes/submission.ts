@@ -1,6 +1,7 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import { IdempotencyKey, type Job, JobReceipt, JobSubmission } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse } from "../request.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -26,7 +27,8 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       "shutting_down",
     ],
     handler: async ({ c, body }) => {
-      const submission = withHeaderKey(body, c.req.header("idempotency-key"));
+      const named = { ...body, cluster: ownName(c, services.cluster, body.cluster) };
+      const submission = withHeaderKey(named, c.req.header("idempotency-key"));
       checkFor(services, submission);
       const { job, existing } = await admitted(services, submission);
       return json({ ...job, existing }, existing ? 200 : 201, {

@@ -24,6 +24,9 @@ export const verb = defineVerb({
   flags: {
     ...NAMED.flags,
     ...ENTRY,
+    pair: toggle(
+      "Have this desktop let in by the code that worker pair prints on the cluster; it is asked for, or read from standard input",
+    ),
     "env-setup": option(
       text("SHELL"),
       "Text that /bin/sh, or the login shell of a job with --login, reads before the job's command, or @FILE with it; a command in it that fails does not end the job",
@@ -45,6 +48,7 @@ export const verb = defineVerb({
     "no-dev-mode": ignored("there is no such mode", false),
   },
   examples: [
+    ["cluster add --name my-cluster --pair", "one whose worker has printed a pairing code; it is asked for"],
     ["cluster add --name my-cluster --ssh-host my-cluster-login", "a cluster behind a login node of ssh_config(5)"],
     ["cluster add --name my-cluster --relay-host wss://relay.example.edu", "one that is met at a relay-host, to which both sides dial out"],
     [
@@ -57,8 +61,10 @@ export const verb = defineVerb({
       "prepare every job; with job submit --login, `module` is there by itself",
     ],
   ],
-  async run({ flags, args, io, json, relay }) {
+  async run(call) {
+    const { flags, args, io, json, relay } = call;
     const name = nameOf(args, flags);
+    if (flags.pair) return (await import("./pair.ts")).pairedWith(call, name, flags);
     const setup = setupOf(io, flags);
     const token = await keptToken(io, relay, { cluster: name, given: flags["relay-token-file"], named: flags["relay-host"] !== undefined });
     await keepRoom(io, relay, name, flags);

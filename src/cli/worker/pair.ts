@@ -1,13 +1,18 @@
+import path from "node:path";
 import type { ClusterClient } from "../../api/client.ts";
+import type { ClusterEntry } from "../../config/cluster-entry.ts";
+import { updateClusters } from "../../config/clusters.ts";
+import { variable } from "../../config/environment.ts";
+import { relayToken } from "../../config/relay-token.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { EXIT } from "../../domain/errors.ts";
-import { parseRelayUrl } from "../../domain/relay-url.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 import { printJson } from "../print/table.ts";
-import { keyTtl, text } from "../values.ts";
-import { defineVerb, option, optionOr } from "../verb.ts";
+import { keyTtl, relayUrl, text } from "../values.ts";
+import { type Call, defineVerb, option, optionOr } from "../verb.ts";
 import { ensureWorker } from "./ensure-worker.ts";
 import { clusterElsewhere, localCluster, localWorker, runningWorker } from "./local-worker.ts";
 
@@ -15,20 +20,22 @@ export const verb = defineVerb({
   summary: "Print a code that lets one desktop in",
   details:
     "The code is a secret: it is valid for ten minutes, once, and until five wrong ones were tried. A new one ends the one before, and so does the worker's end. On the desktop, clio-relay cluster add --name NAME --pair asks for it. " +
-    "A worker is started where none runs.",
+    "A worker is started where none runs, and is at that relay-host from then on.",
   positionals: {},
   flags: {
     cluster: CLUSTER,
-    "relay-host": option(text("URL"), "Where the two meet; the relay-host where the worker is when left out"),
+    "relay-host": option(relayUrl, "Where the two meet; the relay-host where the worker is when left out"),
+    "relay-token-file": option(text("FILE"), "Private file with the relay-host's token; CLIO_RELAY_HOST_TOKEN has it where none is named"),
     "key-ttl": optionOr(keyTtl, null, "How long the desktop's key is let in, such as 12h or 30d; until it is revoked when left out"),
   },
   examples: [
     ["worker pair --relay-host wss://relay.example.edu", "on the cluster"],
     ["worker pair --key-ttl 12h --json", "a key for half a day; code and expires_at for a program"],
   ],
-  async run({ flags, io, json, relay }) {
-    const relayHost = flags["relay-host"] === undefined ? null : parseRelayUrl(flags["relay-host"]).text;
-    const worker = await workerOf(io, relay, flags.cluster, relayHost);
+  async run(call) {
+    const { flags, io, json } = call;
+    const relayHost = flags["relay-host"] ?? null;
+    const worker = await workerOf(call, flags.cluster, { relayHost, tokenFile: flags["relay-token-file"] });
     const made = await worker.makePairingCode(relayHost, flags["key-ttl"]);
     if (json) await printJson(io.stdout, made);
     else {
@@ -41,12 +48,41 @@ export const verb = defineVerb({
   },
 });
 
-async function workerOf(io: CliIo, relay: Installation, named: string | undefined, relayHost: string | null): Promise<ClusterClient> {
+async function workerOf({ io, relay }: Pick<Call, "io" | "relay">, named: string | undefined, meeting: Meeting): Promise<ClusterClient> {
   const elsewhere = await clusterElsewhere(io, relay, named);
   if (elsewhere !== null) return relay.desktop.cluster(elsewhere);
   const { name } = await localCluster(io, relay, named);
   prepareRunDirectory(relay.paths, io.env);
   const worker = localWorker(io, relay, name);
-  if ((await runningWorker(worker)) === null) await ensureWorker(io, relay, name, relayHost === null ? [] : ["--relay-host", relayHost]);
+  if ((await runningWorker(worker)) === null) {
+    if (meeting.relayHost !== null) await keepMeeting(io, relay, name, meeting.relayHost, meeting.tokenFile);
+    await ensureWorker(io, relay, name, []);
+  }
   return worker;
+}
+
+interface Meeting {
+  /** The one spelling of its address; null: where the worker is by its entry. */
+  readonly relayHost: string | null;
+  /** As it was given. */
+  readonly tokenFile: string | undefined;
+}
+
+/** Have the worker of a cluster of this machine be at a relay-host, now and whenever it starts. @throws RelayError configuration_error where there is no token */
+async function keepMeeting(io: CliIo, relay: Installation, name: string, relayHost: string, given: string | undefined): Promise<void> {
+  const { paths } = relay;
+  const file = given === undefined ? null : path.resolve(io.env.cwd, given);
+  const own = path.join(paths.coreDir(name), "relay-token");
+  await updateClusters(paths, io.env, (clusters) => {
+    const entry = clusters.find((one) => one.name === name);
+    if (entry?.mode !== "local") return clusters;
+    const kept = entry.relay_host === relayHost ? (entry.relay_token_file ?? null) : null;
+    if (file === null && kept !== null && variable(io.env, "CLIO_RELAY_HOST_TOKEN") === undefined) return clusters;
+    const token = relayToken(io.env, file);
+    makePrivateDirectory(path.dirname(own));
+    // The variable is this shell's; the worker starts from others, too.
+    if (file === null) writeFileAtomic(own, `${token}\n`);
+    const met: ClusterEntry = { ...entry, relay_host: relayHost, relay_token_file: file ?? own };
+    return clusters.map((one) => (one === entry ? met : one));
+  });
 }

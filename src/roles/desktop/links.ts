@@ -1,10 +1,12 @@
 import type { HostTask } from "../../api/host-views.ts";
 import type { AttendedRequest, LinkStatus } from "../../api/link-views.ts";
+import type { PairClusterRequest } from "../../api/pairing-views.ts";
 import { type ClusterEntry, isOutbound, type OutboundEntry, sshView } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { RelayError } from "../../domain/errors.ts";
+import type { LinkInfo } from "../../domain/link.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Ledger } from "../../transport/ledger.ts";
 import type { LinkSnapshot } from "../../transport/link.ts";
@@ -13,9 +15,11 @@ import type { Level } from "../log-line.ts";
 import { nobodyListens, probe } from "../probe.ts";
 import type { Follow } from "./attended-stream.ts";
 import { forwardOverLink, forwardToSocket, type Patience } from "./forward.ts";
+import { frpWanted } from "./frp-way.ts";
 import type { ClusterRegistry } from "./registry.ts";
 import { RelayCluster } from "./relay-cluster.ts";
 import { SshCluster } from "./ssh-cluster.ts";
+import { withPins } from "./worker-pins.ts";
 
 const WITHIN_MS = 2_000;
 
@@ -60,7 +64,7 @@ export class Links {
         return this.#ledger;
       },
       configDir: paths.configDir,
-      pinWorkerId: (id: string) => registry.update(name, (known) => (known.mode === "local" ? known : { ...known, worker_id: id })),
+      pinWorker: (info: LinkInfo) => pinWorker(registry, name, info),
       report: (error: unknown) => log("error", error instanceof Error ? (error.stack ?? error.message) : String(error)),
       onChange: ({ state, reason }: LinkSnapshot) =>
         log("info", `link to ${name}: ${state}${reason === null ? "" : ` (${reason.message})`}`),
@@ -78,6 +82,7 @@ export class Links {
           return sshView(entry) ?? entry;
         },
         askpass: [...this.options.self, "__askpass"],
+        frp: () => frpWanted(registry.entry(name), paths, this.options.env),
         relay: () => {
           const entry = registry.entry(name);
           if (entry.mode !== "relay") return null;
@@ -86,7 +91,9 @@ export class Links {
         privateDirectory: paths.runDir,
         // What was set up from here may be a worker anew.
         pinWorkerKey: async (line) => {
-          await registry.update(name, (known) => (known.mode === "local" ? known : { ...known, worker_key: line, worker_id: null }));
+          await registry.update(name, (known) =>
+            known.mode === "local" ? known : { ...known, worker_key: line, next_worker_key: null, worker_cluster: null, worker_id: null },
+          );
           if (isOutbound(registry.entry(name))) await this.#met(name).entryChanged();
         },
       });
@@ -109,6 +116,25 @@ export class Links {
       this.#relay.set(name, cluster);
     }
     return cluster;
+  }
+
+  /**
+   * Have this desktop's key let in by the worker that made a code, and keep the entry by which it is met.
+   *
+   * @throws RelayError as pairCluster; configuration_error, state_conflict
+   */
+  async pair(name: string, request: PairClusterRequest, signal: AbortSignal): Promise<ClusterEntry> {
+    const { registry, env, version, paths, caFile } = this.options;
+    const { pairCluster } = await import("./pairing.ts");
+    const { ledger } = this.#shared(name);
+    const before = registry.all().find((one) => one.name === name) ?? null;
+    const surroundings = { env, version, configDir: paths.configDir, ledger, caFiles: () => caFiles(caFile, env.variables) };
+    const entry = await pairCluster(name, before, request, surroundings, signal);
+    const kept = await registry.put(entry, () => undefined);
+    // Whoever was there before may have been somebody else.
+    await this.forget(name);
+    await this.entryChanged(kept);
+    return kept;
   }
 
   /** An entry was made, or is another one than before. */
@@ -219,4 +245,10 @@ async function localState(cluster: string, socket: string): Promise<LinkStatus> 
     if (nobodyListens(error)) return { ...base, ledger: [], state: "down", detail: "no worker is running" };
     return { ...base, ledger: [], state: "degraded", detail: `the worker did not answer within ${WITHIN_MS} ms` };
   }
+}
+
+/** Keep what a worker has said of itself; nothing is written where nothing is new. */
+async function pinWorker(registry: ClusterRegistry, name: string, info: LinkInfo): Promise<void> {
+  const entry = registry.all().find((one) => one.name === name);
+  if (entry !== undefined && withPins(entry, info) !== entry) await registry.update(name, (known) => withPins(known, info));
 }

@@ -4,6 +4,7 @@ import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
+import type { LinkInfo } from "../../domain/link.ts";
 import { parseRelayUrl } from "../../domain/relay-url.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { watchNetwork } from "../../lib/network-watch.ts";
@@ -19,9 +20,12 @@ import { AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
 import { overFrp } from "./frp-way.ts";
+import { expectedWorker, pinnedKeys } from "./worker-pins.ts";
 
 /** How long a desktop stays at the relay-host for a worker that is not there, before it comes anew; milliseconds. */
 const WAIT_MS = 60_000;
+/** The same where it may be in either of two rooms. */
+const EITHER_MS = 3_000;
 /** How long a person's `connect` waits. */
 const PATIENCE_MS = 15_000;
 /** Who dials what nobody asks for. */
@@ -44,7 +48,7 @@ export interface RelayClusterOptions {
   readonly paths: Paths;
   /** Gets what a person may want to know of a link that is up. */
   readonly notice: (text: string) => void;
-  readonly pinWorkerId: (id: string) => Promise<void>;
+  readonly pinWorker: (info: LinkInfo) => Promise<void>;
   readonly report: (error: unknown) => void;
 }
 
@@ -78,6 +82,7 @@ export class RelayCluster {
       afterDrop: "down",
       regain: () => (this.#wanted ? this.#regain() : null),
       onChange: (now) => this.#changed(now),
+      onWorker: (info) => this.#pin(info),
     });
   }
 
@@ -85,7 +90,7 @@ export class RelayCluster {
     const at = this.options.clock.monotonic();
     if (now.state === "up") {
       this.#upSince ??= at;
-      if (now.worker !== null) this.#pin(now.worker.worker_id).catch(this.options.report);
+      if (now.worker !== null) this.#pin(now.worker);
     } else if (now.state === "dropped") {
       if (this.#upSince !== null) this.#pace.lasted(at - this.#upSince);
       this.#upSince = null;
@@ -93,9 +98,8 @@ export class RelayCluster {
     this.options.onChange(now);
   }
 
-  /** The first worker that answers is the one from then on. */
-  async #pin(workerId: string): Promise<void> {
-    if (this.options.entry().worker_id === null) await this.options.pinWorkerId(workerId);
+  #pin(info: LinkInfo): void {
+    this.options.pinWorker(info).catch(this.options.report);
   }
 
   /** Have the link from here on, unless nobody knows yet who has to answer. */
@@ -117,8 +121,7 @@ export class RelayCluster {
     return {
       bringUp: (signal: AbortSignal) => this.#bringUp(signal),
       expected: () => {
-        const { name, worker_id } = this.options.entry();
-        return { cluster: name, ...(worker_id === null ? {} : { worker_id }) };
+        return expectedWorker(this.options.entry());
       },
       until,
       eager: false,
@@ -130,17 +133,29 @@ export class RelayCluster {
   async #bringUp(signal: AbortSignal): Promise<LinkTransport> {
     const { cluster, configDir } = this.options;
     const entry = this.options.entry();
-    if (entry.worker_key === null) throw unknownWorker(cluster);
-    const keys = { workerKeys: [publicKeyFromLine(entry.worker_key)], privateKey: desktopKey(configDir) };
+    const pinned = pinnedKeys(entry);
+    if (pinned === null) throw unknownWorker(cluster);
+    const keys = { workerKeys: pinned, privateKey: desktopKey(configDir) };
     this.#fallback = null;
-    const transport = isFrp(entry) ? await this.#overFrp(entry, keys, signal) : await this.#meet(entry, keys, signal);
+    const transport = isFrp(entry) ? await this.#overFrp(entry, keys, signal) : await this.#meetEither(entry, keys, signal);
     this.#transport = transport;
     this.#route = routeRevision(entry);
     this.#seq = this.#entries().entries.findLast((one) => !isSsh(one))?.seq ?? null;
     return transport;
   }
 
-  #meet(entry: RelayEntry, keys: WorkerSessionKeys, signal: AbortSignal): Promise<LinkTransport> {
+  /** Its room is that of one key at a time: where it is not met by the pinned one, it may have the one that it has announced. */
+  async #meetEither(entry: RelayEntry, keys: WorkerSessionKeys, signal: AbortSignal): Promise<LinkTransport> {
+    if (keys.workerKeys.length === 1) return this.#meet(entry, keys, WAIT_MS, signal);
+    try {
+      return await this.#meet(entry, keys, EITHER_MS, signal);
+    } catch (error) {
+      if (!isRelayError(error, "worker_absent")) throw error;
+      return this.#meet(entry, { ...keys, workerKeys: keys.workerKeys.toReversed() }, EITHER_MS, signal);
+    }
+  }
+
+  #meet(entry: RelayEntry, keys: WorkerSessionKeys, waitMs: number, signal: AbortSignal): Promise<LinkTransport> {
     const { cluster, env, version, ledger, caFiles } = this.options;
     const place = {
       url: parseRelayUrl(entry.relay_host),
@@ -154,7 +169,7 @@ export class RelayCluster {
       { ledger: ledger(), cluster, requestedBy: REQUESTED_BY, signal },
       {
         keys,
-        waitMs: WAIT_MS,
+        waitMs,
         onWaiting: (what) => {
           if (what === "worker") this.link.hindered(absent(cluster, entry));
         },

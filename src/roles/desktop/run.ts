@@ -154,6 +154,7 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
     links: () => links.states(),
     connect: (name, request) => links.connect(name, request),
     host: (name, task, request) => links.host(name, task, request),
+    pair: (name, request, signal) => links.pair(name, request, signal),
     disconnect: (name) => links.disconnect(name),
     answerPrompt: (name, id, answer) => links.answer(name, id, answer),
     async forward(name, target, request) {

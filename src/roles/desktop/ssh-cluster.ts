@@ -3,6 +3,7 @@ import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/l
 import { type ClusterEntry, routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import { RelayError } from "../../domain/errors.ts";
+import type { LinkInfo } from "../../domain/link.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { canonicalJson } from "../../lib/digest.ts";
 import { findWorker } from "../../transport/bring-up/find-worker.ts";
@@ -10,15 +11,16 @@ import { isSsh, type Ledger } from "../../transport/ledger.ts";
 import { Link, type LinkSnapshot, type LinkTransport, type Regain } from "../../transport/link.ts";
 import type { ExpectedWorker } from "../../transport/link-version.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
-import { publicKeyFromLine } from "../../transport/session/keys.ts";
 import { connectSsh } from "../../transport/ssh/connect.ts";
 import { type HeldConnection, heldByUs } from "../../transport/ssh/held.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
 import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
+import type { FrpWanted } from "./host-tasks.ts";
 import { type Arrival, activeJobs, arrive, type BridgeKeys, reachWorker } from "./login-node.ts";
 import { sshRequest } from "./ssh-request.ts";
+import { expectedWorker, pinnedKeys } from "./worker-pins.ts";
 
 /** How long a connection without a link is kept for the next command. */
 const KEPT_MS = 15 * 60_000;
@@ -42,13 +44,13 @@ export interface SshClusterOptions {
   readonly pinWorkerKey: (line: string) => Promise<void>;
   /** Where the worker is to be met, with the token; null: nowhere else than over ssh. @throws RelayError configuration_error */
   readonly relay: () => { readonly relay_host: string; readonly token: string } | null;
-  readonly pinWorkerId: (id: string) => Promise<void>;
+  /** What it is to offer at a frps; null: nothing. @throws RelayError configuration_error */
+  readonly frp: () => FrpWanted | null;
+  readonly pinWorker: (info: LinkInfo) => Promise<void>;
   /** Gets failures that are not RelayErrors, for the daemon's log. */
   readonly report: (error: unknown) => void;
   readonly keptMs?: number;
 }
-
-const expectedOf = ({ name, worker_id }: SshEntry): ExpectedWorker => ({ cluster: name, ...(worker_id === null ? {} : { worker_id }) });
 
 /** A connection that is open, and what it was made by. */
 interface Kept {
@@ -74,6 +76,7 @@ export class SshCluster {
       clock: options.clock,
       afterDrop: "authorization_required",
       initial: this.#wasLost() ? "authorization_required" : "down",
+      onWorker: (info) => void options.pinWorker(info).catch(options.report),
       onChange: options.onChange,
       regain: (lost) => this.#bridgeAgain(lost),
     });
@@ -107,6 +110,7 @@ export class SshCluster {
             configDir,
             clock,
             relay: this.options.relay,
+            frp: this.options.frp,
             pinWorkerKey,
             activeJobs: () => activeJobs(entry, arrival, this.#keys(entry), attended.attending.signal),
           },
@@ -154,9 +158,9 @@ export class SshCluster {
       const transport = await reachWorker(entry, arrival, this.#keys(entry), signal);
       own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
       return transport;
-    }, expectedOf(entry));
+    }, expectedWorker(entry));
     const { worker } = this.link.snapshot();
-    if (entry.worker_id === null && worker !== null) await this.options.pinWorkerId(worker.worker_id);
+    if (worker !== null) await this.options.pinWorker(worker);
     this.#hold();
     return this.status();
   }
@@ -176,7 +180,7 @@ export class SshCluster {
 
   #expected(): ExpectedWorker {
     const entry = this.options.entry();
-    return entry.mode === "ssh" ? expectedOf(entry) : { cluster: entry.name };
+    return entry.mode === "ssh" ? expectedWorker(entry) : { cluster: entry.name };
   }
 
   async #reach({ connection, route }: Kept, signal: AbortSignal): Promise<LinkTransport> {
@@ -219,9 +223,9 @@ export class SshCluster {
     return arrival;
   }
 
-  #keys({ worker_key }: SshEntry): BridgeKeys {
-    if (worker_key === null) return null;
-    return { workerKeys: [publicKeyFromLine(worker_key)], privateKey: desktopKey(this.options.configDir) };
+  #keys(entry: SshEntry): BridgeKeys {
+    const pinned = pinnedKeys(entry);
+    return pinned === null ? null : { workerKeys: pinned, privateKey: desktopKey(this.options.configDir) };
   }
 
   #keep(connection: HeldConnection, route: string): Kept {

@@ -75,7 +75,7 @@ export class Reception {
     metrics.add("openings_total", message.type);
     const proven = { guest, ...verdict, key: message.key, room: message.room.toString("hex") };
     if (message.type === "register") rooms.register(proven);
-    else if (message.type === "join") rooms.join(proven, message.wait);
+    else if (message.type === "join") rooms.join(proven, message.wait, message.pairing);
     else void rooms.accept(proven, message.ticket);
   }
 

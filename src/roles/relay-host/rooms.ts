@@ -30,6 +30,8 @@ interface Worker {
 }
 
 interface Desktop extends Proven {
+  /** Whether it says that its key is that of a pairing code. */
+  readonly pairing: boolean;
   /** Until when it waits for a worker to register, on the monotonic clock. */
   readonly until: number;
   readonly ticket: Buffer;
@@ -142,7 +144,7 @@ export class Rooms {
   }
 
   #ask(worker: Worker, desktop: Desktop): void {
-    const { guest, key, ticket } = desktop;
+    const { guest, key, ticket, pairing } = desktop;
     desktop.join = worker.joins++;
     worker.guest.send({
       type: "joining",
@@ -150,6 +152,7 @@ export class Rooms {
       key,
       ticket,
       expires: this.context.times.ticket,
+      pairing,
       address: guest.address.slice(0, 64),
     });
   }
@@ -163,7 +166,7 @@ export class Rooms {
   }
 
   /** A desktop that wants to meet the worker of a room. */
-  join(proven: Proven, waitMs: number): void {
+  join(proven: Proven, waitMs: number, pairing: boolean): void {
     const { guest, token, room: name, key } = proven;
     const { limits, now } = this.context;
     const room = this.#room(name);
@@ -180,6 +183,7 @@ export class Rooms {
     }
     const desktop: Desktop = {
       ...proven,
+      pairing,
       until: now() + waitMs,
       ticket: randomBytes(WORD_BYTES),
       join: -1,

@@ -70,6 +70,6 @@ function meetingAt(cluster: string, wanted: string | null, present: string | nul
     "state_conflict",
     present === null ? `the worker of ${cluster} is at no relay-host` : `the worker of ${cluster} is at ${present}, not at ${wanted}`,
     { cluster, relay_host: present },
-    `clio-relay worker stop --cluster ${cluster} && clio-relay worker start --cluster ${cluster} --relay-host ${wanted ?? "URL"}; its jobs go on`,
+    `clio-relay worker stop --cluster ${cluster} && clio-relay worker pair --cluster ${cluster} --relay-host ${wanted ?? "URL"}; its jobs go on`,
   );
 }

@@ -50,7 +50,7 @@ export class Pairings implements PairingDoor {
     // It is as if it never was: whoever has it learns nothing.
     if (before !== undefined && this.fate(before.key) === "open") this.#codes.pop();
     const deadline = this.clock.monotonic() + VALID_MS;
-    this.#codes.push({ key: pairingKey(code).publicKey, ttlSeconds, expiresAt, deadline, tries: 0, over: null });
+    this.#codes.push({ key: pairingKey(code).key, ttlSeconds, expiresAt, deadline, tries: 0, over: null });
     if (this.#codes.length > REMEMBERED) this.#codes.shift();
     return {
       code: writeCode(code),

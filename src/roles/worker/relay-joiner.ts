@@ -131,13 +131,13 @@ export class RelayJoiner {
     this.#reason = reason;
   }
 
-  async #come({ join, key, ticket, address, pairing }: Joining & { readonly pairing?: boolean }): Promise<void> {
+  async #come({ join, key, ticket, address, pairing }: Joining): Promise<void> {
     const { sessions, hostKey, log } = this.options;
     const registration = this.#registration;
     if (this.#coming >= MAX_COMING) return registration?.refuse(join, "busy");
     this.#coming++;
     try {
-      if (!(await sessions.admits(key, pairing === true))) {
+      if (!(await sessions.admits(key, pairing))) {
         log.warn(`a desktop at ${address} is not let in`);
         return registration?.refuse(join, "key");
       }

@@ -13,6 +13,8 @@ export interface JoinOptions extends Comer {
   readonly room: Buffer;
   /** Milliseconds to wait for a worker that is not registered, at most MAX_WAIT_MS. */
   readonly waitMs: number;
+  /** Whether the key is that of a pairing code, and not one that the worker lets in. */
+  readonly pairing?: boolean;
   /** What is waited for: the worker to register, or its word. */
   readonly onWaiting?: (what: "worker" | "admission") => void;
   readonly signal?: AbortSignal;
@@ -20,15 +22,15 @@ export interface JoinOptions extends Comer {
 }
 
 /**
- * A desktop: meet the worker of a room. Resolves to the same Duplex, on which the worker is from its next byte on.
+ * A desktop: meet the worker of a room. Resolves to the same Duplex, paused, on which the worker is from its next byte on.
  *
  * @throws RelayError worker_absent, join_refused, relay_token_refused and what else a `close` means (its data are a MeetingEnd), link_down, meeting_malformed,
  *   relay_host_unproven, version_mismatch; the signal's reason. The Duplex is then closed
  */
 export async function join(duplex: Duplex, options: JoinOptions): Promise<Duplex> {
-  const { room, waitMs, onWaiting, signal } = options;
+  const { room, waitMs, pairing = false, onWaiting, signal } = options;
   return await joining(duplex, options, async (control) => {
-    const answer = await open(control, options, room, { type: "join", wait: waitMs }, signal);
+    const answer = await open(control, options, room, { type: "join", wait: waitMs, pairing }, signal);
     for (let withinMs = OPENING_MS; ; withinMs = SILENCE_MS) {
       const message = await control.receive(withinMs, signal);
       if (message.type === "ping") control.send({ type: "pong", id: message.id });
@@ -49,7 +51,7 @@ export interface AcceptOptions extends Comer {
 }
 
 /**
- * A worker: come for a desktop that it lets in. Resolves to the same Duplex, on which the desktop is from its next byte on; its key is proven only by the session
+ * A worker: come for a desktop that it lets in. Resolves to the same Duplex, paused, on which the desktop is from its next byte on; its key is proven only by the session
  * inside.
  *
  * @throws RelayError as `join` does; link_down for a ticket that is over

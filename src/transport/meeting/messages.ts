@@ -43,7 +43,7 @@ const opening = {
 // v.object: members of a later version are passed over.
 const Hello = v.object({ type: v.literal("hello"), oldest: whole(255), newest: whole(255), nonce: word });
 const Register = v.object({ type: v.literal("register"), ...opening });
-const Join = v.object({ type: v.literal("join"), ...opening, wait: whole(MAX_WAIT_MS) });
+const Join = v.object({ type: v.literal("join"), ...opening, wait: whole(MAX_WAIT_MS), pairing: v.optional(v.boolean(), false) });
 const Accept = v.object({ type: v.literal("accept"), ...opening, ticket: word });
 const Registered = v.object({ type: v.literal("registered"), proof: word });
 const Waiting = v.object({ type: v.literal("waiting"), proof: word, for: v.picklist(["worker", "admission"]) });
@@ -53,6 +53,7 @@ const JoiningMessage = v.object({
   key: base64(KEY_BYTES),
   ticket: word,
   expires: whole(DAY_MS),
+  pairing: v.optional(v.boolean(), false),
   address: v.pipe(v.string(), v.maxLength(64)),
 });
 const Refuse = v.object({ type: v.literal("refuse"), join: whole(INT31), reason: v.picklist(REFUSALS) });

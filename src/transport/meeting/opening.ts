@@ -19,7 +19,7 @@ export interface Comer {
 /** What makes an opening one of its kind. */
 type Kind =
   | { readonly type: "register" }
-  | { readonly type: "join"; readonly wait: number }
+  | { readonly type: "join"; readonly wait: number; readonly pairing: boolean }
   | { readonly type: "accept"; readonly ticket: Buffer };
 
 /** The same deadline as the relay-host's. */

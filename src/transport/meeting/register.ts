@@ -20,6 +20,8 @@ export interface Joining {
   readonly ticket: Buffer;
   /** Milliseconds until the ticket is over. */
   readonly expires: number;
+  /** Whether the desktop says that its key is that of a pairing code. */
+  readonly pairing: boolean;
   /** Whence it came, for the log. */
   readonly address: string;
 }

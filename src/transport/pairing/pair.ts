@@ -1,11 +1,10 @@
 import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { fateAmong, type PairingFate, pairUser } from "../session/admission-words.ts";
-import type { Signer } from "../session/authentication.ts";
 import { openClientSession } from "../session/client-session.ts";
 import { fingerprintOf } from "../session/keys.ts";
-import { openPrivateKey } from "../session/private-key.ts";
 import type { Session } from "../session/session.ts";
+import { signerOf } from "../session/signer.ts";
 import { hostPrintOf, type PairingCode } from "./code.ts";
 import { pairingKey } from "./pairing-key.ts";
 
@@ -29,17 +28,15 @@ export interface Paired {
  * Have this desktop's key let in by a worker at the other end of a Duplex, which belongs to the session from here on. The worker's key is the one of the
  * code, or nothing is proven to anybody.
  *
- * @throws RelayError host_key_changed where somebody else answers; pairing_refused with `reason`; as openClientSession
+ * @throws RelayError configuration_error for a key of this desktop that is none; host_key_changed where somebody else answers; pairing_refused with `reason`; as openClientSession
  */
 export async function pairOver(duplex: Duplex, { code, privateKey, comment, signal }: PairingOptions): Promise<Paired> {
-  const own = openPrivateKey(privateKey);
-  if (own === null) throw new RelayError("configuration_error", "this desktop's key is no private key in a format of OpenSSH");
-  const secret = pairingKey(code);
+  const own = signerOf(privateKey);
   let workerKey: Buffer | null = null;
-  const steps: Signer[] = [secret, own];
+  const steps = [pairingKey(code), own];
   try {
     const session = await openClientSession(duplex, {
-      user: pairUser(fingerprintOf(own.publicKey), comment),
+      user: pairUser(fingerprintOf(own.key), comment),
       algorithms: "own",
       verifyHostKey: (key, answer) => {
         if (hostPrintOf(key).equals(code.hostPrint)) {
@@ -54,7 +51,8 @@ export async function pairOver(duplex: Duplex, { code, privateKey, comment, sign
         if (methods === null) return { method: "none" };
         // The second key is of use only after the first.
         const next = steps.length === 1 && !partialSuccess ? undefined : steps.shift();
-        return next === undefined ? null : { method: "publickey", signer: next };
+        if (next === undefined) return null;
+        return { method: "publickey", signer: { publicKey: next.key, sign: async (data) => next.sign(data) } };
       },
       ...(signal === undefined ? {} : { signal }),
     });

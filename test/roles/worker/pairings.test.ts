@@ -175,7 +175,8 @@ test("somebody with another host key, who stands between the two, is refused bef
 test("the proof holds for the desktop that the user's name gives, and not without its own signature", async () => {
   const { make, pipe, pair, coreDir } = rig();
   const { code } = await make();
-  const secret = pairingKey(readCode(code));
+  const pairing = pairingKey(readCode(code));
+  const secret = { publicKey: pairing.key, sign: async (data: Buffer) => pairing.sign(data) };
   const attempt = (user: string, keys: Parameters<typeof steps>) =>
     openClientSession(pipe(), { user, algorithms: "own", verifyHostKey: () => true, authenticate: steps(...keys) });
   const refused = { code: "authentication_failed" };
@@ -218,7 +219,7 @@ test("what cannot be written down lets nobody in, and the code is used up", asyn
 test("a join is let through for keys that are let in or have expired, and for the code's own where it says it is for a pairing", async () => {
   const { make, sessions, coreDir, clock, pair } = rig();
   const { code } = await make();
-  const key = pairingKey(readCode(code)).publicKey;
+  const key = pairingKey(readCode(code)).key;
   await allowClients(coreDir, [USER.publicLine], { by: "bootstrap", ttlSeconds: 60, clock });
   expect(await sessions.admits(publicKeyFromLine(USER.publicLine), false)).toBe(true);
   expect(await sessions.admits(publicKeyFromLine(STRANGER.publicLine), false)).toBe(false);

@@ -1,0 +1,217 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { readCode, writeCode } from "../../src/transport/pairing/code.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
+import { eventually } from "../runner/wait.ts";
+import { TestRelayHost, TOKEN } from "./relay-desk.ts";
+import { initialized, type Result, type SourceRelay } from "./source-relay.ts";
+import { farLink } from "./ssh-desk.ts";
+
+const TIMEOUT = 120_000;
+
+interface Made {
+  readonly code: string;
+  readonly expires_at: string;
+  readonly host_key: string;
+}
+interface Listed {
+  readonly keys: {
+    readonly fingerprint: string;
+    readonly by: string;
+    readonly expires_at: string | null;
+    readonly sessions: number | null;
+  }[];
+}
+interface Entry {
+  readonly mode: string;
+  readonly relay_host: string;
+  readonly worker_key: string;
+  readonly worker_id: string;
+  readonly worker_cluster: string | null;
+  readonly next_worker_key: string | null;
+}
+
+/** Every file below a directory, with its content. */
+function* filesBelow(directory: string): Generator<readonly [name: string, content: Buffer]> {
+  for (const entry of fs.readdirSync(directory, { withFileTypes: true })) {
+    const file = path.join(directory, entry.name);
+    if (entry.isDirectory()) yield* filesBelow(file);
+    else if (entry.isFile()) yield [file, fs.readFileSync(file)];
+  }
+}
+
+/** What can be seen of every process: its arguments and its environment. */
+function* processes(): Generator<Buffer> {
+  for (const pid of fs.readdirSync("/proc")) {
+    if (!/^\d+$/.test(pid)) continue;
+    for (const name of ["cmdline", "environ"]) {
+      try {
+        yield fs.readFileSync(`/proc/${pid}/${name}`);
+      } catch {
+        // It ended meanwhile.
+      }
+    }
+  }
+}
+
+describe("pairing at a relay-host", () => {
+  let host: TestRelayHost;
+  let cluster: SourceRelay;
+  const files = temporaryDirectory();
+  const tokenFile = path.join(files.path, "token");
+  const desks: SourceRelay[] = [];
+  let url = "";
+
+  beforeAll(async () => {
+    fs.writeFileSync(tokenFile, `${TOKEN}\n`, { mode: 0o600 });
+    host = await TestRelayHost.start();
+    url = `ws://127.0.0.1:${host.port}`;
+    cluster = await initialized({ CLIO_RELAY_HOST_TOKEN: TOKEN });
+  }, TIMEOUT);
+  afterAll(async () => {
+    for (const desk of desks) await desk[Symbol.asyncDispose]();
+    await cluster[Symbol.asyncDispose]();
+    await host[Symbol.asyncDispose]();
+    files[Symbol.dispose]();
+  });
+
+  async function newDesk(): Promise<SourceRelay> {
+    const desk = await initialized();
+    desks.push(desk);
+    return desk;
+  }
+  const newCode = (...args: string[]): Promise<Made> => cluster.json<Made>("worker", "pair", "--relay-host", url, ...args);
+  const pair = (desk: SourceRelay, code: string, ...args: string[]): Promise<Result> =>
+    desk.run(["cluster", "add", "--name", "far", "--pair", "--relay-token-file", tokenFile, ...args], { stdin: `${code}\n` });
+  const listed = (): Promise<Listed> => cluster.json<Listed>("worker", "keys", "list");
+  const reason = ({ stderr }: Result): string => /\[(\w+)\]/.exec(stderr)?.[1] ?? stderr;
+
+  test(
+    "a code that is piped in lets the desktop in: jobs go over the link, by this desktop's name of the cluster, and revoking ends it",
+    async () => {
+      const desk = await newDesk();
+      const made = await newCode("--key-ttl", "12h");
+      expect(Date.parse(made.expires_at) - Date.now()).toBeGreaterThan(500_000);
+      const seen: string[] = [];
+      const secrets = secretsOf(made.code);
+      const watching = watchProcesses(secrets, seen);
+      const { code, stdout, stderr } = await pair(desk, made.code, "--json");
+      watching.stop();
+      expect([code, stderr]).toEqual([0, ""]);
+      expect(watching.looks).toBeGreaterThan(0);
+      const entry = JSON.parse(stdout) as Entry;
+      expect(entry).toMatchObject({ mode: "relay", relay_host: url, worker_cluster: "local", next_worker_key: null });
+      expect(await listed()).toMatchObject({ host_key: made.host_key, keys: [{ by: "pairing", expires_at: expect.any(String) }] });
+      await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
+      const job = await desk.ok("job", "submit", "--cluster", "far", "--wait", "--", "echo", "said far away");
+      expect(await desk.ok("job", "read-log", "--cluster", "far", job)).toBe("said far away");
+      expect(await desk.ok("queue", "list", "--cluster", "far", "--include-terminal")).toContain(job);
+      // Of the code nothing is anywhere: on either side's disk, in any process's arguments or environment.
+      expect(seen).toEqual([]);
+      for (const directory of [desk.directory, cluster.directory])
+        for (const [file, content] of filesBelow(directory))
+          for (const secret of secrets) expect([file, content.includes(secret)]).toEqual([file, false]);
+      for (const secret of secrets) expect(host.log.includes(String(secret))).toBe(false);
+      // Over the link, too; the desktop's own key is refused from then on.
+      const { keys } = await desk.json<Listed>("worker", "keys", "list", "--cluster", "far");
+      expect(keys).toMatchObject([{ sessions: 1 }]);
+      await cluster.ok("worker", "keys", "revoke", keys[0]!.fingerprint);
+      await eventually(async () => (await farLink(desk)).state !== "up", { what: "a link that ended" });
+      const refused = await desk.run(["connect", "far", "--no-input"]);
+      expect([refused.code, reason(refused)]).not.toEqual([0, ""]);
+      expect(await listed()).toMatchObject({ keys: [] });
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "used, guessed, mistyped and replaced codes are refused by name, and five guesses end one",
+    async () => {
+      const [desk, other] = [await newDesk(), await newDesk()];
+      const first = await newCode();
+      expect(
+        reason(
+          await pair(
+            desk,
+            first.code.replace(/[0-9A-Z](?=@)/, (last) => (last === "0" ? "G" : "0")),
+          ),
+        ),
+      ).toBe("pairing_code_invalid");
+      expect(reason(await pair(desk, "letmein"))).toBe("pairing_code_invalid");
+      expect((await desk.run(["cluster", "add", "--name", "far", "--pair", "--no-input"])).code).toBe(2);
+      expect((await desk.run(["cluster", "add", "--name", "far", "--pair", "--ssh-host", "x"], { stdin: first.code })).code).toBe(2);
+      const second = await newCode();
+      expect(reason(await pair(desk, first.code))).toBe("pairing_refused");
+      // Two at once: one is let in.
+      const both = await Promise.all([pair(desk, second.code), pair(other, second.code)]);
+      expect(both.map(({ code }) => code).toSorted()).toEqual([0, 4]);
+      expect(reason(both.find(({ code }) => code !== 0)!)).toBe("pairing_refused");
+      expect((await listed()).keys).toHaveLength(1);
+      const third = await newCode();
+      const guess = (): string => writeCode({ ...readCode(third.code), secret: Buffer.from(crypto.getRandomValues(new Uint8Array(16))) });
+      for (let tried = 0; tried < 5; tried++) expect(reason(await pair(desk, guess()))).toBe("pairing_refused");
+      const late = await pair(other, third.code);
+      expect([reason(late), late.stderr]).toEqual(["pairing_refused", expect.stringContaining("too often")]);
+      expect((await listed()).keys).toHaveLength(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a code ends with its worker, and another worker at the relay-host is not taken for the one that made it",
+    async () => {
+      const desk = await newDesk();
+      const made = await newCode();
+      await cluster.ok("worker", "stop");
+      await cluster.ok("worker", "start");
+      expect(reason(await pair(desk, made.code))).toBe("pairing_refused");
+      const again = await newCode();
+      // The same secret with another fingerprint leads to another room.
+      const elsewhere = writeCode({ ...readCode(again.code), hostPrint: Buffer.alloc(32, 1) });
+      expect(reason(await pair(desk, elsewhere))).toBe("worker_absent");
+      expect((await desk.json<{ clusters: { name: string }[] }>("cluster", "list")).clusters.map(({ name }) => name)).toEqual(["local"]);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a host key that is announced is pinned; after the switch, which the running worker makes by itself, it is the one, and old pins are refused",
+    async () => {
+      const desk = await newDesk();
+      await cluster.ok("worker", "keys", "rotate");
+      expect((await pair(desk, (await newCode()).code)).code).toBe(0);
+      const entry = (): Promise<Entry> => desk.json<Entry>("cluster", "show", "far");
+      const before = await entry();
+      expect(before.next_worker_key).toMatch(/^ssh-ed25519 /);
+      await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
+      await cluster.ok("worker", "keys", "rotate", "--now");
+      await desk.ok("disconnect", "far");
+      await desk.ok("connect", "far");
+      await eventually(async () => (await entry()).worker_key === before.next_worker_key, {
+        what: "the new key in the place of the old one",
+      });
+      expect(await entry()).toMatchObject({ next_worker_key: null, worker_id: before.worker_id });
+      await desk.ok("job", "submit", "--cluster", "far", "--wait", "--", "true");
+    },
+    TIMEOUT,
+  );
+});
+
+/** Forms in which a code's secret could lie somewhere. */
+function secretsOf(code: string): (string | Buffer)[] {
+  const groups = code.split("@")[0]!;
+  const { secret } = readCode(code);
+  return [groups, groups.replaceAll("-", "").slice(5), secret, secret.toString("hex"), secret.toString("base64").replace(/=+$/, "")];
+}
+
+/** Look at all processes, again and again. */
+function watchProcesses(secrets: readonly (string | Buffer)[], seen: string[]) {
+  const watching = { looks: 0, stop: () => clearInterval(timer) };
+  const timer = setInterval(() => {
+    watching.looks++;
+    for (const content of processes())
+      for (const secret of secrets) if (content.includes(secret)) seen.push(content.toString("utf8").slice(0, 200));
+  }, 20);
+  return watching;
+}

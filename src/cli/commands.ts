@@ -18,6 +18,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     init: command("Make the directories and the cluster `local`", () => import("./init.ts")),
     connect: command("Bring the link to a cluster up", () => import("./connect.ts")),
     disconnect: command("End the link to a cluster; its worker and jobs go on", () => import("./disconnect.ts")),
+    "install-frp": command("Install frpc and frps for modes frp-stcp and frp-xtcp", () => import("./install-frp.ts")),
     version: command("Print the version", () => import("./version.ts")),
   },
   job: {
@@ -97,6 +98,25 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
   },
   "relay-host": {
     serve: command("Join workers and desktops that dial out", () => import("./relay-host/serve.ts")),
+    "render-frps-config": command("Print a configuration for frps", () => import("./relay-host/render-frps-config.ts")),
+    "render-frpc-config": command(
+      "Print a configuration for a frpc that offers a port of its machine",
+      () => import("./relay-host/render-frpc-config.ts"),
+    ),
+    "render-frpc-visitor-config": command(
+      "Print a configuration for a frpc that visits what another one offers",
+      () => import("./relay-host/render-frpc-visitor-config.ts"),
+    ),
+    "test-http-transport": command(
+      "Try HTTP over the link that the daemon holds to a cluster",
+      () => import("./relay-host/test-http-transport.ts"),
+    ),
+    "test-ssh-transport": command("Try a link of mode ssh", () => import("./relay-host/test-ssh-transport.ts")),
+    "test-frpc-connection": command("Try the way to a cluster's worker through frps", () => import("./relay-host/test-frpc-connection.ts")),
+    "test-direct-transport": command(
+      "Try the direct way to a cluster's worker, from peer to peer",
+      () => import("./relay-host/test-direct-transport.ts"),
+    ),
   },
   "relay-host service": {
     install: command("Have this machine's systemd keep a relay-host running", () => import("./relay-host/service-install.ts")),

@@ -1,9 +1,10 @@
 import path from "node:path";
-import type { FrpEntry } from "../../config/cluster-entry.ts";
+import { type ClusterEntry, type FrpEntry, isFrp } from "../../config/cluster-entry.ts";
 import { type Environment, variable } from "../../config/environment.ts";
 import { readRoom } from "../../config/frp-room.ts";
 import type { Paths } from "../../config/paths.ts";
 import { RelayError } from "../../domain/errors.ts";
+import type { FrpRoom } from "../../domain/frp.ts";
 import { settleFailure } from "../../transport/dial.ts";
 import { frpServer } from "../../transport/frp/place.ts";
 import { frpcFor, ownPlatform } from "../../transport/frp/programs.ts";
@@ -13,10 +14,12 @@ import type { LinkTransport } from "../../transport/link.ts";
 import type { CaFile } from "../../transport/outbound/certificates.ts";
 import { openWorkerSession, type WorkerSessionKeys } from "../../transport/session/worker-session.ts";
 
+import type { FrpWanted } from "./host-tasks.ts";
+
 export interface FrpWay {
   readonly entry: FrpEntry;
   readonly keys: WorkerSessionKeys;
-  readonly ledger: Ledger;
+  readonly ledger: Pick<Ledger, "beginUnattended">;
   readonly paths: Pick<Paths, "runDir" | "configDir" | "frpDir">;
   readonly env: Environment;
   /** What a person's command has around it, where it is different. */
@@ -39,6 +42,30 @@ export interface FrpTransport extends LinkTransport {
 export const ownFrpc = (env: Environment, { frpDir }: Pick<Paths, "frpDir">): string =>
   variable(env, "CLIO_RELAY_FRPC_BIN") ?? frpcFor(frpDir, ownPlatform()).file;
 
+function roomOf({ name, frp }: FrpEntry, paths: Pick<Paths, "configDir">, env: Environment): FrpRoom {
+  const room = readRoom(paths, name, env);
+  if (room !== null) return room;
+  throw new RelayError(
+    "configuration_error",
+    `what is secret about the frps of ${name} is not known here`,
+    { cluster: name },
+    `clio-relay cluster add ${name} --frp-server-addr ${frp.server_addr} --frp-token-file FILE, then clio-relay cluster bootstrap ${name}`,
+  );
+}
+
+/** What the worker of a cluster is to offer at its frps; null where it has none. @throws RelayError configuration_error */
+export function frpWanted(entry: ClusterEntry, paths: Pick<Paths, "configDir" | "frpDir">, env: Environment): FrpWanted | null {
+  if (!isFrp(entry)) return null;
+  const { server_addr, server_port, protocol, stun_server, frpc_bin } = entry.frp;
+  return {
+    server: { server_addr, server_port, protocol, stun_server },
+    direct: entry.mode === "frp-xtcp",
+    room: roomOf(entry, paths, env),
+    frpc: frpc_bin,
+    programs: paths.frpDir,
+  };
+}
+
 /**
  * The worker's session over frp. Needs nobody; the ledger has it as a dial of the client frp.
  *
@@ -47,15 +74,7 @@ export const ownFrpc = (env: Environment, { frpDir }: Pick<Paths, "frpDir">): st
 export async function overFrp(way: FrpWay, signal: AbortSignal): Promise<FrpTransport> {
   const { entry, env, paths, keys, ledger, variables, caFiles } = way;
   const { name: cluster, frp, mode } = entry;
-  const room = readRoom(paths, cluster, env);
-  if (room === null) {
-    throw new RelayError(
-      "configuration_error",
-      `what is secret about the frps of ${cluster} is not known here`,
-      { cluster },
-      `clio-relay cluster add ${cluster} --frp-server-addr ${frp.server_addr} --frp-token-file FILE, then clio-relay cluster bootstrap ${cluster}`,
-    );
-  }
+  const room = roomOf(entry, paths, env);
   const directory = path.join(paths.runDir, "frp");
   const server = frpServer(frp, room, { variables, caFiles, directory, cluster });
   const frpc = ownFrpc(env, paths);

@@ -1,6 +1,7 @@
 import type { HostTask, HostTaskOptions } from "../../api/host-views.ts";
 import type { SshEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
+import type { FrpOffering } from "../../domain/frp.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { openArtifact } from "../../transport/bootstrap/artifact.ts";
 import { bootstrap } from "../../transport/bootstrap/bootstrap.ts";
@@ -9,6 +10,7 @@ import { rollback, uninstall } from "../../transport/bootstrap/install.ts";
 import { type HostProbe, probeHost } from "../../transport/bootstrap/probe.ts";
 import type { BootstrapEvent, BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { configureWorker, ensureWorker, refuseOwned, stopWorker } from "../../transport/bootstrap/worker.ts";
+import { deliverFrpc } from "../../transport/frp/deliver.ts";
 import type { Remote } from "../../transport/script/remote.ts";
 import { activateService, observe } from "../../transport/service/activate.ts";
 import { removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
@@ -26,10 +28,19 @@ export interface HostWork {
   readonly clock: Clock;
   /** Where the worker is to be met, with the token; null: nowhere else than over ssh. @throws RelayError configuration_error */
   readonly relay: () => { readonly relay_host: string; readonly token: string } | null;
+  /** What it is to offer at a frps, and where programs of frp lie here; null: nothing. @throws RelayError configuration_error */
+  readonly frp: () => FrpWanted | null;
   /** Remember who answers in the worker's own sessions. */
   readonly pinWorkerKey: (line: string) => Promise<void>;
   /** Jobs that have not ended, as the worker says; null where none answers. */
   readonly activeJobs: () => Promise<number | null>;
+}
+
+/** What a worker is to offer at a frps, but for the program. */
+export interface FrpWanted extends Omit<FrpOffering, "frpc"> {
+  /** One that is there already; null: it is brought from here. */
+  readonly frpc: string | null;
+  readonly programs: string;
 }
 
 /** Do a task. @returns its document */
@@ -63,19 +74,43 @@ const placeOf = ({ entry, attended }: HostWork) => ({
   signal: attended.attending.signal,
 });
 
-/** The configuration that the worker there is to have. */
-function configurationOf({ entry, configDir, relay }: HostWork) {
-  const met = relay();
+/** The configuration that the worker there is to have. A frpc that it needs is brought. */
+async function configurationOf(work: HostWork) {
+  const { entry, configDir } = work;
+  const met = work.relay();
+  const frp = await offeringOf(work);
   const key = publicKeyOf(desktopKey(configDir));
   const client_keys = [`${lineOfPublicKey(key)} ${ownName()}`];
-  return { env_setup: entry.env_setup, worker_capacity: entry.worker_capacity, client_keys, ...(met === null ? {} : { relay: met }) };
+  return {
+    env_setup: entry.env_setup,
+    worker_capacity: entry.worker_capacity,
+    client_keys,
+    ...(met === null ? {} : { relay: met }),
+    ...(frp === null ? {} : { frp }),
+  };
+}
+
+async function offeringOf(work: HostWork): Promise<FrpOffering | null> {
+  const wanted = work.frp();
+  if (wanted === null) return null;
+  const { programs, frpc, ...offering } = wanted;
+  if (frpc !== null) return { ...offering, frpc };
+  const { attended, entry } = work;
+  const { path, sent } = await deliverFrpc(work.remote, {
+    home: entry.core_dir,
+    directory: programs,
+    signal: attended.attending.signal,
+    onSent: (bytes, total) => attended.transfer(bytes, total),
+  });
+  attended.progress(sent ? `frpc: sent to ${path}` : "frpc: as it was");
+  return { ...offering, frpc: path };
 }
 
 async function configure(work: HostWork) {
   const configured = await configureWorker(work.remote, placeOf(work), {
     schema_version: "clio-relay.worker-configuration.v1",
     cluster: work.entry.name,
-    ...configurationOf(work),
+    ...(await configurationOf(work)),
   });
   if (work.entry.worker_key !== configured.host_key) await work.pinWorkerKey(configured.host_key);
   return configured;
@@ -122,7 +157,7 @@ async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): P
     version: options.version,
     allowDowngrade: options.allow_downgrade,
     configuration: {
-      ...configurationOf(work),
+      ...(await configurationOf(work)),
       // Whoever bootstraps has shown to the site who they are.
       renew_keys: true,
       ...(options.key_ttl_seconds === undefined ? {} : { key_ttl_seconds: options.key_ttl_seconds }),

@@ -1,0 +1,15 @@
+import { defineVerb } from "../verb.ts";
+import { tryLink } from "./link-trial.ts";
+import { runTrial, TESTED } from "./transport-test.ts";
+
+export const verb = defineVerb({
+  summary: "Try HTTP over the link that the daemon holds to a cluster",
+  details: "Whether the link is up, round trip and throughput of requests over it. Nothing is dialed.",
+  positionals: {},
+  flags: TESTED,
+  examples: [["relay-host test-http-transport --cluster other", "what commands have to do with"]],
+  run: ({ flags, io, json, relay }) =>
+    runTrial({ io, json }, { cluster: flags.cluster, transport: "http", seconds: flags["timeout-seconds"] }, (trial) =>
+      tryLink(relay, flags.cluster, trial),
+    ),
+});

@@ -1,0 +1,33 @@
+import { RelayError } from "../../domain/errors.ts";
+import { defineVerb, ignored } from "../verb.ts";
+import { tryLink } from "./link-trial.ts";
+import { runTrial, TESTED } from "./transport-test.ts";
+
+export const verb = defineVerb({
+  summary: "Try a link of mode ssh",
+  details:
+    "Of a cluster of mode ssh, whose link clio-relay connect has brought up: round trip and throughput over the one SSH connection. Nothing is dialed.",
+  positionals: {},
+  flags: {
+    ...TESTED,
+    "session-id": ignored("the link has no sessions of its own"),
+    "detach-remote": ignored("the worker goes on in any case", false),
+    "teardown-remote": ignored("the worker goes on in any case", false),
+  },
+  examples: [["relay-host test-ssh-transport --cluster my-cluster", "after clio-relay connect my-cluster"]],
+  run: ({ flags, io, json, relay }) =>
+    runTrial({ io, json }, { cluster: flags.cluster, transport: "ssh", seconds: flags["timeout-seconds"] }, async (trial) => {
+      await trial.step("configuration", async () => {
+        const { mode } = await relay.clusterEntry(flags.cluster);
+        if (mode === "ssh") return;
+        const instead = mode === "relay" || mode === "local" ? "test-http-transport" : "test-frpc-connection";
+        throw new RelayError(
+          "configuration_error",
+          `${flags.cluster} is reached by mode ${mode}`,
+          { mode },
+          `clio-relay relay-host ${instead} --cluster ${flags.cluster}`,
+        );
+      });
+      await tryLink(relay, flags.cluster, trial);
+    }),
+});

@@ -210,12 +210,15 @@ const MODES: Readonly<Record<string, Mode>> = {
       const { site, relay } = far;
       // What was needed of it is done.
       await relay.ok("disconnect", "far");
+      const connections = site.sshd.connections();
       await site.sshd[Symbol.asyncDispose]();
       await relay.ok("connect", "far");
-      const connections = site.sshd.connections();
       return {
         relay,
-        letIn: (lines) => userFile(site.user, ".local/share/clio-relay/core/far/link-clients.json", withClients(null, lines), 0o600),
+        letIn(lines) {
+          const name = ".local/share/clio-relay/core/far/link-clients.json";
+          userFile(site.user, name, withClients(fs.readFileSync(path.join(site.user.home, name), "utf8"), lines), 0o600);
+        },
         async undisturbed() {
           const { state, ssh_connections_since_bring_up } = await farLink(relay);
           expect([state, ssh_connections_since_bring_up, connections]).toEqual(["up", 0, 1]);

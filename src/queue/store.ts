@@ -93,6 +93,14 @@ export interface QueueStats {
   readonly quarantined: number;
 }
 
+/** What is known of a job whose record cannot be read. */
+export interface UnreadableJob {
+  /** The attempt that is claimed or running; null where none is. */
+  readonly attempt: number | null;
+  readonly shim: ProcessIdentity | null;
+  readonly process: ProcessIdentity | null;
+}
+
 /** How much of the queue an audit or a repair looks at. */
 export interface CheckDepth {
   /**
@@ -191,6 +199,10 @@ export interface QueueStore {
 
   /** Queued: canceled at once. Leased or running: a request. Ended: unchanged. */
   requestCancel(jobId: string, options: { readonly cancel_scheduler: boolean }): Promise<Job>;
+  /** What is out of a job whose record cannot be read; null where it can, or the job has ended. */
+  unreadable(jobId: string): Promise<UnreadableJob | null>;
+  /** End such a job, of which nothing runs any more. Refused for every other (state_conflict). */
+  endUnreadable(jobId: string, as: "failed" | "canceled", message: string): Promise<void>;
   /** Keep a record out of the lanes. */
   quarantine(jobId: string, reason: string): Promise<void>;
   /** Jobs that wait for a cancel acknowledgement. */

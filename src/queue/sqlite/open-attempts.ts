@@ -8,7 +8,7 @@ import { setAside } from "./quarantine.ts";
 
 /**
  * Claimed and running attempts with their jobs, in the order of submission. What cannot be read is quarantined and left out: its processes,
- * if it has any, are not touched.
+ * if it has any, are not touched. What can is in quarantine no longer.
  */
 export function openAttempts(w: Writing): { readonly job: Job; readonly attempt: Attempt }[] {
   const open = w.sql.all<AttemptRow & { readonly job: number }>(
@@ -25,7 +25,11 @@ export function openAttempts(w: Writing): { readonly job: Job; readonly attempt:
     if ("unreadable" in job) setAside(w, row, job.unreadable);
     else if ("unreadable" in attempt) setAside(w, row, attempt.unreadable);
     else if (lost !== null) setAside(w, row, lost);
-    else found.push({ job: job.job, attempt: attempt.attempt });
+    else {
+      // Whoever takes it over says so, should there be another reason.
+      if (row.quarantine !== null) w.sql.run("UPDATE jobs SET quarantine = NULL WHERE sequence = ?", row.sequence);
+      found.push({ job: { ...job.job, quarantine: null }, attempt: attempt.attempt });
+    }
   }
   return found;
 }

@@ -35,6 +35,7 @@ import { spoolLogs } from "./logs.ts";
 import { announce, withdraw, workerId } from "./presence.ts";
 import type { RelayJoiner, RelayMeeting } from "./relay-joiner.ts";
 import { workerStatus } from "./status.ts";
+import { cancelOf, repairQueue } from "./unreadable.ts";
 
 /** How long answers in flight may take when the worker drains. */
 const DRAIN_GRACE_MS = 5_000;
@@ -299,7 +300,7 @@ function servicesOf(
     cluster,
     version,
     clock,
-    store,
+    store: { ...store, requestCancel: cancelOf(context, dispatcher) },
     activeJobsMax: limits.activeJobsMax,
     engines: new Set(["command"] as const),
     logs: spoolLogs(store, spoolDir),
@@ -323,11 +324,7 @@ function servicesOf(
     obstacle: (jobId) => dispatcher.run(jobId)?.obstacle ?? null,
     status,
     audit: () => store.audit(),
-    async repair() {
-      const given = await dispatcher.giveUpAside();
-      const report = await store.repair();
-      return { ...report, repaired: [...given, ...report.repaired] };
-    },
+    repair: () => repairQueue(context, dispatcher),
   };
 }
 

@@ -72,6 +72,44 @@ export function quarantineContract(open: OpenScene): void {
       expect((await scene.store.stats()).active).toBe(0);
     });
 
+    test("a repair lets nobody in whose attempt is out: who takes that over shows that it can be read", async () => {
+      const scene = await open();
+      const { fence } = await scene.running();
+      await scene.store.quarantine(fence.job_id, "its records are of a later version");
+      await scene.reopen(() => Promise.resolve());
+      const { repaired, remaining } = await scene.store.repair();
+      expect(repaired).toEqual([]);
+      expect(remaining).toMatchObject([{ check: "quarantine", subject: fence.job_id, repairable: false }]);
+      expect(remaining[0]!.detail).toContain("a worker that starts");
+      expect((await scene.store.job(fence.job_id)).quarantine).toBe("its records are of a later version");
+      expect((await scene.store.openAttempts()).map(({ job }) => job.quarantine)).toEqual([null]);
+      expect((await scene.store.audit()).findings).toEqual([]);
+    });
+
+    test("what is out of a job that nobody can read is told, and can be ended without it", async () => {
+      const scene = await open();
+      const { fence } = await scene.running();
+      const queued = await scene.submit();
+      const fine = await scene.submit();
+      expect(await scene.store.unreadable(fine.job_id)).toBeNull();
+      await refused(scene.store.endUnreadable(fine.job_id, "canceled", "x"), "state_conflict");
+      await scene.reopen(() => scene.backend.spoil(fence.job_id));
+      await scene.reopen(() => scene.backend.spoil(queued.job_id));
+      expect(await scene.store.unreadable(fence.job_id)).toMatchObject({ attempt: fence.attempt, shim: { pid: expect.any(Number) } });
+      expect(await scene.store.unreadable(queued.job_id)).toEqual({ attempt: null, shim: null, process: null });
+      for (const id of [fence.job_id, queued.job_id]) await scene.store.endUnreadable(id, "canceled", "canceled; nothing of it runs");
+      const states = (await scene.store.recentJobs({}, null, 10)).jobs.map(({ job_id, state }) => [job_id, state]);
+      expect(states).toContainEqual([fence.job_id, "canceled"]);
+      expect(states).toContainEqual([queued.job_id, "canceled"]);
+      expect(await scene.store.attempt(fence.job_id)).toMatchObject({ state: "ended", outcome: { reason: "canceled" } });
+      expect((await scene.eventTypes(fence.job_id)).at(-1)).toBe("job.canceled");
+      expect(await scene.store.stats()).toMatchObject({ leases_by_kind: {}, active: 1 });
+      // Both have ended, which changes nothing any more.
+      expect(await scene.store.unreadable(fence.job_id)).toBeNull();
+      await refused(scene.store.endUnreadable(fence.job_id, "failed", "x"), "state_conflict");
+      expect((await scene.store.audit()).findings.map(({ check }) => check)).toEqual(["record", "record"]);
+    });
+
     test("a repair leaves an unreadable record alone while its attempt may have processes", async () => {
       const scene = await open();
       const { fence } = await scene.claimed();

@@ -4,11 +4,22 @@ import { stats } from "../leases.ts";
 import { job, jobsAhead, queueWindow, recentJobs } from "../listing.ts";
 import { quarantine } from "../quarantine.ts";
 import { prepareSubmission, submit, submitted } from "../submit.ts";
+import { endUnreadable, unreadable } from "../unreadable.ts";
 import type { Calls } from "./access.ts";
 
 type JobCalls = Pick<
   QueueStore,
-  "submit" | "submitted" | "job" | "recentJobs" | "queueWindow" | "jobsAhead" | "stats" | "requestCancel" | "quarantine"
+  | "submit"
+  | "submitted"
+  | "job"
+  | "recentJobs"
+  | "queueWindow"
+  | "jobsAhead"
+  | "stats"
+  | "requestCancel"
+  | "unreadable"
+  | "endUnreadable"
+  | "quarantine"
 >;
 
 /** What the store does with jobs as a whole. */
@@ -24,5 +35,7 @@ export const jobCalls = ({ read, write }: Calls, activeJobsMax: number): JobCall
   jobsAhead: (jobId) => read((r) => jobsAhead(r, jobId)),
   stats: () => read(stats),
   requestCancel: (jobId, wish) => write((w) => requestCancel(w, jobId, wish)),
+  unreadable: (jobId) => read((r) => unreadable(r, jobId)),
+  endUnreadable: (jobId, as, message) => write((w) => endUnreadable(w, jobId, as, message)),
   quarantine: (jobId, reason) => write((w) => quarantine(w, jobId, reason)),
 });

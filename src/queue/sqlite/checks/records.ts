@@ -1,16 +1,15 @@
 import os from "node:os";
 import * as v from "valibot";
 import { ProcessIdentity } from "../../../domain/attempt.ts";
-import type { Outcome } from "../../../domain/job.ts";
 import { isTerminal } from "../../../domain/transitions.ts";
 import { bootId } from "../../../lib/process-identity.ts";
 import type { Reading, Writing } from "../access.ts";
 import { attemptRows } from "../attempt-rows.ts";
 import { JobEdit } from "../job-edit.ts";
 import { COLUMNS, checkJob, type JobHead, type JobRow } from "../job-rows.ts";
-import { dropLease } from "../leases.ts";
 import { quarantineRow } from "../quarantine.ts";
 import { submissionDigest } from "../submit.ts";
+import { endRow } from "../unreadable.ts";
 import type { Budget } from "./budget.ts";
 import { type Damage, type Range, type Steps, type Tally, unlessHeld } from "./damage.ts";
 
@@ -43,12 +42,21 @@ function ofRecord(r: Reading, row: JobRow): Damage[] {
   }
   if (row.quarantine !== null) {
     const damage = { check: "quarantine", subject: row.job_id, detail: row.quarantine, mend: (w: Writing) => release(w, row.sequence) };
-    damages.push(
-      unlessHeld(r, row.job_id, damage, "left, because its attempt may still have processes: repair again when they have ended"),
-    );
+    damages.push(isOut(row) && !r.held.has(row.job_id) ? leftOut(damage) : unlessHeld(r, row.job_id, damage, MAY_RUN));
   }
   return damages;
 }
+
+const MAY_RUN = "left, because its attempt may still have processes: repair again when they have ended";
+
+const isOut = ({ state }: JobHead): boolean => state === "leased" || state === "running";
+
+/** Nobody here can say whether what kept it out still holds. */
+const leftOut = (damage: Damage): Damage => ({
+  ...damage,
+  detail: `${damage.detail}; left, because its attempt is out: a worker that starts takes it over, or says again why it cannot`,
+  mend: null,
+});
 
 function unreadable(r: Reading, row: JobRow, detail: string): Damage {
   const damage = { check: "record", subject: row.job_id };
@@ -101,27 +109,7 @@ function release(w: Writing, sequence: number): void {
   w.touch("queue");
 }
 
-function fail(w: Writing, sequence: number, detail: string): void {
+const fail = (w: Writing, sequence: number, detail: string): void => {
   const row = head(w, sequence);
-  if (row === null || isTerminal(row.state)) return;
-  const outcome: Outcome = { reason: "engine_failed", exit_code: null, signal: null, message: detail.slice(0, 2_000), residual: [] };
-  const text = JSON.stringify(outcome);
-  w.sql.run(
-    "UPDATE attempts SET state = 'ended', ended_at = ?, outcome = ? WHERE job = ? AND state IN ('claimed', 'running')",
-    w.now,
-    text,
-    sequence,
-  );
-  dropLease(w, sequence);
-  const edit = new JobEdit(w, row);
-  edit.move("failed");
-  row.outcome = text;
-  row.last_error = outcome.message;
-  edit.event({
-    event_type: "job.failed",
-    level: "error",
-    message: `The job failed: ${detail}`,
-    payload: { reason: outcome.reason, repaired: true },
-  });
-  edit.save();
-}
+  if (row !== null && !isTerminal(row.state)) endRow(w, row, "failed", detail);
+};

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../rigs/sshd.ts";
+import { describeWith } from "../runner/components.ts";
+import { kill, processesMarked } from "../runner/leftovers.ts";
+import { EXECUTABLE } from "../runner/relay.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
+import { eventually } from "../runner/wait.ts";
+import { TestRelayHost, TOKEN } from "./relay-desk.ts";
+import { farLink, sshDesk } from "./ssh-desk.ts";
+
+const TIMEOUT = 120_000;
+
+describeWith(["sshd", "ssh"], "a cluster that is set up over SSH and met at a relay-host", () => {
+  const files = temporaryDirectory();
+  let sshd: Sshd;
+  let user: RigUser;
+  let key: string;
+  let host: TestRelayHost;
+
+  beforeAll(async () => {
+    [sshd, host] = await Promise.all([startSshd(), TestRelayHost.start()]);
+    user = makeUser();
+    key = makeKey(files.path);
+    authorize(user, `${key}.pub`);
+  }, TIMEOUT);
+  afterAll(async () => {
+    for (const { pid } of processesMarked("HOME", user.home)) kill(pid);
+    await host[Symbol.asyncDispose]();
+    await sshd[Symbol.asyncDispose]();
+    removeUser(user);
+    files[Symbol.dispose]();
+  });
+
+  test(
+    "needs SSH once: bootstrap gives the worker address and token, pins its key, and from then on no sshd is needed",
+    async () => {
+      await using desk = await sshDesk({ directory: files.path, sshd, user, key });
+      const url = `ws://127.0.0.1:${host.port}`;
+      const added = await desk.run(["cluster", "add", "--name", "far", "--relay-host", url, "--relay-token-file", "-"], {
+        stdin: `${TOKEN}\n`,
+      });
+      expect([added.code, added.stderr]).toEqual([0, expect.any(String)]);
+      const early = await desk.run(["connect", "far"]);
+      expect([early.code, early.stderr]).toEqual([5, expect.stringContaining("clio-relay cluster bootstrap --cluster far")]);
+      expect(sshd.connections()).toBe(0);
+
+      // The same bytes to the end, whatever is built meanwhile.
+      const executable = path.join(files.path, "clio-relay");
+      fs.copyFileSync(EXECUTABLE, executable);
+      const report = await desk.ok("cluster", "bootstrap", "far", "--artifact", executable, "--json");
+      expect(report).not.toContain(TOKEN);
+      await eventually(async () => (await farLink(desk)).state === "up", { what: "the link by the relay-host" });
+      const kept = path.join(user.home, ".local/share/clio-relay/core/far/relay-token");
+      expect([fs.readFileSync(kept, "utf8"), fs.statSync(kept).mode & 0o777]).toEqual([`${TOKEN}\n`, 0o600]);
+
+      // What is there already is not touched.
+      const again = await desk.json<{ worker: { state: string }; configured: { changed: boolean } }>(
+        "cluster",
+        "bootstrap",
+        "far",
+        "--artifact",
+        executable,
+      );
+      expect(again).toMatchObject({ worker: { state: "kept" }, configured: { changed: false } });
+      await desk.ok("cluster", "endpoint-service-status", "far");
+      expect(sshd.connections()).toBe(1);
+      await sshd[Symbol.asyncDispose]();
+      const job = await desk.submit("--wait", "--", "id", "-un");
+      expect(await desk.ok("job", "read-log", job)).toBe(user.name);
+      const { state, ledger, ssh_connections_since_bring_up } = await farLink(desk);
+      expect([state, ssh_connections_since_bring_up]).toEqual(["up", 0]);
+      expect(ledger.map(({ client, purpose }) => [client, purpose])).toEqual([
+        ["builtin", "bootstrap"],
+        ["relay", "connect"],
+      ]);
+      const everything = processesMarked("HOME", user.home).map(({ command }) => command);
+      expect(everything.length).toBeGreaterThan(0);
+      expect(everything.filter((command) => command.includes(TOKEN))).toEqual([]);
+    },
+    TIMEOUT,
+  );
+});

@@ -103,6 +103,43 @@ export interface MeetingDeskOptions {
   readonly before?: { readonly cluster: readonly string[]; readonly desk: readonly string[] };
 }
 
+/** An installation, of the source or of the executable. */
+interface Installed {
+  readonly home: string;
+  run(
+    args: readonly string[],
+    options: { readonly stdin?: string },
+  ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }>;
+  json<T = Record<string, unknown>>(...args: string[]): Promise<T>;
+}
+
+/** Give a worker the configuration that bootstrap would, without its connection. @returns its public key */
+export async function configureForRelay(worker: Installed, desk: Pick<Installed, "home">, cluster: string, url: string): Promise<string> {
+  const configuration = {
+    schema_version: "clio-relay.worker-configuration.v1",
+    cluster,
+    env_setup: null,
+    worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
+    client_keys: [lineOfPublicKey(publicKeyOf(desktopKey(path.join(desk.home, "config"))))],
+    relay: { relay_host: url, token: TOKEN },
+  };
+  const { code, stdout, stderr } = await worker.run(["worker", "configure"], { stdin: JSON.stringify(configuration) });
+  if (code !== 0) throw new Error(stderr);
+  return (JSON.parse(stdout) as { host_key: string }).host_key;
+}
+
+/** Have a desk know who has to answer, as bootstrap or pairing would. */
+export async function pinWorkerKey(desk: Installed, cluster: string, hostKey: string): Promise<void> {
+  const { route_revision: _revision, ...known } = await desk.json("cluster", "show", cluster);
+  const response = await fetch("http://relay/clusters", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ...known, worker_key: hostKey }),
+    unix: path.join(desk.home, "run", "desktop.sock"),
+  } as RequestInit);
+  if (!response.ok) throw new Error(await response.text());
+}
+
 /** A cluster `far` on one installation, whose worker is met at a relay-host, and another installation that meets it there. Their keys are exchanged as bootstrap would. */
 export class MeetingDesk implements AsyncDisposable {
   readonly #files = temporaryDirectory();
@@ -126,30 +163,11 @@ export class MeetingDesk implements AsyncDisposable {
   }
 
   async #introduce(): Promise<void> {
-    const client = lineOfPublicKey(publicKeyOf(desktopKey(path.join(this.desk.home, "config"))));
-    const configuration = {
-      schema_version: "clio-relay.worker-configuration.v1",
-      cluster: "far",
-      env_setup: null,
-      worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
-      client_keys: [client],
-      relay: { relay_host: this.options.url, token: TOKEN },
-    };
-    const { code, stdout, stderr } = await this.cluster.run(["worker", "configure"], { stdin: JSON.stringify(configuration) });
-    if (code !== 0) throw new Error(stderr);
-    const { host_key } = JSON.parse(stdout) as { host_key: string };
+    const hostKey = await configureForRelay(this.cluster, this.desk, "far", this.options.url);
     await this.startWorker();
     const url = this.options.deskUrl ?? this.options.url;
     await this.desk.ok("cluster", "add", "--name", "far", "--relay-host", url, "--relay-token-file", this.tokenFile);
-    const entry = await this.desk.json("cluster", "show", "far");
-    const { route_revision: _revision, ...known } = entry;
-    const response = await fetch("http://relay/clusters", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ ...known, worker_key: host_key }),
-      unix: path.join(this.desk.home, "run", "desktop.sock"),
-    } as RequestInit);
-    if (!response.ok) throw new Error(await response.text());
+    await pinWorkerKey(this.desk, "far", hostKey);
   }
 
   async startWorker(): Promise<void> {

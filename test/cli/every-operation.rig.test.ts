@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { fingerprintOf, lineOfPublicKey, makeKeyPair, publicKeyFromLine } from "../../src/transport/session/keys.ts";
+import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
+import { fingerprintOf, lineOfPublicKey, publicKeyFromLine } from "../../src/transport/session/keys.ts";
 import { userFile } from "../rigs/sshd.ts";
 import { type ComponentName, describeWith } from "../runner/components.ts";
 import { FrpSite } from "./frp-desk.ts";
@@ -64,13 +65,13 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "job read-artifact": ({ artifact }) => [artifact, "-o", "copy"],
   "queue list": () => [],
   "queue audit": () => [],
-  "queue repair": () => [],
+  "queue repair": () => ["--yes"],
   "worker run": null,
   "worker bridge": null,
   "worker configure": null,
   "worker status": () => [],
   "worker keys list": () => [],
-  "worker keys revoke": ({ keys }) => [keys[1]],
+  "worker keys revoke": ({ keys }) => [keys[1], "--yes"],
   "worker keys rotate": () => [],
   // With a relay-host: pairing.rig.test.ts has it.
   "worker pair": null,

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { makeKeyPair } from "../../src/transport/session/keys.ts";
+import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
 import { eventually } from "../runner/wait.ts";
 import { Collected } from "./collected.ts";
 import { type Result, SourceRelay } from "./source-relay.ts";
@@ -69,7 +69,7 @@ test(
     await one("init");
     await one("cluster add", "extra");
     await one("cluster show", "extra");
-    await one("cluster remove", "extra");
+    await one("cluster remove", "extra", "--yes");
     await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
     await one("cluster pin-target", "far", "--clear");
     await one("disconnect", "far");
@@ -101,7 +101,7 @@ test(
     await one("job read-artifact", artifacts[0]!.artifact_id, "-o", ".");
     await one("queue list");
     await one("queue audit");
-    await one("queue repair");
+    await one("queue repair", "--yes");
     const { publicLine } = makeKeyPair("ada@desk");
     const configuration = {
       schema_version: "clio-relay.worker-configuration.v1",
@@ -112,7 +112,7 @@ test(
     };
     expect((await relay.run(["worker", "configure"], { stdin: JSON.stringify(configuration) })).code).toBe(0);
     const { keys } = (await one("worker keys list")) as { keys: { fingerprint: string }[] };
-    await one("worker keys revoke", keys[0]!.fingerprint);
+    await one("worker keys revoke", keys[0]!.fingerprint, "--yes");
     await one("worker keys rotate");
     await call("desktop logs", "lines", 0);
     await one("worker stop");

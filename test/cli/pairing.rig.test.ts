@@ -4,6 +4,7 @@ import path from "node:path";
 import { readCode, writeCode } from "../../src/transport/pairing/code.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
+import { onTerminal } from "./on-terminal.ts";
 import { TestRelayHost, TOKEN } from "./relay-desk.ts";
 import { initialized, type Result, type SourceRelay } from "./source-relay.ts";
 import { farLink } from "./ssh-desk.ts";
@@ -116,7 +117,7 @@ describe("pairing at a relay-host", () => {
       // Over the link, too; the desktop's own key is refused from then on.
       const { keys } = await desk.json<Listed>("worker", "keys", "list", "--cluster", "far");
       expect(keys).toMatchObject([{ sessions: 1 }]);
-      await cluster.ok("worker", "keys", "revoke", keys[0]!.fingerprint);
+      await cluster.ok("worker", "keys", "revoke", "--yes", keys[0]!.fingerprint);
       await eventually(async () => (await farLink(desk)).state !== "up", { what: "a link that ended" });
       const refused = await desk.run(["connect", "far", "--no-input"]);
       expect([refused.code, reason(refused)]).not.toEqual([0, ""]);
@@ -141,6 +142,8 @@ describe("pairing at a relay-host", () => {
       expect(reason(await pair(desk, "letmein"))).toBe("pairing_code_invalid");
       expect((await desk.run(["cluster", "add", "--name", "far", "--pair", "--no-input"])).code).toBe(2);
       expect((await desk.run(["cluster", "add", "--name", "far", "--pair", "--ssh-host", "x"], { stdin: first.code })).code).toBe(2);
+      const own = ["cluster", "add", "--name", "local", "--pair", "--relay-token-file", tokenFile];
+      expect(reason(await desk.run(own, { stdin: first.code }))).toBe("state_conflict");
       const second = await newCode();
       expect(reason(await pair(desk, first.code))).toBe("pairing_refused");
       // Two at once: one is let in.
@@ -154,6 +157,24 @@ describe("pairing at a relay-host", () => {
       const late = await pair(other, third.code);
       expect([reason(late), late.stderr]).toEqual(["pairing_refused", expect.stringContaining("too often")]);
       expect((await listed()).keys).toHaveLength(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a code is asked for on the terminal, and not shown while it is typed",
+    async () => {
+      const desk = await newDesk();
+      const { code } = await newCode();
+      const typed = onTerminal(desk, ["cluster", "add", "--name", "far", "--pair", "--relay-token-file", tokenFile]);
+      await eventually(() => typed.shown().includes("Pairing code: "), { what: "the question" });
+      typed.press(`${code.toLowerCase().split("@")[0]!}@${code.split("@")[1]!}\r`);
+      expect([await typed.end(), typed.shown()]).toEqual([0, expect.stringContaining("paired far")]);
+      expect(typed.shown().toLowerCase()).not.toContain(code.slice(6, 10).toLowerCase());
+      const refused = onTerminal(desk, ["cluster", "add", "--name", "far", "--pair", "--relay-token-file", tokenFile]);
+      await eventually(() => refused.shown().includes("Pairing code: "), { what: "the question" });
+      refused.press("\x03");
+      expect(await refused.end()).toBe(130);
     },
     TIMEOUT,
   );
@@ -185,7 +206,7 @@ describe("pairing at a relay-host", () => {
       const before = await entry();
       expect(before.next_worker_key).toMatch(/^ssh-ed25519 /);
       await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
-      await cluster.ok("worker", "keys", "rotate", "--now");
+      await cluster.ok("worker", "keys", "rotate", "--now", "--yes");
       await desk.ok("disconnect", "far");
       await desk.ok("connect", "far");
       await eventually(async () => (await entry()).worker_key === before.next_worker_key, {

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
-import { fingerprintOf, type KeyPair, makeKeyPair, publicKeyFromLine } from "../../src/transport/session/keys.ts";
+import { type KeyPair, makeKeyPair } from "../../src/transport/session/key-pair.ts";
+import { fingerprintOf, publicKeyFromLine } from "../../src/transport/session/keys.ts";
 import { openWorkerSession } from "../../src/transport/session/worker-session.ts";
 import { initialized, type SourceRelay } from "./source-relay.ts";
 
@@ -65,9 +66,9 @@ describe("worker keys", () => {
         { fingerprint: printOf(bob) },
       ]);
       expect(Date.parse(before.keys[0]!.expires_at!) - Date.now()).toBeGreaterThan(3_000_000);
-      expect((await relay.run(["worker", "keys", "revoke", "SHA256:AAAAAAAAAAAA"])).code).toBe(3);
-      expect((await relay.run(["worker", "keys", "revoke", "SHA"])).code).toBe(3);
-      expect(await relay.json("worker", "keys", "revoke", printOf(ada).slice(7, 20))).toMatchObject({
+      expect((await relay.run(["worker", "keys", "revoke", "--yes", "SHA256:AAAAAAAAAAAA"])).code).toBe(3);
+      expect((await relay.run(["worker", "keys", "revoke", "--yes", "SHA"])).code).toBe(3);
+      expect(await relay.json("worker", "keys", "revoke", "--yes", printOf(ada).slice(7, 20))).toMatchObject({
         revoked: { fingerprint: printOf(ada) },
         ended_sessions: null,
       });
@@ -76,14 +77,14 @@ describe("worker keys", () => {
       expect(announced).toMatchObject({ state: "announced", host_key: before.host_key, previous: null });
       expect(await list()).toMatchObject({ host_key: before.host_key, next_host_key: announced.next_host_key });
       expect(await relay.json("worker", "keys", "rotate")).toMatchObject({ state: "pending", next_host_key: announced.next_host_key });
-      expect(await relay.json("worker", "keys", "rotate", "--now")).toEqual({
+      expect(await relay.json("worker", "keys", "rotate", "--now", "--yes")).toEqual({
         state: "switched",
         host_key: announced.next_host_key.fingerprint,
         previous: before.host_key,
         next_host_key: null,
       });
       expect(await list()).toMatchObject({ host_key: announced.next_host_key.fingerprint, next_host_key: null });
-      expect((await relay.run(["worker", "keys", "rotate", "--now", "--overlap", "1d"])).code).toBe(2);
+      expect((await relay.run(["worker", "keys", "rotate", "--now", "--yes", "--overlap", "1d"])).code).toBe(2);
       expect(fs.readdirSync(coreDir()).filter((name) => name.includes("next") || name.endsWith(".tmp"))).toEqual([]);
     },
     TIMEOUT,
@@ -98,7 +99,7 @@ describe("worker keys", () => {
       const [gone, stays] = [(await connect(ada, host_key)).session, (await connect(bob, host_key)).session];
       const listed = (await list()).keys.filter(({ fingerprint }) => [printOf(ada), printOf(bob)].includes(fingerprint));
       expect(listed.map(({ sessions }) => sessions)).toEqual([1, 1]);
-      expect(await relay.json("worker", "keys", "revoke", printOf(ada))).toMatchObject({ ended_sessions: 1 });
+      expect(await relay.json("worker", "keys", "revoke", "--yes", printOf(ada))).toMatchObject({ ended_sessions: 1 });
       expect(await gone.closed).toMatchObject({ code: "link_down" });
       expect(await stays.roundTrip()).toBeGreaterThan(0);
       expect(await connect(ada, host_key).catch((error: unknown) => error)).toMatchObject({ code: "authentication_failed" });
@@ -107,7 +108,7 @@ describe("worker keys", () => {
       const { next_host_key: line } = (await info.json()) as { next_host_key: string };
       expect(fingerprintOf(publicKeyFromLine(line))).toBe(next!.fingerprint);
       (await connect(bob, host_key)).session.close();
-      await relay.ok("worker", "keys", "rotate", "--now");
+      await relay.ok("worker", "keys", "rotate", "--now", "--yes");
       const refused = await connect(bob, host_key).catch((error: unknown) => error);
       expect(refused).toMatchObject({ code: "host_key_changed", data: { fingerprint: next!.fingerprint } });
       expect((refused as { hint: string }).hint).toContain("worker keys list");
@@ -130,8 +131,8 @@ describe("worker keys", () => {
       expect(await prints()).toEqual(expect.arrayContaining(keys.map(printOf)));
       const [killed, ...others] = keys;
       for (let ms = 150; ms < 450; ms += 60) {
-        const child = relay.start(["worker", "keys", "rotate", "--now"]);
-        const other = relay.start(["worker", "keys", "revoke", printOf(killed!)]);
+        const child = relay.start(["worker", "keys", "rotate", "--now", "--yes"]);
+        const other = relay.start(["worker", "keys", "revoke", "--yes", printOf(killed!)]);
         await Bun.sleep(ms);
         child.kill("SIGKILL");
         other.kill("SIGKILL");

@@ -41,7 +41,7 @@ export const verb = defineVerb({
     else {
       await io.stdout.write(`${made.code}\n`);
       await io.stderr.write(
-        `valid until ${made.expires_at}, once; on the desktop: clio-relay cluster add --name ${made.cluster} --pair, which asks for it\n`,
+        `valid until ${made.expires_at}, once; on the desktop: clio-relay cluster add --name NAME --pair, which asks for it\n`,
       );
     }
     return EXIT.ok;

@@ -9,7 +9,9 @@ export const desktopKey = (configDir: string): string => ownKey(path.join(config
 export function ownName(): string {
   let user = "";
   try {
-    user = `${os.userInfo().username}@`;
+    const { username } = os.userInfo();
+    // What Bun says where no variable has it.
+    if (username !== "unknown") user = `${username}@`;
   } catch {
     // A user without a name of their own (a container's).
   }

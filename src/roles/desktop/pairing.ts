@@ -34,7 +34,7 @@ export interface PairingSurroundings {
  *
  * @param before the entry of that name, which the new one takes the place of; null: none
  * @returns the entry by which that worker is met from now on; nothing is written
- * @throws RelayError pairing_code_invalid, before anything is dialed; pairing_refused; host_key_changed where somebody else answers; worker_absent, relay_token_refused
+ * @throws RelayError pairing_code_invalid and state_conflict (the name is that of a cluster of this machine), before anything is dialed; pairing_refused; host_key_changed where somebody else answers; worker_absent, relay_token_refused
  *   and what else meeting at a relay-host may fail with; observation_timeout; the signal's reason
  */
 export async function pairCluster(
@@ -45,6 +45,14 @@ export async function pairCluster(
   asked: AbortSignal,
 ): Promise<RelayEntry> {
   const code = readCode(line);
+  if (before?.mode === "local") {
+    throw new RelayError(
+      "state_conflict",
+      `${name} is the name of a cluster of this machine`,
+      { cluster: name },
+      "another --name, which is yours to choose",
+    );
+  }
   const url = parseRelayUrl(code.relayHost);
   const wanted = { ...hostOf(before), ...entry, name, mode: "relay", relay_host: url.text };
   const place = {

@@ -8,6 +8,8 @@ export interface EdgeOptions {
   readonly certificate: { readonly cert: string; readonly key: string };
   /** Where the relay-host listens behind it, on loopback. */
   readonly port: number;
+  /** What it hands on; `/relay/` when left out. */
+  readonly location?: string;
   /** After so many seconds without a byte it cuts, as the common edges do. */
   readonly idleSeconds?: number;
 }
@@ -19,7 +21,7 @@ export class NginxEdge implements AsyncDisposable {
 
   private constructor(readonly port: number) {}
 
-  static async start({ certificate, port, idleSeconds = 100 }: EdgeOptions): Promise<NginxEdge> {
+  static async start({ certificate, port, location = "/relay/", idleSeconds = 100 }: EdgeOptions): Promise<NginxEdge> {
     const edge = new NginxEdge(await freePort());
     const configuration = `
 daemon off; master_process off; pid ${edge.#at("pid")}; error_log ${edge.#at("error.log")};
@@ -29,7 +31,7 @@ http {
   fastcgi_temp_path ${edge.#at("a")}; uwsgi_temp_path ${edge.#at("b")}; scgi_temp_path ${edge.#at("c")};
   server {
     listen 127.0.0.1:${edge.port} ssl; ssl_certificate ${certificate.cert}; ssl_certificate_key ${certificate.key};
-    location /relay/ {
+    location ${location} {
       proxy_pass http://127.0.0.1:${port}; proxy_http_version 1.1;
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade"; proxy_set_header Host $host;
       proxy_set_header X-Forwarded-For $remote_addr;

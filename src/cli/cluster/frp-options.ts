@@ -39,6 +39,7 @@ export const FRP = {
   "frpc-bin": option(text("FILE"), "A frpc that is on the cluster already; else bootstrap brings one"),
   "direct-transport": toggle("Try the direct way, from peer to peer, before frps carries the link"),
   "no-direct-transport": toggle("Let frps carry it"),
+  "direct-timeout-seconds": option(whole(1, 60), "How long the direct way is tried before frps carries it; 10 when it is not said"),
   "direct-transport-mode": option(modeOnly, "How the direct way is found; there is one"),
   "direct-transport-fallback": option(fallbackOnly, "What follows where there is none: always the same frps, and the queue goes on"),
 } as const;
@@ -53,6 +54,7 @@ const NAMES = [
   "stcp-secret-env",
   "frp-ca-file",
   "frp-stun-server",
+  "direct-timeout-seconds",
   "frpc-bin",
 ] as const;
 
@@ -81,6 +83,7 @@ export function frpOf(before: ClusterEntry | null, flags: FrpFlags) {
     server_port: flags["frp-server-port"] ?? known?.server_port,
     protocol: flags["frp-protocol"] ?? known?.protocol,
     stun_server: flags["frp-stun-server"] ?? known?.stun_server,
+    direct_timeout_seconds: flags["direct-timeout-seconds"] ?? known?.direct_timeout_seconds,
     frpc_bin: flags["frpc-bin"] ?? known?.frpc_bin,
   };
 }

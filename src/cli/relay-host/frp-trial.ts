@@ -1,7 +1,7 @@
 import type { FrpEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { desktopKey } from "../../roles/desktop/desktop-key.ts";
-import { type FrpTransport, overFrp, ownFrpc } from "../../roles/desktop/frp-way.ts";
+import { overFrp, ownFrpc } from "../../roles/desktop/frp-way.ts";
 import { ChannelPool } from "../../transport/http/channel-pool.ts";
 import type { LedgerLine } from "../../transport/ledger.ts";
 import { caFiles } from "../../transport/outbound/certificates.ts";
@@ -19,14 +19,19 @@ const UNCOUNTED = {
 /**
  * Try the way through the cluster's frps with a frpc of the test's own, beside the link: the program, what is secret, the login, the worker behind it, and how fast it is.
  *
- * @param mode the ways that are tried: `frp-xtcp` tries the direct one first
+ * @param mode the ways that are tried: `frp-xtcp` tries the direct one, too
+ * @param accept throws where the way that was found will not do
  */
 export async function tryFrp(
   { io, relay }: { readonly io: CliIo; readonly relay: Installation },
-  { cluster, mode }: { readonly cluster: string; readonly mode: FrpEntry["mode"] },
+  {
+    cluster,
+    mode,
+    accept,
+  }: { readonly cluster: string; readonly mode: FrpEntry["mode"]; readonly accept?: (carrier: FrpEntry["mode"]) => void },
   trial: Trial,
   signal: AbortSignal,
-): Promise<FrpTransport["carrier"]> {
+): Promise<void> {
   const { entry } = await trial.step("configuration", () => frpCluster(io, relay, cluster));
   await trial.step(
     "program",
@@ -64,13 +69,13 @@ export async function tryFrp(
   );
   const pool = new ChannelPool({ open });
   try {
+    if (accept !== undefined) await trial.step("direct", () => accept(carrier));
     await trial.measure(measuredBy(pool));
   } finally {
     pool.close(new Error("measured"));
     session.close();
     await session.closed;
   }
-  return carrier;
 }
 
 const get = { method: "GET", headers: new Headers(), body: null } as const;

@@ -10,7 +10,7 @@ export const verb = defineVerb({
   flags: TESTED,
   examples: [["relay-host test-frpc-connection --cluster other", "does frps carry?"]],
   run: ({ flags, io, json, relay }) =>
-    runTrial({ io, json }, { cluster: flags.cluster, transport: "frp-stcp", seconds: flags["timeout-seconds"] }, async (trial, signal) => {
-      await tryFrp({ io, relay }, { cluster: flags.cluster, mode: "frp-stcp" }, trial, signal);
-    }),
+    runTrial({ io, json }, { cluster: flags.cluster, transport: "frp-stcp", seconds: flags["timeout-seconds"] }, (trial, signal) =>
+      tryFrp({ io, relay }, { cluster: flags.cluster, mode: "frp-stcp" }, trial, signal),
+    ),
 });

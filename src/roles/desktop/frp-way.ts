@@ -91,7 +91,7 @@ export async function overFrp(way: FrpWay, signal: AbortSignal): Promise<FrpTran
       {
         server,
         room,
-        ways: mode === "frp-xtcp" ? ["xtcp", "stcp"] : ["stcp"],
+        direct: mode === "frp-xtcp",
         directMs: frp.direct_timeout_seconds * 1_000,
         frpc,
         directory,

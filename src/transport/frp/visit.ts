@@ -9,8 +9,8 @@ export interface FrpVisit {
   readonly server: FrpServer;
   /** What both sides know of each other. */
   readonly room: { readonly name: string; readonly secret: string };
-  /** The ways to try, one after the other. */
-  readonly ways: readonly FrpType[];
+  /** Whether the direct way is wanted where there is one. */
+  readonly direct: boolean;
   /** How long the other side may take to say something over the direct way, in milliseconds. */
   readonly directMs: number;
   readonly frpc: string;
@@ -19,7 +19,7 @@ export interface FrpVisit {
   readonly name: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly onTrouble: (error: unknown) => void;
-  /** Told when a way is given up for the next one. */
+  /** Told when there is no direct way. */
   readonly onFallback?: (reason: RelayError) => void;
 }
 
@@ -44,43 +44,62 @@ const LOOK_MS = 20;
 
 /**
  * Come to a worker over frp: a frpc of this visit's own is started and logs in, and through its port the session is opened. The frpc ends with the Duplex, and the
- * other way round.
+ * other way round. The direct way is tried once the worker is known to be there, by the session over frps, which carries on where it is not found: a worker that is only just coming
+ * back would else be taken for one that cannot be reached directly.
  *
  * @throws RelayError frp_unreachable with `layer` `login` where frpc does not come as far as frps, `proxy` where nobody answers behind it; local_file_unusable; what
  *   `open` throws besides; the signal's reason
  */
 export async function visit<T>(options: FrpVisit, open: OpenOver<T>, signal: AbortSignal): Promise<FrpArrival<T>> {
-  const { server, room, ways } = options;
-  const ports = await Promise.all(ways.map(freePort));
-  const visitors = ways.map(
-    (type, index): FrpVisitor => ({
-      name: `visitor-${type}`,
-      type,
-      secret: room.secret,
-      server: proxyName(room.name, type),
-      address: "127.0.0.1",
-      port: ports[index]!,
-    }),
-  );
+  const { server, room, direct } = options;
+  const [stcp, xtcp] = [await freePort(), direct ? await freePort() : null];
+  const visitor = (type: FrpType, port: number): FrpVisitor => ({
+    name: `visitor-${type}`,
+    type,
+    secret: room.secret,
+    server: proxyName(room.name, type),
+    address: "127.0.0.1",
+    port,
+  });
   signal.throwIfAborted();
   const frpc = await startFrpc({
     ...options,
-    configuration: visitorConfiguration(server, visitors),
+    configuration: visitorConfiguration(server, [visitor("stcp", stcp), ...(xtcp === null ? [] : [visitor("xtcp", xtcp)])]),
     secrets: [room.secret, server.token ?? ""],
   });
   try {
-    for (const [index, way] of ways.entries()) {
-      try {
-        return { opened: await answered(options, frpc, { port: ports[index]!, way }, open, signal), way };
-      } catch (error) {
-        if (index === ways.length - 1 || !isRelayError(error, "frp_unreachable") || error.data["layer"] !== "proxy") throw error;
-        options.onFallback?.(error);
-      }
-    }
-    throw new Error("there is no way to try");
+    const relayed = await answered(options, frpc, { port: stcp, way: "stcp" }, open, signal);
+    const { opened, duplex, way } = xtcp === null ? relayed : await directOr(relayed, options, frpc, xtcp, open, signal);
+    void frpc.ended.then(() => duplex.destroy());
+    duplex.once("close", () => void frpc.stop());
+    if (duplex.destroyed) void frpc.stop();
+    return { opened, way };
   } catch (error) {
     await frpc.stop();
     throw error;
+  }
+}
+
+interface Answered<T> extends FrpArrival<T> {
+  readonly duplex: Duplex;
+}
+
+async function directOr<T>(
+  relayed: Answered<T>,
+  options: FrpVisit,
+  frpc: Frpc,
+  port: number,
+  open: OpenOver<T>,
+  signal: AbortSignal,
+): Promise<Answered<T>> {
+  try {
+    const found = await answered(options, frpc, { port, way: "xtcp" }, open, signal);
+    relayed.duplex.destroy();
+    return found;
+  } catch (error) {
+    if (!isRelayError(error, "frp_unreachable") || error.data["layer"] !== "proxy") throw error;
+    options.onFallback?.(error);
+    return relayed;
   }
 }
 
@@ -102,16 +121,12 @@ async function answered<T>(
   { port, way }: { readonly port: number; readonly way: FrpType },
   open: OpenOver<T>,
   signal: AbortSignal,
-): Promise<T> {
+): Promise<Answered<T>> {
   const duplex = await listening(options, frpc, port, signal);
   const withinMs = way === "xtcp" ? options.directMs : ANSWER_MS;
   const limit = AbortSignal.timeout(withinMs);
   try {
-    const opened = await open(duplex, AbortSignal.any([signal, limit]));
-    void frpc.ended.then(() => duplex.destroy());
-    duplex.once("close", () => void frpc.stop());
-    if (duplex.destroyed) void frpc.stop();
-    return opened;
+    return { opened: await open(duplex, AbortSignal.any([signal, limit])), duplex, way };
   } catch (error) {
     duplex.destroy();
     signal.throwIfAborted();

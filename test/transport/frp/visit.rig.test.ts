@@ -38,7 +38,7 @@ describeWith("frp", "over a real frps", () => {
     ...own(`visitor-${crypto.randomUUID()}`),
     server: frps.server(server),
     room: ROOM,
-    ways: ["stcp"],
+    direct: false,
     directMs: 15_000,
     ...more,
   });
@@ -102,7 +102,7 @@ describeWith("frp", "over a real frps", () => {
   test("a visit from peer to peer", async () => {
     const fallbacks: RelayError[] = [];
     const arrival = await visit(
-      visitOf({ stunServer: stun.at }, { ways: ["xtcp", "stcp"], onFallback: (reason) => fallbacks.push(reason) }),
+      visitOf({ stunServer: stun.at }, { direct: true, onFallback: (reason) => fallbacks.push(reason) }),
       hello,
       never,
     );
@@ -115,7 +115,7 @@ describeWith("frp", "over a real frps", () => {
     const fallbacks: RelayError[] = [];
     // Nobody answers there, so that frpc never learns how it is seen.
     const arrival = await visit(
-      visitOf({ stunServer: "127.0.0.1:9" }, { ways: ["xtcp", "stcp"], directMs: 1_000, onFallback: (reason) => fallbacks.push(reason) }),
+      visitOf({ stunServer: "127.0.0.1:9" }, { direct: true, directMs: 1_000, onFallback: (reason) => fallbacks.push(reason) }),
       hello,
       never,
     );

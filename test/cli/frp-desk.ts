@@ -15,8 +15,14 @@ export class FrpSite implements AsyncDisposable {
     readonly relay: SourceRelay,
   ) {}
 
-  /** @param options further ones of cluster add */
-  static async start(...options: string[]): Promise<FrpSite> {
+  /** @param options further ones of cluster add; `server` in place of the frps itself: an edge before it */
+  static async start({
+    server,
+    options = [],
+  }: {
+    server?: (frps: Frps) => Promise<readonly string[]>;
+    options?: readonly string[];
+  } = {}): Promise<FrpSite> {
     const [site, frps] = await Promise.all([FarSite.start(), Frps.start()]);
     const relay = await site.desk();
     const own = new FrpSite(site, frps, relay);
@@ -24,8 +30,9 @@ export class FrpSite implements AsyncDisposable {
       await relay.ok("install-frp", "--from", frpProgram("frpc"), "--sha256", sha256Hex(fs.readFileSync(frpProgram("frpc"))));
       const token = path.join(relay.directory, "frp-token");
       fs.writeFileSync(token, `${frps.token}\n`, { mode: 0o600 });
-      const server = ["--frp-server-addr", "127.0.0.1", "--frp-server-port", String(frps.port), "--frp-token-file", token];
-      await relay.ok("cluster", "add", "far", ...server, "--frp-protocol", "tcp", ...options);
+      const direct = ["--frp-server-addr", "127.0.0.1", "--frp-server-port", String(frps.port), "--frp-protocol", "tcp"];
+      const way = server === undefined ? direct : await server(frps);
+      await relay.ok("cluster", "add", "far", ...way, "--frp-token-file", token, ...options);
       await relay.ok("worker", "start", "--cluster", "far");
       return own;
     } catch (error) {

@@ -96,6 +96,7 @@ export interface FarLink {
     readonly outcome: string | null;
     readonly requested_by: string;
   }[];
+  readonly carrier?: string | null;
   readonly ssh_connections_since_bring_up: number | null;
   readonly bytes_in: number | null;
 }

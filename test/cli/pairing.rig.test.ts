@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { writeFileAtomic } from "../../src/lib/atomic-file.ts";
 import { readCode, writeCode } from "../../src/transport/pairing/code.ts";
+import { fingerprintOf, publicKeyFromLine } from "../../src/transport/session/keys.ts";
+import { SessionServer } from "../../src/transport/session/session-server.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
+import { STRANGER } from "../transport/session/peers.ts";
+import { ImpostorRelayHost } from "./impostor-relay-host.ts";
 import { onTerminal } from "./on-terminal.ts";
 import { TestRelayHost, TOKEN } from "./relay-desk.ts";
 import { initialized, type Result, type SourceRelay } from "./source-relay.ts";
@@ -180,18 +185,63 @@ describe("pairing at a relay-host", () => {
   );
 
   test(
-    "a code ends with its worker, and another worker at the relay-host is not taken for the one that made it",
+    "a code ends with its worker, and a pairing that failed leaves no entry",
     async () => {
       const desk = await newDesk();
       const made = await newCode();
       await cluster.ok("worker", "stop");
       await cluster.ok("worker", "start");
       expect(reason(await pair(desk, made.code))).toBe("pairing_refused");
-      const again = await newCode();
-      // The same secret with another fingerprint leads to another room.
-      const elsewhere = writeCode({ ...readCode(again.code), hostPrint: Buffer.alloc(32, 1) });
-      expect(reason(await pair(desk, elsewhere))).toBe("worker_absent");
       expect((await desk.json<{ clusters: { name: string }[] }>("cluster", "list")).clusters.map(({ name }) => name)).toEqual(["local"]);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a relay-host that answers in the worker's place with another key is refused, and learns no proof",
+    async () => {
+      const desk = await newDesk();
+      const { code } = await newCode();
+      const asked: string[] = [];
+      const between = new SessionServer({
+        hostKey: STRANGER.privateKey,
+        allowedKeys: () => {
+          asked.push("a key");
+          return [];
+        },
+        pairing: {
+          fate: () => (asked.push("a proof") > 0 ? "open" : null),
+          failed: () => undefined,
+          admit: () => Promise.resolve(true),
+        },
+        connect: () => Promise.reject(new Error("nobody is let in")),
+      });
+      await using impostor = await ImpostorRelayHost.start(TOKEN, (duplex) => between.serve(duplex));
+      const refused = await pair(desk, writeCode({ ...readCode(code), relayHost: impostor.url }));
+      expect([refused.code, reason(refused), impostor.joins, asked]).toEqual([4, "host_key_changed", 1, []]);
+      expect(refused.stderr).toContain(fingerprintOf(publicKeyFromLine(STRANGER.publicLine)));
+      // The code is as good as before.
+      expect((await pair(desk, code)).code).toBe(0);
+      await between.close();
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a key whose time is over ends the link, and says so until it is let in anew",
+    async () => {
+      const desk = await newDesk();
+      expect((await pair(desk, (await newCode("--key-ttl", "30d")).code)).code).toBe(0);
+      await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
+      const file = path.join(cluster.home, "core", "local", "link-clients.json");
+      const list = JSON.parse(fs.readFileSync(file, "utf8")) as { clients: { expires_at: string | null }[] };
+      for (const client of list.clients) if (client.expires_at !== null) client.expires_at = new Date().toISOString();
+      writeFileAtomic(file, JSON.stringify(list));
+      await eventually(async () => (await farLink(desk)).state !== "up", { what: "a link that ended" });
+      const refused = await desk.run(["connect", "far", "--no-input"]);
+      expect([refused.code, reason(refused)]).toEqual([4, "key_expired"]);
+      expect((await pair(desk, (await newCode()).code)).code).toBe(0);
+      await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
     },
     TIMEOUT,
   );

@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { noArm64 } from "../rigs/arm64.ts";
 import { buildFrp, noFrp } from "../rigs/frp/programs.ts";
+import { noMusl } from "../rigs/musl.ts";
 import type { SkipRecord } from "./verdict.ts";
 
 /** Something that a machine may lack and a test may need. */
@@ -124,6 +125,7 @@ export const COMPONENTS = {
   wget: { probe: program("wget", "--version"), packages: ["wget"] },
   wine: { probe: program("wine", "--version"), packages: ["wine", "wine64"] },
   "qemu-arm64": { probe: noArm64, packages: ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross"] },
+  musl: { probe: noMusl },
   frp: { probe: noFrp, make: buildFrp },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;

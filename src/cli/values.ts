@@ -118,15 +118,9 @@ export const jsonObject: Reader<Record<string, unknown>> = {
   },
 };
 
-/** The address of a relay-host, in its one spelling. */
+/** The address of a relay-host, in its one spelling. What is none is not repeated in the error: it may hold a password. */
 export const relayUrl: Reader<string> = {
   label: "URL",
   form: "the address of a relay-host (wss, ws, tls or tcp), with no user, password or query",
-  read: (given) => {
-    try {
-      return parseRelayUrl(given).text;
-    } catch {
-      return undefined;
-    }
-  },
+  read: (given) => parseRelayUrl(given).text,
 };

@@ -62,6 +62,14 @@ export const JobSummary = v.strictObject({
 });
 export type JobSummary = v.InferOutput<typeof JobSummary>;
 
+const MeetingPlace = v.strictObject({
+  /** Address of the relay-host. */
+  place: text(1_024),
+  registered: v.boolean(),
+  /** Code of what keeps it away; null where nothing does. */
+  reason: v.nullable(text(64)),
+});
+
 /** A running or recent worker, as worker status shows it. */
 export const WorkerStatus = v.strictObject({
   cluster: Id,
@@ -78,5 +86,7 @@ export const WorkerStatus = v.strictObject({
   lane_last_error: v.nullable(looseText(2_000)),
   spool_dir: text(4_096),
   core_dir: text(4_096),
+  /** Where desktops meet it, and whether it is there now; absent or null where it is met nowhere. */
+  met_at: v.optional(v.nullable(MeetingPlace)),
 });
 export type WorkerStatus = v.InferOutput<typeof WorkerStatus>;

@@ -1,3 +1,4 @@
+import fs from "node:fs";
 import path from "node:path";
 import { variable } from "../../config/environment.ts";
 import { parseRelayToken, relayToken } from "../../config/relay-token.ts";
@@ -32,8 +33,15 @@ export async function keptToken(
     given === "-"
       ? parseRelayToken(new TextDecoder().decode(await io.stdin.read(MAX_BYTES)), "standard input")
       : parseRelayToken(ofVariable ?? "", "CLIO_RELAY_HOST_TOKEN");
-  const file = path.join(relay.paths.configDir, "relay-tokens", cluster);
+  const file = ownFile(relay, cluster);
   makePrivateDirectory(path.dirname(file));
   writeFileAtomic(file, `${token}\n`);
   return file;
+}
+
+const ownFile = ({ paths }: Pick<Installation, "paths">, cluster: string): string => path.join(paths.configDir, "relay-tokens", cluster);
+
+/** A cluster that is forgotten leaves no token that was kept for it. A file of the user's own stays. */
+export function forgetToken(relay: Pick<Installation, "paths">, cluster: string): void {
+  fs.rmSync(ownFile(relay, cluster), { force: true });
 }

@@ -6,7 +6,7 @@ import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { CAPACITY, capacityOf, capacityWords } from "./capacity-options.ts";
 import { otherDirectories, refuseOtherDirectories } from "./directories.ts";
-import { startElsewhere } from "./elsewhere.ts";
+import { SSH, startElsewhere } from "./elsewhere.ts";
 import { ensureWorker } from "./ensure-worker.ts";
 import { clusterElsewhere, localCluster, localWorker, restartCommand, runningWorker } from "./local-worker.ts";
 
@@ -18,13 +18,14 @@ export const verb = defineVerb({
   flags: {
     cluster: CLUSTER,
     ...CAPACITY,
+    ssh: SSH,
   },
   examples: [["worker start --cluster local", "start it and go on"]],
   async run(call) {
     const { flags, io, json, relay } = call;
     const { paths } = relay;
     const elsewhere = await clusterElsewhere(io, relay, flags.cluster);
-    if (elsewhere !== null) return startElsewhere(call, elsewhere, capacityWords(flags));
+    if (elsewhere !== null) return startElsewhere(call, elsewhere, capacityWords(flags), flags.ssh);
     const { name, registry } = await localCluster(io, relay, flags.cluster);
     const capacity = capacityOf(clusterEntry(registry, name).worker_capacity, flags);
     const options = capacityWords(flags);

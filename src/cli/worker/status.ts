@@ -33,6 +33,9 @@ const counts = (by: Readonly<Record<string, number>>): string =>
     .map(([name, count]) => `${count} ${name}`)
     .join(", ") || "none";
 
+const metText = (met: WorkerStatus["met_at"]): string | null =>
+  met == null ? null : `${met.place}${met.registered ? "" : `, and is not there${met.reason === null ? "" : ` (${met.reason})`}`}`;
+
 const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
   [
     ["cluster", worker.cluster],
@@ -40,6 +43,7 @@ const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
     ["version", worker.version],
     ["since", `${worker.registered_at} (${agoText(worker.registered_at, now)})`],
     ["listens on", socket],
+    ["met at", metText(worker.met_at)],
     ["slots", `${worker.capacity.concurrency}, ${worker.capacity.control_query_concurrency} of them for control queries`],
     ["kind limits", Object.keys(worker.capacity.kind_concurrency).length === 0 ? null : counts(worker.capacity.kind_concurrency)],
     ["running", counts(worker.active_leases_by_kind)],

@@ -5,7 +5,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { patience } from "../values.ts";
 import { also, defineVerb, optionOr } from "../verb.ts";
-import { stopElsewhere } from "./elsewhere.ts";
+import { SSH, stopElsewhere } from "./elsewhere.ts";
 import { clusterElsewhere, localCluster, localWorker } from "./local-worker.ts";
 
 export const verb = defineVerb({
@@ -13,12 +13,12 @@ export const verb = defineVerb({
   details:
     "The worker takes no new jobs and ends; running jobs go on, and the next worker takes them over. So does the host of a cluster that is reached by ssh, over the connection that is there or a new one; its service stays stopped until worker start.",
   positionals: {},
-  flags: { cluster: CLUSTER, "timeout-seconds": also(optionOr(patience, 30, "How long to wait for its end"), "timeout") },
+  flags: { cluster: CLUSTER, ssh: SSH, "timeout-seconds": also(optionOr(patience, 30, "How long to wait for its end"), "timeout") },
   examples: [["worker stop --cluster local", "stop it and wait until it is gone"]],
   async run(call) {
     const { flags, io, json, relay } = call;
     const elsewhere = await clusterElsewhere(io, relay, flags.cluster);
-    if (elsewhere !== null) return stopElsewhere(call, elsewhere);
+    if (elsewhere !== null) return stopElsewhere(call, elsewhere, flags.ssh);
     // All that is needed lies on this machine; no daemon is asked, or started.
     const { name, registry } = await localCluster(io, relay, flags.cluster);
     const identity = await workerProcess(localWorker(io, relay, name), relay.paths.coreDir(name));

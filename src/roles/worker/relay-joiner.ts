@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { isRelayError } from "../../domain/errors.ts";
 import type { RelayUrl } from "../../domain/relay-url.ts";
+import type { WorkerStatus } from "../../domain/views.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Pace } from "../../lib/pace.ts";
 import type { Timers } from "../../lib/timers.ts";
@@ -8,6 +9,7 @@ import type { Ledger } from "../../transport/ledger.ts";
 import { acceptDesktop, type Dials, type MeetingPlace, registerWorker } from "../../transport/meet.ts";
 import { retryAfter } from "../../transport/meeting/codes.ts";
 import type { Joining, Registration } from "../../transport/meeting/register.ts";
+import { layerOf } from "../../transport/outbound/failure.ts";
 import type { Log } from "./context.ts";
 
 /** How many desktops may be come for at a time. */
@@ -40,14 +42,6 @@ export interface RelayJoinerOptions extends RelayMeeting {
   readonly log: Log;
 }
 
-/** How a worker is at its relay-host. */
-export interface RelayPresence {
-  readonly url: string;
-  readonly registered: boolean;
-  /** The code of what keeps it; null where nothing does. */
-  readonly reason: string | null;
-}
-
 /**
  * A worker at a relay-host: keeps one control connection there, for ever and by itself, and comes once for each desktop that it lets in. See
  * docs/connection-model.md, Mode relay.
@@ -71,8 +65,9 @@ export class RelayJoiner {
     this.#done = this.#run().finally(off);
   }
 
-  get presence(): RelayPresence {
-    return { url: this.options.url.text, registered: this.#registration !== null, reason: this.#reason };
+  /** Where it is met, and whether it is there. */
+  get presence(): NonNullable<WorkerStatus["met_at"]> {
+    return { place: this.options.url.text, registered: this.#registration !== null, reason: this.#reason };
   }
 
   /** Leave. Sessions that were met there go on. */
@@ -125,7 +120,11 @@ export class RelayJoiner {
     const reason = isRelayError(end) ? end.code : end === null ? null : "internal_error";
     if (reason !== null && reason !== this.#reason) {
       if (isRelayError(end))
-        log.warn(`not at ${url.text}: ${end.message}`, { reason, ...(end.hint === undefined ? {} : { hint: end.hint }) });
+        log.warn(`not at ${url.text}: ${end.message}`, {
+          reason,
+          layer: layerOf(end),
+          ...(end.hint === undefined ? {} : { hint: end.hint }),
+        });
       else log.error(`not at ${url.text}`, end);
     }
     this.#reason = reason;

@@ -158,15 +158,15 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     connect: () => connectTo(options.socketPath),
     onTrouble: (error) => context.laneFailed("link session", error),
   });
+  let relay: RelayJoiner | null = null;
   const services = {
-    ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError)),
+    ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError, relay?.presence)),
     link: linkInfoOf(endpoint, worker_id, options.coreDir, clock),
     keys: keyService({ cluster: options.cluster, ...identity, sessions, relayHost: () => options.relay?.url.text ?? null }),
   };
   const app = workerApp(services, (error) => context.laneFailed("request", error));
   let server: Pick<SocketServer, "stop"> | null = null;
   let links: Pick<SocketServer, "stop"> | null = null;
-  let relay: RelayJoiner | null = null;
   let frp: FrpKeeper | null = null;
   try {
     await beat.start();

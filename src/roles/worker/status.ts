@@ -4,7 +4,12 @@ import { timestamp } from "../../lib/clock.ts";
 import type { WorkerContext } from "./context.ts";
 
 /** What worker status shows, as of now. */
-export async function workerStatus(context: WorkerContext, endpoint: Endpoint, laneLastError: string | null): Promise<WorkerStatus> {
+export async function workerStatus(
+  context: WorkerContext,
+  endpoint: Endpoint,
+  laneLastError: string | null,
+  metAt: WorkerStatus["met_at"],
+): Promise<WorkerStatus> {
   const stats = await context.store.stats();
   return {
     cluster: context.cluster,
@@ -21,5 +26,6 @@ export async function workerStatus(context: WorkerContext, endpoint: Endpoint, l
     lane_last_error: laneLastError,
     spool_dir: context.spoolDir,
     core_dir: context.coreDir,
+    met_at: metAt ?? null,
   };
 }

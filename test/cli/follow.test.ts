@@ -141,6 +141,36 @@ describe("Ctrl-C", () => {
     TIMEOUT,
   );
 
+  test.each<[string, string, string, string, string[]]>([
+    ["an open line", "half ", "end", "half ", ["end"]],
+    ["half a character", "half \\303", "\\251 end", "half ", ["é end"]],
+  ])(
+    "passes over no output: %s",
+    async (_what, begun, rest, shown, afterwards) => {
+      await using relay = await withWorker();
+      const gate = path.join(relay.directory, "gate");
+      // The second stream says that the first one's bytes have come.
+      const script = `printf '${begun}'; sleep 0.3; echo mark >&2; while [ ! -e "${gate}" ]; do sleep 0.05; done; printf '${rest}'`;
+      const id = await relay.submit("--", "sh", "-c", script);
+      const child = relay.start(["job", "watch", id]);
+      const watch = new Collected(child);
+      await eventually(() => watch.stdout.includes("stderr | mark"), { timeoutMs: 30_000 });
+      child.kill("SIGINT");
+      expect(await watch.exited).toBe(130);
+      const output = (text: string) => text.split("\n").filter((line) => line.startsWith("stdout | "));
+      expect(output(watch.stdout)).toEqual([`stdout | ${shown}`]);
+      fs.writeFileSync(gate, "");
+      const back = /Come back with: clio-relay (.*)\n/.exec(watch.stderr)![1]!;
+      const later = await relay.ok(...back.split(" "));
+      expect(output(later)).toEqual(afterwards.map((line) => `stdout | ${line}`));
+      // A line that nothing ended is one of the job's, before its end.
+      const end = (lines: string[], word: string) => lines.findIndex((line) => line.includes(word));
+      const lines = later.split("\n");
+      expect(end(lines, "end")).toBeLessThan(end(lines, "job.succeeded"));
+    },
+    TIMEOUT,
+  );
+
   test.each([[["wait"]], [["read-log", "-f"]]])(
     "%s",
     async (verb) => {

@@ -25,6 +25,11 @@ export class LogText {
     private readonly reconnect: Reconnect,
   ) {}
 
+  /** How far the log is shown; 0 before anything is. */
+  get offset(): number {
+    return this.#offset ?? 0;
+  }
+
   /** Text up to where an event says that there are bytes. The event's own text where it has all of it, else the log's. */
   async *upTo(delta: Delta): AsyncGenerator<string> {
     const from = this.#offset ?? delta.offset;

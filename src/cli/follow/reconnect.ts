@@ -16,7 +16,7 @@ export const isOutage = (error: unknown): boolean => {
 };
 
 /** What is known of the way: it carries, it says nothing, or it broke and is tried again. */
-type Way = "up" | "silent" | "down";
+export type Way = "up" | "silent" | "down";
 
 const BACK: Readonly<Record<Exclude<Way, "up">, string>> = { silent: "it answers again", down: "connected again" };
 
@@ -32,6 +32,8 @@ export class Reconnect {
     private readonly stderr: Pick<Output, "write">,
     private readonly clock: Clock,
     private readonly signal: AbortSignal,
+    /** Told of every change. */
+    private readonly onWay: (way: Way) => void = () => undefined,
   ) {
     this.#lastSign = clock.monotonic();
   }
@@ -48,8 +50,13 @@ export class Reconnect {
     this.#lastSign = this.clock.monotonic();
     if (this.#way === "up") return;
     const words = BACK[this.#way];
-    this.#way = "up";
+    this.#turn("up");
     await this.stderr.write(`notice: ${words}\n`);
+  }
+
+  #turn(way: Way): void {
+    this.#way = way;
+    this.onWay(way);
   }
 
   /** What was written to a log and is no longer there is passed over, and said. @param from @param to byte offsets in the job's log */
@@ -61,7 +68,7 @@ export class Reconnect {
   async silent(who: string): Promise<void> {
     if (this.#way !== "up") return;
     const seconds = Math.round(this.silentMs / 1_000);
-    this.#way = "silent";
+    this.#turn("silent");
     await this.stderr.write(`notice: no sign of life from ${who} for ${seconds} s; still waiting\n`);
   }
 
@@ -78,7 +85,7 @@ export class Reconnect {
       const waitsForPerson = isRelayError(error, "authorization_required") && this.#carried;
       if (!isOutage(error) && !waitsForPerson) throw error;
       if (this.#way !== "down") {
-        this.#way = "down";
+        this.#turn("down");
         const why = error instanceof RelayError ? oneLine(error.message) : "the connection broke";
         const hint = waitsForPerson && error.hint !== undefined ? `: ${oneLine(error.hint)}` : "";
         await this.stderr.write(`notice: ${why}; trying again until it is back${hint}\n`);

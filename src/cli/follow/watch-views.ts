@@ -11,6 +11,7 @@ import { durationText } from "../print/quantities.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { type Style, styleFor } from "../print/style.ts";
 import { cut } from "../print/table.ts";
+import type { Way } from "./reconnect.ts";
 
 /** Somewhere to show what happens to a job. */
 export interface WatchView {
@@ -18,6 +19,8 @@ export interface WatchView {
   /** Complete lines of output, and the one that has begun. */
   output(stream: LogStream, lines: readonly string[], open: string): Promise<void>;
   end(job: Job): Promise<void>;
+  /** What is known of the way to the job has changed. */
+  readonly way: (way: Way) => void;
   /** Standard error for whatever is said meanwhile. */
   readonly notices: Pick<Output, "write">;
   /** Leave the screen as it is to stay. */
@@ -40,6 +43,8 @@ const STATE_WORDS: Readonly<Record<JobState, string>> = {
   failed: "failed",
   canceled: "canceled",
 };
+
+const LOST: Readonly<Record<Exclude<Way, "up">, string>> = { down: "no connection", silent: "no answer" };
 
 /** Time of day in UTC, as records have it, and marked so. */
 const clockTime = (instant: string): string => `${instant.slice(11, 19)}Z`;
@@ -67,6 +72,7 @@ export function plainView(io: CliIo): WatchView {
       ),
     output: (stream, lines) => io.stdout.write(lines.map((line) => `${outputLine(style, stream, line)}\n`).join("")),
     end: (job) => io.stdout.write(`${endLine(style, job)}\n`),
+    way: () => undefined,
     notices: io.stderr,
     close: () => Promise.resolve(),
   };
@@ -85,10 +91,15 @@ export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | 
   let report: Progress | null = progress.toSorted((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at)).at(-1) ?? null;
   let open = "";
   let ended = false;
+  /** Since when nothing is known; null while the way carries. */
+  let lost: { readonly way: Exclude<Way, "up">; readonly at: number } | null = null;
 
+  const since = (instant: number): string => durationText(Math.max(0, (io.clock.now() - instant) / 1_000));
   const statusLine = (): string => {
-    const time = durationText(Math.max(0, (io.clock.now() - startedAt) / 1_000));
     const cells = io.stdout.columns;
+    // Whether it still runs, and for how long, nobody knows meanwhile.
+    if (lost !== null) return cut(`${LOST[lost.way]} for ${since(lost.at)}; last seen ${state}`, cells - 1);
+    const time = since(startedAt);
     const what = report === null ? open : progressLine(report, cells < 60 ? 10 : 20);
     return cut(`${state} ${time} ${oneLine(what)}`.trimEnd(), cells - 1);
   };
@@ -108,6 +119,9 @@ export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | 
     async output(stream, lines, begun) {
       open = begun;
       await show(lines.map((line) => outputLine(style, stream, line)));
+    },
+    way(way) {
+      lost = way === "up" ? null : { way, at: io.clock.now() };
     },
     async end(job) {
       ended = true;

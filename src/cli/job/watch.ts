@@ -1,14 +1,11 @@
-import type { ClusterClient } from "../../api/client.ts";
 import { EXIT } from "../../domain/errors.ts";
-import type { Event } from "../../domain/event.ts";
-import type { LogStream } from "../../domain/log.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { jobEvents } from "../follow/job-events.ts";
 import { withLifeSigns } from "../follow/life-signs.ts";
-import { type Delta, Lines, LogText } from "../follow/log-lines.ts";
 import { Reconnect } from "../follow/reconnect.ts";
-import { liveView, plainView, type WatchView } from "../follow/watch-views.ts";
+import { WatchOutput } from "../follow/watch-output.ts";
+import { liveView, plainView } from "../follow/watch-views.ts";
 import { jsonText } from "../print/safe-text.ts";
 import { jobId, whole } from "../values.ts";
 import { defineVerb, ignored, optionOr } from "../verb.ts";
@@ -37,58 +34,25 @@ export const verb = defineVerb({
       `detached; the job goes on. Come back with: clio-relay job watch ${args.job} --cluster ${cluster.name} --cursor ${next}`;
     return interruptible(io, farewell, async (signal) => {
       const view = json ? null : io.stdout.isTerminal ? liveView(io, status) : plainView(io);
-      const reconnect = new Reconnect(view?.notices ?? io.stderr, io.clock, signal);
+      const reconnect = new Reconnect(view?.notices ?? io.stderr, io.clock, signal, view?.way);
       return withLifeSigns(cluster, reconnect, async () => {
         const events = jobEvents(cluster, args.job, flags.cursor, reconnect, signal);
         const output =
-          view === null ? null : new Output(cluster, args.job, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
+          view === null ? null : new WatchOutput(cluster, args.job, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
         try {
           for await (const event of events) {
             if (view === null) await io.stdout.write(`${jsonText(event)}\n`);
             else if (!(await output!.take(event))) await view.event(event);
-            next = event.seq + 1;
+            next = output?.resumeAt(event.seq + 1) ?? event.seq + 1;
           }
-          await output?.finish();
           const job = await reconnect.persist(() => cluster.job(args.job));
           await view?.end(job);
           return job.state === "succeeded" ? EXIT.ok : EXIT.remoteFailed;
         } finally {
+          await output?.showOpen();
           await view?.close();
         }
       });
     });
   },
 });
-
-/** Both output streams of a job, brought to the view in the order of their events. */
-class Output {
-  readonly #streams: Readonly<Record<LogStream, { readonly text: LogText; readonly lines: Lines }>>;
-
-  constructor(
-    cluster: ClusterClient,
-    jobId: string,
-    reconnect: Reconnect,
-    private readonly view: WatchView,
-    returns: ConstructorParameters<typeof Lines>[0],
-  ) {
-    const stream = (name: LogStream) => ({ text: new LogText(cluster, jobId, name, reconnect), lines: new Lines(returns) });
-    this.#streams = { stdout: stream("stdout"), stderr: stream("stderr") };
-  }
-
-  /** Whether the event was about output, which is then shown. */
-  async take(event: Event): Promise<boolean> {
-    const name = event.event_type === "stdout.delta" ? "stdout" : event.event_type === "stderr.delta" ? "stderr" : null;
-    if (name === null) return false;
-    const { text, lines } = this.#streams[name];
-    for await (const piece of text.upTo(event.payload as unknown as Delta)) await this.view.output(name, lines.push(piece), lines.open);
-    return true;
-  }
-
-  async finish(): Promise<void> {
-    for (const [name, { text, lines }] of Object.entries(this.#streams)) {
-      for await (const piece of text.rest()) await this.view.output(name as LogStream, lines.push(piece), lines.open);
-      const last = lines.end();
-      if (last !== null) await this.view.output(name as LogStream, [last], "");
-    }
-  }
-}

@@ -10,9 +10,13 @@ import { type Frpc, startFrpc } from "../../transport/frp/frpc.ts";
 import { freePort, lastWords, proxyName, serverText } from "../../transport/frp/visit.ts";
 import type { Log } from "./context.ts";
 
-/** How often the whole way is asked for, and how soon a first answer may be expected; milliseconds. */
-const ASK_MS = 15_000;
-const FIRST_MS = 250;
+/** How often the whole way is asked for, how long it may take, and how soon it is asked for again where nothing came back; milliseconds. */
+export interface FrpTimes {
+  readonly askMs: number;
+  readonly answerMs: number;
+  readonly againMs: number;
+}
+const TIMES: FrpTimes = { askMs: 15_000, answerMs: 10_000, againMs: 250 };
 /** How often in a row there may be no answer. */
 const SILENT = 2;
 
@@ -35,6 +39,7 @@ export interface FrpKeeperOptions extends FrpOffer {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Log;
+  readonly times?: FrpTimes;
 }
 
 /** How a worker is at its frps. */
@@ -140,20 +145,20 @@ export class FrpKeeper {
 
   /** Resolves when the way has been silent too often. */
   async #watched(echo: Echo, port: number, server: string, stop: AbortSignal): Promise<"silent"> {
-    const { log } = this.options;
+    const { log, times = TIMES } = this.options;
     const begun = this.options.clock.monotonic();
     for (let silent = 0; silent < SILENT && !stop.aborted; ) {
-      if (await echo.heard(port, stop)) {
+      if (await echo.heard(port, times.answerMs, stop)) {
         silent = 0;
         if (!this.#presence.reached) log.info(`reached through frps at ${server}`);
         this.#said = null;
         this.#presence = { server, reached: true, reason: null };
-        await pause(this.options.timers, ASK_MS, stop);
+        await pause(this.options.timers, times.askMs, stop);
       } else {
         // It takes a moment to log in.
-        const starting = !this.#presence.reached && this.options.clock.monotonic() - begun < ASK_MS;
+        const starting = !this.#presence.reached && this.options.clock.monotonic() - begun < times.askMs;
         if (!starting) silent++;
-        await pause(this.options.timers, FIRST_MS, stop);
+        await pause(this.options.timers, times.againMs, stop);
       }
     }
     return "silent";

@@ -2,9 +2,6 @@ import fs from "node:fs";
 import net from "node:net";
 import { joinOwnPort } from "../dial.ts";
 
-/** How long the way through frps and back may take, in milliseconds. */
-const ANSWER_MS = 10_000;
-
 /** Says a word to everybody who comes to its socket, and nothing else: who hears it has come the whole way. */
 export class Echo {
   readonly #word = crypto.randomUUID();
@@ -30,12 +27,12 @@ export class Echo {
     return echo;
   }
 
-  /** Whether the word comes back by a port of this machine, all the way. */
-  async heard(port: number, stop: AbortSignal): Promise<boolean> {
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MS)]);
+  /** Whether the word comes back by a port of this machine, all the way, in so many milliseconds. */
+  async heard(port: number, withinMs: number, stop: AbortSignal): Promise<boolean> {
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(withinMs)]);
     let duplex: Awaited<ReturnType<typeof joinOwnPort>>;
     try {
-      duplex = await joinOwnPort(port, ANSWER_MS, signal);
+      duplex = await joinOwnPort(port, withinMs, signal);
     } catch {
       return false;
     }

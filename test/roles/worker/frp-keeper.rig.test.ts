@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { systemTimers } from "../../../src/lib/timers.ts";
+import { FrpKeeper } from "../../../src/roles/worker/frp-keeper.ts";
+import { frpProgram } from "../../rigs/frp/programs.ts";
+import { Frps } from "../../rigs/frp/server.ts";
+import { describeWith } from "../../runner/components.ts";
+import { temporaryDirectory } from "../../runner/temporary.ts";
+import { eventually } from "../../runner/wait.ts";
+
+describeWith("frp", "the worker's frpc", () => {
+  const files = temporaryDirectory();
+  const directory = path.join(files.path, "frp");
+  const said: string[] = [];
+  const note = (message: string, data?: unknown): void => void said.push(`${message} ${JSON.stringify(data ?? null)}`);
+  let frps: Frps;
+  let keeper: FrpKeeper;
+
+  beforeAll(async () => {
+    frps = await Frps.start();
+    keeper = new FrpKeeper({
+      cluster: "far",
+      server: () => frps.server(),
+      room: { name: "0".repeat(32), secret: "a secret of the room" },
+      types: ["stcp"],
+      frpc: frpProgram("frpc"),
+      directory,
+      variables: process.env,
+      linkSocket: path.join(files.path, "link.sock"),
+      clock: systemClock,
+      timers: systemTimers,
+      times: { askMs: 200, answerMs: 500, againMs: 50 },
+      log: { info: note, warn: note, error: note },
+    });
+    await reached();
+  });
+  afterAll(async () => {
+    await keeper.stop();
+    await frps[Symbol.asyncDispose]();
+    files[Symbol.dispose]();
+  });
+
+  const reached = () => eventually(() => keeper.presence.reached, { what: "the way through frps" });
+  const pid = (): number => (JSON.parse(fs.readFileSync(path.join(directory, "worker-far.json"), "utf8")) as { pid: number }).pid;
+
+  test("one that lives and is deaf is replaced", async () => {
+    const deaf = pid();
+    process.kill(deaf, "SIGSTOP");
+    await eventually(() => pid() !== deaf, { what: "another frpc" });
+    await reached();
+    expect(fs.existsSync(`/proc/${deaf}/cmdline`)).toBe(false);
+    expect(said.filter((line) => line.includes("frp_unreachable"))).toHaveLength(1);
+  });
+
+  test("a frps that hangs, goes and comes", async () => {
+    frps.stop();
+    await eventually(() => !keeper.presence.reached);
+    frps.goOn();
+    await reached();
+    await frps.kill();
+    await eventually(() => !keeper.presence.reached);
+    expect(keeper.presence.reason).toMatch(/frpc ended|nothing comes back/);
+    await frps.again();
+    await reached();
+    expect(said.join("\n")).not.toContain(frps.token);
+  });
+
+  test("nothing is left of it when it stops", async () => {
+    const last = pid();
+    await keeper.stop();
+    expect(fs.existsSync(`/proc/${last}/cmdline`)).toBe(false);
+    expect(fs.readdirSync(directory)).toEqual([]);
+  });
+});

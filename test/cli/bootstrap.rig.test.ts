@@ -64,8 +64,13 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
         "far",
         "--artifact",
         EXECUTABLE,
+        "--key-ttl",
+        "12h",
       );
       expect(again).toMatchObject({ sent_bytes: 0, worker: { state: "kept" } });
+      const { keys } = await relay.json<{ keys: { expires_at: string; by: string }[] }>("worker", "keys", "list");
+      const left = Date.parse(keys[0]!.expires_at) - Date.now();
+      expect([keys.length, keys[0]!.by, left > 11 * 3_600_000, left <= 12 * 3_600_000]).toEqual([1, "bootstrap", true, true]);
 
       interface Service {
         status: { state: string; launcher: string; worker: { process: { pid: number } } | null };

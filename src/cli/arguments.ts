@@ -7,7 +7,7 @@ import type { Flag, Flags, Positionals, Verb } from "./verb.ts";
 export const COMMON = {
   json: { kind: "switch", doc: "Print the record itself as JSON" },
   yes: { kind: "switch", short: "y", doc: "Answer yes to whatever would be asked" },
-  "no-input": { kind: "switch", doc: "Never ask; go on as where there is no terminal" },
+  "no-input": { kind: "switch", doc: "Never ask; what would have to be asked is refused" },
   help: { kind: "switch", short: "h", doc: "Show this help" },
 } as const satisfies Flags;
 
@@ -115,7 +115,7 @@ function unknownOption(spelled: string, known: Known): RelayError {
 }
 
 /** A word as a POSIX shell takes it (Shell Command Language, 2.2). */
-const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 function defaulted(flags: Flags, given: ReadonlyMap<string, unknown>, complete: boolean): Record<string, unknown> {
   const values: Record<string, unknown> = {};

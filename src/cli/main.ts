@@ -2,7 +2,7 @@ import { runCommand } from "citty";
 import { readEnvironment } from "../config/environment.ts";
 import { EXIT, RelayError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
-import { COMMON, parseArguments } from "./arguments.ts";
+import { COMMON, parseArguments, quoted } from "./arguments.ts";
 import { commandTree, type RunVerb } from "./command-tree.ts";
 import { COMMANDS, type Command } from "./commands.ts";
 import { reportFailure } from "./failure.ts";
@@ -10,6 +10,7 @@ import { Installation } from "./installation.ts";
 import { type CliIo, processIo, selfCommand } from "./io.ts";
 import { verbMeant } from "./other-words.ts";
 import { refuseUndecodableArguments, refuseUndecodableVariables } from "./undecodable.ts";
+import type { Call } from "./verb.ts";
 
 /**
  * Run one command line and resolve to the exit code (domain/errors.ts, EXIT). Standard output carries data only; whatever goes
@@ -122,7 +123,7 @@ async function run(rawArgs: readonly string[], io: CliIo): Promise<number> {
       return;
     }
     for (const notice of notices) await io.stderr.write(`notice: ${notice}\n`);
-    code = await verb.run({
+    const call: Call = {
       // Made by the verb's own declaration.
       flags: flags as never,
       args: args as never,
@@ -131,9 +132,18 @@ async function run(rawArgs: readonly string[], io: CliIo): Promise<number> {
       json: common.has("json"),
       yes: common.has("yes"),
       noInput: common.has("no-input"),
-      mayAsk: !common.has("yes") && !common.has("no-input"),
       relay: new Installation(io),
-    });
+    };
+    const lost = (await verb.takesAway?.(call)) ?? null;
+    if (lost !== null) {
+      const { confirm } = await import("./confirm.ts");
+      await confirm(
+        call,
+        lost,
+        ["clio-relay", ...path.split(" "), ...argv.filter((word) => word !== "--no-input"), "--yes"].map(quoted).join(" "),
+      );
+    }
+    code = await verb.run(call);
   };
   await runCommand(commandTree(runVerb), { rawArgs: [...rawArgs] });
   return code;

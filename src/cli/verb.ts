@@ -88,8 +88,6 @@ export interface Call<F extends Flags = Flags, P extends Positionals = Positiona
   readonly io: CliIo;
   /** Whether the record itself is asked for. */
   readonly json: boolean;
-  /** Whether a question may be asked, where there is a terminal. */
-  readonly mayAsk: boolean;
   /** Whether whatever would be asked is answered with yes. */
   readonly yes: boolean;
   /** Whether nobody is to be asked, about whatever it is. */
@@ -109,6 +107,11 @@ export interface Verb<F extends Flags = Flags, P extends Positionals = Positiona
   readonly flags: F;
   /** Command lines without the program's name, each with what it does. */
   readonly examples: readonly (readonly [line: string, what: string])[];
+  /**
+   * Of a verb that takes something away which does not come back by itself: what would be lost by this call, as a clause that begins with `this`; null where
+   * nothing would. It is confirmed before `run` (confirm.ts).
+   */
+  readonly takesAway?: (call: Call<F, P>) => Promise<string | null>;
   /** Resolves to the exit code. */
   readonly run: (call: Call<F, P>) => Promise<number>;
 }

@@ -82,6 +82,8 @@ export const ERRORS = {
   // authorization
   authentication_required: rule(401, "A valid token is required"),
   resource_ownership_refused: rule(403, "This is owned by somebody else"),
+  confirmation_required: rule(403, "It takes something away, and nobody has said yes to that"),
+  confirmation_declined: rule(403, "The question was not answered with yes", { exit: EXIT.failed }),
   host_refused: rule(403, "The Host header names another server"),
 
   // not found

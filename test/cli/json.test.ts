@@ -24,6 +24,9 @@ const ELSEWHERE = [
   "cluster restart-endpoint-service",
   "cluster rollback",
   "cluster uninstall",
+  // The machine's systemd: relay-host/service.rig.test.ts has it.
+  "relay-host service install",
+  "relay-host service uninstall",
   "worker bridge",
   "worker configure",
   // A relay-host: pairing.rig.test.ts has it.
@@ -118,7 +121,14 @@ test(
     await one("worker stop");
     await one("desktop stop");
 
-    // The two that stay in the foreground.
+    // Those that stay in the foreground.
+    const host = relay.start(["relay-host", "serve", "--listen-tcp", "127.0.0.1:0", "--json"], {
+      env: { CLIO_RELAY_HOST_TOKEN: "t".repeat(32) },
+    });
+    const met = new Collected(host);
+    await eventually(() => met.stdout.includes("\n"));
+    host.kill("SIGTERM");
+    check("relay-host serve", "document", 0, { code: await met.exited, stdout: met.stdout, stderr: "" });
     const worker = new Collected(relay.start(["worker", "run", "--json"]));
     await eventually(() => worker.stdout.includes("\n"));
     await relay.ok("worker", "stop");

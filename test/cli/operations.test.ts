@@ -54,7 +54,7 @@ describe("clusters", () => {
       expect((await relay.run(["job", "list"], { env: { CLIO_RELAY_CLUSTER: "two" } })).stderr).toContain("no worker is running for two");
       fs.writeFileSync(path.join(relay.home, "config", "config.toml"), 'default_cluster = "two"\n');
       expect((await relay.run(["job", "list"])).stderr).toContain("no worker is running for two");
-      expect(await relay.ok("cluster", "remove", "--name", "two")).toBe("removed two");
+      expect(await relay.ok("cluster", "remove", "--name", "two", "--yes")).toBe("removed two");
       expect((await relay.run(["cluster", "remove", "two"])).code).toBe(3);
     },
     TIMEOUT,
@@ -229,7 +229,7 @@ describe("the queue", () => {
 
       const running = await relay.json<{ ok: boolean; checked: object }>("queue", "audit");
       expect(running).toMatchObject({ ok: true, findings: [], truncated: false });
-      expect(await relay.json("queue", "repair")).toEqual({ repaired: [], remaining: [], truncated: false });
+      expect(await relay.json("queue", "repair", "--yes")).toEqual({ repaired: [], remaining: [], truncated: false });
       await relay.ok("job", "cancel", ids[1]!, "--wait");
       await relay.ok("worker", "stop");
       const offline = await relay.run(["queue", "audit"]);

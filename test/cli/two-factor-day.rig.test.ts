@@ -134,7 +134,7 @@ class Day {
 
   async #look(): Promise<void> {
     await this.#run(["job", "list"]);
-    for (const verb of ["list", "audit", "repair"]) await this.#run(["queue", verb]);
+    for (const verb of ["list", "audit", "repair"]) await this.#run(["queue", verb, "--yes"]);
     await this.#run(["worker", "status"]);
     await this.#run(["cluster", "list"]);
     for (const verb of ["show", "probe", "endpoint-service-status"]) await this.#run(["cluster", verb, "far"]);

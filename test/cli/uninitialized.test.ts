@@ -57,7 +57,7 @@ describe("worker stop", () => {
     async () => {
       await using relay = await initialized();
       const { pid } = await relay.json<{ pid: number }>("worker", "start");
-      await relay.ok("cluster", "remove", "local");
+      await relay.ok("cluster", "remove", "local", "--yes");
       expect(await relay.ok("worker", "stop", "--cluster", "local")).toBe(`stopped process ${pid}`);
       await eventually(() => !fs.existsSync(path.join("/proc", String(pid))));
     },

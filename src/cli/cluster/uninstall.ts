@@ -1,6 +1,4 @@
 import { EXIT } from "../../domain/errors.ts";
-import { confirm } from "../confirm.ts";
-import { Interrupted } from "../failure.ts";
 import { bytesText } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
@@ -9,6 +7,8 @@ import { NAMED, nameOf } from "./named.ts";
 import { onHost } from "./on-host.ts";
 
 interface Removed {
+  readonly removed: readonly string[];
+  readonly service: { readonly removed: readonly string[] };
   readonly running: readonly string[];
   readonly remains: readonly { readonly path: string; readonly kib: number }[];
 }
@@ -21,13 +21,14 @@ export const verb = defineVerb({
   positionals: NAMED.positionals,
   flags: { ...NAMED.flags, purge: toggle("Remove the queue and what jobs left, too") },
   examples: [["cluster uninstall my-cluster", "and see what remains"]],
+  async takesAway({ flags, args, relay }) {
+    const { name } = await relay.clusterEntry(nameOf(args, flags));
+    const rest = flags.purge ? "with its queue, its spool, and so everything that its jobs left" : "but for queue, spool and keys";
+    return `this stops service and worker of ${name} and removes clio-relay from their host, ${rest}`;
+  },
   async run(call) {
-    const { flags, args, io, json, relay } = call;
+    const { flags, args, io, json } = call;
     const name = nameOf(args, flags);
-    await relay.clusterEntry(name);
-    if (!(await confirm(call, `Remove clio-relay from the host of ${name}${flags.purge ? ", with everything that its jobs left" : ""}?`))) {
-      throw new Interrupted();
-    }
     const options = { purge: flags.purge };
     const done = await onHost<"uninstall", Removed>(call, name, { task: "uninstall", command: "cluster uninstall", options });
     if (json) await printJson(io.stdout, done);
@@ -35,8 +36,11 @@ export const verb = defineVerb({
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
-        ["REMAINS", "SIZE"],
-        done.remains.map(({ path, kib }) => [path, bytesText(kib * 1_024)]),
+        ["", "PATH", "SIZE"],
+        [
+          ...[...done.service.removed, ...done.removed].map((path) => ["removed", path, null]),
+          ...done.remains.map(({ path, kib }) => ["remains", path, bytesText(kib * 1_024)]),
+        ],
       );
       for (const version of done.running) await io.stderr.write(`notice: ${version} stays, because something of it runs\n`);
     }

@@ -1,10 +1,8 @@
 import type { DesktopClient } from "../../api/desktop-client.ts";
 import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import { terminate } from "../../roles/worker-process.ts";
-import { confirm } from "../confirm.ts";
-import { Interrupted } from "../failure.ts";
 import { printJson } from "../print/table.ts";
-import { type Call, defineVerb } from "../verb.ts";
+import { defineVerb } from "../verb.ts";
 import { runningDesktop } from "./running.ts";
 
 const ANSWER_MS = 2_000;
@@ -17,11 +15,17 @@ export const verb = defineVerb({
   positionals: {},
   flags: {},
   examples: [["desktop stop", "stop it and wait until it is gone"]],
-  async run(call) {
-    const { io, json, relay } = call;
+  async takesAway({ io, relay }) {
+    const running = await runningDesktop(io, relay);
+    const held = running === null ? [] : await heldLinks(running.desktop);
+    if (held.length === 0) return null;
+    return held.length === 1
+      ? `this ends the link to ${held[0]}, which only a person can bring back`
+      : `this ends the links to ${held.join(", ")}, which only a person can bring back`;
+  },
+  async run({ io, json, relay }) {
     const running = await runningDesktop(io, relay);
     if (running !== null) {
-      if (!(await mayEnd(call, await heldLinks(running.desktop)))) throw new Interrupted();
       const limit = AbortSignal.timeout(ANSWER_MS);
       await running.desktop.stop(limit).catch((error: unknown) => {
         // One that does not answer gets the signal below.
@@ -50,14 +54,4 @@ async function heldLinks(desktop: DesktopClient): Promise<string[]> {
     if (limit.aborted || isRelayError(error)) return [];
     throw error;
   }
-}
-
-async function mayEnd(call: Pick<Call, "io" | "mayAsk" | "yes">, clusters: readonly string[]): Promise<boolean> {
-  if (clusters.length === 0 || call.yes) return true;
-  const what = `this ends the ${clusters.length === 1 ? "link" : "links"} to ${clusters.join(", ")}`;
-  const { io, mayAsk } = call;
-  if (!mayAsk || !io.stdin.isTerminal || !io.stderr.isTerminal) {
-    throw new RelayError("state_conflict", `${what}, and only a person can bring it back`, { clusters }, "clio-relay desktop stop --yes");
-  }
-  return confirm(call, `${what[0]!.toUpperCase()}${what.slice(1)}. Stop the daemon?`);
 }

@@ -1,7 +1,5 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
-import { confirm } from "../confirm.ts";
-import { Interrupted } from "../failure.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
@@ -13,11 +11,13 @@ export const verb = defineVerb({
   positionals: {},
   flags: { cluster: CLUSTER },
   examples: [["queue repair --cluster local --yes", "without being asked"]],
-  async run(call) {
-    const { flags, io, json, relay } = call;
+  async takesAway({ flags, relay }) {
+    const { name } = await relay.cluster(flags.cluster);
+    return `this changes the queue of ${name}: records that cannot be mended are put aside, and jobs of which nothing is left to run are ended`;
+  },
+  async run({ flags, io, json, relay }) {
     const { repairQueue } = await import("../../roles/queue-check.ts");
     const cluster = await relay.cluster(flags.cluster);
-    if (!(await confirm(call, `Change the queue of ${cluster.name}?`))) throw new Interrupted();
     const report = await repairQueue(cluster, await ownCoreDir(io, relay, cluster));
     if (json) await printJson(io.stdout, report);
     else {

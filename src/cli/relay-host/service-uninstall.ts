@@ -1,5 +1,5 @@
 import { EXIT, RelayError } from "../../domain/errors.ts";
-import { uninstallRelayHost } from "../../roles/relay-host/service.ts";
+import { TOKEN_FILE, UNIT_FILE, uninstallRelayHost } from "../../roles/relay-host/service.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb, toggle } from "../verb.ts";
 import { runCommand } from "./run-command.ts";
@@ -11,9 +11,13 @@ export const verb = defineVerb({
   positionals: {},
   flags: { purge: toggle("Remove the token, too") },
   examples: [["relay-host service uninstall", "the token stays"]],
-  async run({ flags, io, json }) {
+  async takesAway({ flags, io }) {
     if (io.env.uid !== 0)
       throw new RelayError("usage", "a unit of the machine is root's to remove", {}, "sudo clio-relay relay-host service uninstall");
+    const what = `this stops the relay-host of this machine and removes ${UNIT_FILE}`;
+    return flags.purge ? `${what} and ${TOKEN_FILE}, so that nobody who has the token is let in by a later one` : what;
+  },
+  async run({ flags, io, json }) {
     const done = await uninstallRelayHost(flags.purge, runCommand);
     if (json) await printJson(io.stdout, done);
     else {

@@ -1,10 +1,10 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
-import { confirm } from "../confirm.ts";
 import { printJson } from "../print/table.ts";
 import { text } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 import { keyDoor } from "./key-door.ts";
+import { clusterElsewhere } from "./local-worker.ts";
 
 export const verb = defineVerb({
   summary: "Let a desktop's key in no longer, and end its sessions",
@@ -13,13 +13,14 @@ export const verb = defineVerb({
   positionals: { key: text("KEY") },
   flags: { cluster: CLUSTER },
   examples: [["worker keys revoke --cluster my-cluster SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8", "shut a lost laptop out"]],
-  async run(call) {
-    const { flags, args, io, json, relay } = call;
-    const { keys, cluster, elsewhere } = await keyDoor(io, relay, flags.cluster);
-    if (elsewhere && (await isOwn(relay.paths.configDir, args.key))) {
-      const question = `This is the key of this desktop, which then cannot reach ${cluster} by it any more. Go on?`;
-      if (!(await confirm(call, question))) return EXIT.failed;
-    }
+  async takesAway({ flags, args, io, relay }) {
+    const elsewhere = await clusterElsewhere(io, relay, flags.cluster);
+    const own = elsewhere !== null && (await isOwn(relay.paths.configDir, args.key));
+    const whose = own ? `the key of this desktop, which then cannot reach ${elsewhere} by it any more` : `the key ${args.key.slice(0, 60)}`;
+    return `this lets a desktop in no longer and ends its sessions: ${whose}`;
+  },
+  async run({ flags, args, io, json, relay }) {
+    const { keys } = await keyDoor(io, relay, flags.cluster);
     const done = await keys.revoke(args.key);
     if (json) await printJson(io.stdout, done);
     else await io.stdout.write(`revoked ${done.revoked.fingerprint}\n`);

@@ -22,6 +22,11 @@ export const verb = defineVerb({
     ["worker keys rotate --cluster my-cluster", "a new key from next week on"],
     ["worker keys rotate --cluster my-cluster --now", "at once; desktops need a bootstrap or a code"],
   ],
+  async takesAway({ flags }) {
+    return flags.now && flags.overlap === undefined
+      ? "this shuts out every desktop until cluster bootstrap or a new pairing code: none knows the new key"
+      : null;
+  },
   async run({ flags, io, json, relay }) {
     if (flags.now && flags.overlap !== undefined) throw new RelayError("usage", "--now and --overlap exclude each other");
     const { keys, cluster } = await keyDoor(io, relay, flags.cluster);

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import { desktopApp } from "../../api/desktop-app.ts";
 import type { DesktopServices } from "../../api/desktop-services.ts";
 import type { Environment } from "../../config/environment.ts";
+import { removeRoom } from "../../config/frp-room.ts";
 import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import type { ProcessIdentity } from "../../domain/attempt.ts";
@@ -148,6 +149,7 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
     async removeCluster(name) {
       const removed = await registry.remove(name);
       await links.forget(name);
+      removeRoom(options.paths, name);
       return removed;
     },
     clock: options.clock,

@@ -28,6 +28,7 @@ uninstall() {
     esac
   done
   rmdir "$versions" 2>/dev/null
+  if [ -e "$root/frp" ]; then rm -rf "$root/frp" && say removed "$root/frp"; fi
   if [ "$a_purge" = yes ]; then
     for place in "$root/core/$a_cluster" "$root/spool/$a_cluster"; do
       if [ -e "$place" ]; then rm -rf "$place" && say removed "$place"; fi

@@ -36,6 +36,8 @@ export class LinkSessions {
   #open: Promise<Open> | null = null;
   #ready: Open | null = null;
   #identity: string | null = null;
+  /** What was wrong when the keys were looked at last. */
+  #trouble: string | null = null;
   readonly #identityChanged = new Set<() => void>();
   readonly #timer: ReturnType<typeof setInterval>;
 
@@ -153,8 +155,12 @@ export class LinkSessions {
     try {
       if ((this.#ready?.server.sessions.length ?? 0) > 0) this.enforce();
       await this.identityMayHaveChanged();
+      this.#trouble = null;
     } catch (error) {
-      this.options.onTrouble(error);
+      // Once, and not each second: sessions that are there go on, and nobody new comes in.
+      const text = String(error);
+      if (text !== this.#trouble) this.options.onTrouble(error);
+      this.#trouble = text;
     }
   }
 

@@ -11,10 +11,12 @@ import { pairOver } from "../../../src/transport/pairing/pair.ts";
 import { pairingKey } from "../../../src/transport/pairing/pairing-key.ts";
 import { pairUser } from "../../../src/transport/session/admission-words.ts";
 import { openClientSession } from "../../../src/transport/session/client-session.ts";
-import { fingerprintOf, type KeyPair, makeKeyPair, publicKeyFromLine } from "../../../src/transport/session/keys.ts";
+import { type KeyPair, makeKeyPair } from "../../../src/transport/session/key-pair.ts";
+import { fingerprintOf, publicKeyFromLine } from "../../../src/transport/session/keys.ts";
 import { SessionServer } from "../../../src/transport/session/session-server.ts";
 import { openWorkerSession } from "../../../src/transport/session/worker-session.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
+import { eventually } from "../../runner/wait.ts";
 import { pairOfDuplexes } from "../../transport/session/duplexes.ts";
 import { echo, readAll, STRANGER, steps, USER } from "../../transport/session/peers.ts";
 
@@ -271,6 +273,23 @@ test("a key whose time is over ends its session, and is refused as expired until
   expect(listClients(coreDir, clock)[0]!.expires_at).toBe("2026-01-01T00:02:00.000Z");
   await admit({ ttlSeconds: null });
   expect(listClients(coreDir, clock)[0]!.expires_at).toBeNull();
+});
+
+test("a list of keys that is damaged lets nobody in, is told once, and ends no session that is there", async () => {
+  const { coreDir, connect, troubles } = rig();
+  await allowClients(coreDir, [USER.publicLine], { by: "bootstrap" });
+  const { session } = await connect();
+  const file = path.join(coreDir, "link-clients.json");
+  const before = fs.readFileSync(file);
+  fs.writeFileSync(file, "[]");
+  expect(await refusal(connect())).toMatchObject({ code: "authentication_failed" });
+  await eventually(() => troubles.length > 0, { what: "being told" });
+  // Long enough for it to be looked at once more.
+  await Bun.sleep(1_500);
+  expect(troubles).toEqual([expect.objectContaining({ code: "configuration_error" })]);
+  expect(await session.roundTrip()).toBeGreaterThan(0);
+  fs.writeFileSync(file, before);
+  (await connect()).session.close();
 });
 
 test("the secret of a code is in no file of the worker", async () => {

@@ -32,7 +32,7 @@ describe("a link", () => {
     await rig.connect();
     const request = { ...get("/x"), headers: new Headers({ authorization: "Bearer of-the-desktop", connection: "x-hop", "x-hop": "1" }) };
     expect(JSON.parse(String(await bodyOf(await rig.link.request(request))))).toEqual({
-      client: "1.0.0; protocol=1",
+      client: "1.0.0; protocol=1; cluster=far",
       token: null,
       path: "/x",
     });

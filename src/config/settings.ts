@@ -16,9 +16,11 @@ export interface Setting<T> {
   readonly form: string;
   /** null: the text is not such a value. */
   readonly parse: (text: string) => T | null;
+  /** Whether a value may hold a password, so that one that is refused is not repeated. */
+  readonly mayBeSecret?: true;
 }
 
-type Reader<T> = Pick<Setting<T>, "form" | "parse">;
+type Reader<T> = Pick<Setting<T>, "form" | "parse" | "mayBeSecret">;
 
 const within =
   (parse: (text: string) => number | null, least: number, most: number) =>
@@ -46,6 +48,11 @@ const oneOf = <const T extends string>(...words: readonly T[]): Reader<T> => ({
 const absolutePath: Reader<string | null> = {
   form: "an absolute path",
   parse: (text) => (path.isAbsolute(text) ? text : null),
+};
+const proxy: Reader<string | null> = {
+  form: "http://[USER:PASSWORD@]HOST:PORT, or https://…",
+  parse: (text) => (/^https?:\/\/[^\s/]+\/?$/i.test(text) ? text : null),
+  mayBeSecret: true,
 };
 const clusterName: Reader<string | null> = {
   form: "the name of a cluster",
@@ -103,6 +110,12 @@ export const SETTINGS = {
     seconds(3_600),
     LIMITS.cancelGraceSeconds,
     "Time between TERM and KILL when a job is canceled or runs out of time.",
+  ),
+  outbound_proxy: setting(
+    "CLIO_RELAY_OUTBOUND_PROXY",
+    proxy,
+    null,
+    "The proxy of ways out to relay-hosts and frps, in place of HTTPS_PROXY, HTTP_PROXY and ALL_PROXY: a service's environment has none of them. NO_PROXY counts.",
   ),
   ca_file: setting(
     "CLIO_RELAY_CA_FILE",
@@ -192,7 +205,8 @@ export function loadSettings(env: Environment, file: FileValues = {}): Settings 
       if (text === undefined) continue;
       const value = one.parse(text);
       if (value === null) {
-        throw new RelayError("configuration_error", `${where} is ${JSON.stringify(text.slice(0, 200))}, but must be ${one.form}`, {
+        const shown = one.mayBeSecret ? "" : ` is ${JSON.stringify(text.slice(0, 200))}, but`;
+        throw new RelayError("configuration_error", `${where}${shown} must be ${one.form}`, {
           setting: name,
         });
       }

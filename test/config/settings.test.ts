@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { withOutboundProxy } from "../../src/config/outbound-proxy.ts";
 import { loadSettings, SETTINGS } from "../../src/config/settings.ts";
 import { readSettingsFile } from "../../src/config/settings-file.ts";
 import { isRelayError } from "../../src/domain/errors.ts";
@@ -72,6 +73,25 @@ describe("a bad value is refused, naming where it stands and what it is", () => 
     },
   );
 
+  test.each(["ftp://me:geheim@proxy:1", "me:geheim@proxy", "http://me:geheim@proxy/path"])(
+    "a proxy that is none, without repeating it: %s",
+    (value) => {
+      for (const [variables, file] of [
+        [{ CLIO_RELAY_OUTBOUND_PROXY: value }, {}],
+        [{}, { outbound_proxy: value }],
+      ] as const) {
+        let failure: unknown;
+        try {
+          loadSettings(environment(variables), file);
+        } catch (error) {
+          failure = error;
+        }
+        expect(failure).toMatchObject({ code: "configuration_error", data: { setting: "outbound_proxy" } });
+        expect((failure as Error).message).not.toContain("geheim");
+      }
+    },
+  );
+
   test("an unknown key, with what was probably meant", () => {
     let failure: unknown;
     try {
@@ -81,6 +101,15 @@ describe("a bad value is refused, naming where it stands and what it is", () => 
     }
     expect(failure).toMatchObject({ code: "configuration_error", hint: "did you mean active_jobs_max?" });
   });
+});
+
+test("a proxy of the settings takes the place of those of the variables, for whoever is given them", () => {
+  const env = environment({ HTTPS_PROXY: "http://other:1", http_proxy: "", NO_PROXY: "near" });
+  expect(withOutboundProxy(env, { outbound_proxy: null })).toBe(env);
+  const own = withOutboundProxy(env, { outbound_proxy: "http://me:word@proxy:3128" });
+  const proxies = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].map((name) => own.variables[name]);
+  expect(new Set(proxies)).toEqual(new Set(["http://me:word@proxy:3128"]));
+  expect(own.variables["NO_PROXY"]).toBe("near");
 });
 
 test("every setting has a variable of its own, named after it, and a default that its own reader takes", () => {

@@ -1,3 +1,4 @@
+import { withOutboundProxy } from "../../config/outbound-proxy.ts";
 import { VERSION } from "../../config/version.ts";
 import { EXIT, isRelayError } from "../../domain/errors.ts";
 import { LogFile } from "../../roles/desktop/log-file.ts";
@@ -14,7 +15,7 @@ export async function runInForeground(io: CliIo, relay: Installation, background
     await runDesktop(
       {
         paths: relay.paths,
-        env: io.env,
+        env: withOutboundProxy(io.env, relay.settings),
         listen: relay.listen,
         version: VERSION,
         clock: io.clock,

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { readFrpOffering } from "../../config/frp-offer.ts";
+import { withOutboundProxy } from "../../config/outbound-proxy.ts";
 import type { FrpOffer } from "../../roles/worker/frp-keeper.ts";
 import { frpServer } from "../../transport/frp/place.ts";
 import { caFiles } from "../../transport/outbound/certificates.ts";
@@ -19,7 +20,13 @@ export function frpOffer(
   const { server, room, direct, frpc } = offering;
   return {
     frp: {
-      server: () => frpServer(server, room, { variables, caFiles: caFiles(settings.ca_file, variables), directory, cluster }),
+      server: () =>
+        frpServer(server, room, {
+          variables: withOutboundProxy(io.env, settings).variables,
+          caFiles: caFiles(settings.ca_file, variables),
+          directory,
+          cluster,
+        }),
       room,
       types: direct ? ["stcp", "xtcp"] : ["stcp"],
       frpc: frpc.startsWith("~/") ? path.join(home, frpc.slice(2)) : frpc,

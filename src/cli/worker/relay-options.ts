@@ -1,5 +1,6 @@
 import path from "node:path";
 import type { ClusterEntry, LocalEntry } from "../../config/cluster-entry.ts";
+import { withOutboundProxy } from "../../config/outbound-proxy.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { VERSION } from "../../config/version.ts";
 import { RelayError } from "../../domain/errors.ts";
@@ -36,9 +37,10 @@ export function relayMeeting(
     return {};
   }
   const file = given === undefined ? (url === known.relay_host ? (known.relay_token_file ?? null) : null) : path.resolve(io.env.cwd, given);
+  const { variables } = withOutboundProxy(io.env, settings);
   const place = () => ({
     token: relayToken(io.env, file),
-    surroundings: { variables: io.env.variables, caFiles: caFiles(settings.ca_file, io.env.variables) },
+    surroundings: { variables, caFiles: caFiles(settings.ca_file, io.env.variables) },
     version: VERSION,
   });
   // What is missing is said at once, and not in the log of a worker that goes on.

@@ -91,7 +91,9 @@ export class AttemptRun {
       context.laneFailed(`${this.#name}: gave up to ${step}`, cause);
       this.#backoff.reset();
     });
-    this.#ingester = new Ingester(context.store, this.fence, this.directory, this.#patience);
+    // process.json is there before the first output. What cannot be recorded is tried again by the next step.
+    const startFirst = () => this.#recordStart().catch(() => undefined);
+    this.#ingester = new Ingester(context.store, this.fence, this.directory, this.#patience, startFirst);
     this.#launch = new AttemptLaunch(context, job, this.fence, this.directory);
     this.#keptMax = keptMaxOf(context.limits, mode === "new" ? null : this.directory);
     this.#obstacle = new Obstacle(this.fence, (notice) => this.#notice(notice));
@@ -356,7 +358,7 @@ export class AttemptRun {
   }
 
   async #recordStart(): Promise<void> {
-    const record = readProcess(this.directory);
+    const record = this.#startRecorded ? null : readProcess(this.directory);
     const shim = this.#claim?.shim;
     if (shim == null || record === null) return;
     const { process, started_at } = record;

@@ -42,6 +42,8 @@ export class Ingester {
     private readonly fence: Fence,
     private readonly directory: string,
     private readonly patience: Patience,
+    /** Done before anything is committed: what files hold is younger than the attempt's start, and its records come after. */
+    private readonly first: () => Promise<void>,
   ) {}
 
   /**
@@ -61,6 +63,7 @@ export class Ingester {
     });
     const notices = [...this.#notices.values()].filter((notice) => notice !== "told");
     if (deltas.length + truncations.length + batches.length + notices.length === 0) return more;
+    await this.first();
     try {
       await this.store.ingest(this.fence, { deltas, truncations, emits: batches, notices });
     } catch (error) {

@@ -181,5 +181,8 @@ export function historyFaults(events: readonly Event[]): string[] {
       at = next_offset;
     }
   }
+  const started = events.findIndex((e) => e.event_type === "execution.started");
+  const output = events.findIndex((e) => e.event_type.endsWith(".delta"));
+  if (output >= 0 && output < started) faults.push(`output at place ${output + 1}, its job's start at ${started + 1}`);
   return faults;
 }

@@ -15,7 +15,8 @@ import type { Remote } from "../../transport/script/remote.ts";
 import { activateService, observe } from "../../transport/service/activate.ts";
 import { removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
 import { type ServiceStatus, serviceStatus } from "../../transport/service/status.ts";
-import { lineOfPublicKey, publicKeyOf } from "../../transport/session/keys.ts";
+import { publicKeyOf } from "../../transport/session/key-pair.ts";
+import { lineOfPublicKey } from "../../transport/session/keys.ts";
 import type { Attended } from "./attended-run.ts";
 import { desktopKey, ownName } from "./desktop-key.ts";
 
@@ -66,6 +67,8 @@ export function hostTask(work: HostWork, { task, options }: HostTask): Promise<u
       return stopWorkerOf(work);
   }
 }
+
+type Place = ReturnType<typeof placeOf>;
 
 const placeOf = ({ entry, attended }: HostWork) => ({
   cluster: entry.name,
@@ -183,7 +186,7 @@ async function goBack(work: HostWork) {
 
 async function remove(work: HostWork, { purge }: HostTaskOptions<"uninstall">) {
   const place = placeOf(work);
-  if (purge) await refuseActive(work);
+  if (purge) await refuseActive(work, place);
   const service = await removeService(work.remote, { ...place, stopOnly: false });
   const host = await probeHost(work.remote, place);
   refuseOwned(host);
@@ -193,16 +196,23 @@ async function remove(work: HostWork, { purge }: HostTaskOptions<"uninstall">) {
 }
 
 /** Jobs may only go with their queue when there is nobody left to miss them, and that is for the worker to say. */
-async function refuseActive({ entry, activeJobs }: HostWork): Promise<void> {
-  const active = await activeJobs();
+async function refuseActive(work: HostWork, place: Place): Promise<void> {
+  const { entry } = work;
+  const active = await work.activeJobs();
   if (active === 0) return;
+  // Only what is installed can be started and asked.
+  const installed = active !== null || (await probeHost(work.remote, place)).installation.current !== null;
   throw new RelayError(
     "state_conflict",
     active === null
       ? `no worker of ${entry.name} says whether jobs are active, so its queue stays`
       : `${active} jobs of ${entry.name} have not ended, so its queue stays`,
     { cluster: entry.name, active_jobs: active },
-    active === null ? `clio-relay worker start --cluster ${entry.name}` : `clio-relay queue list --cluster ${entry.name}`,
+    active !== null
+      ? `clio-relay queue list --cluster ${entry.name}`
+      : installed
+        ? `clio-relay worker start --cluster ${entry.name}`
+        : `clio-relay cluster bootstrap --cluster ${entry.name} brings a worker that says it; then the same again`,
   );
 }
 

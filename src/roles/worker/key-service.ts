@@ -30,7 +30,10 @@ export async function keysOf(coreDir: string, clock: Clock = systemClock): Promi
 }
 
 async function printOf(privateKey: string): Promise<string> {
-  const { fingerprintOf, publicKeyOf } = await import("../../transport/session/keys.ts");
+  const [{ fingerprintOf }, { publicKeyOf }] = await Promise.all([
+    import("../../transport/session/keys.ts"),
+    import("../../transport/session/key-pair.ts"),
+  ]);
   return fingerprintOf(publicKeyOf(privateKey));
 }
 

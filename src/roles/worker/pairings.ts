@@ -4,7 +4,8 @@ import { newPairingCode, writeCode } from "../../transport/pairing/code.ts";
 import { pairingKey } from "../../transport/pairing/pairing-key.ts";
 import type { PairingDoor } from "../../transport/session/admission.ts";
 import type { PairingFate } from "../../transport/session/admission-words.ts";
-import { fingerprintOf, publicKeyOf } from "../../transport/session/keys.ts";
+import { publicKeyOf } from "../../transport/session/key-pair.ts";
+import { fingerprintOf } from "../../transport/session/keys.ts";
 
 /** How long a code can be used, in milliseconds, and how often a wrong proof may come meanwhile. */
 const VALID_MS = 10 * 60_000;

@@ -1,6 +1,7 @@
 import { utils } from "ssh2";
 import { RelayError } from "../../domain/errors.ts";
-import { publicKeyOf, typeOf } from "./keys.ts";
+import { publicKeyOf } from "./key-pair.ts";
+import { typeOf } from "./keys.ts";
 
 /** An ed25519 key pair that signs. */
 export interface Ed25519Signer {

@@ -14,7 +14,7 @@ import { probeHost } from "../../../src/transport/bootstrap/probe.ts";
 import { runRelay } from "../../../src/transport/bootstrap/relay-command.ts";
 import { BootstrapReport } from "../../../src/transport/bootstrap/report.ts";
 import { stopWorker } from "../../../src/transport/bootstrap/worker.ts";
-import { makeKeyPair } from "../../../src/transport/session/keys.ts";
+import { makeKeyPair } from "../../../src/transport/session/key-pair.ts";
 import { EXECUTABLE } from "../../runner/relay.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Duplex } from "node:stream";
 import ssh2 from "ssh2";
 import { SESSION_USER } from "../../../src/transport/session/admission.ts";
-import { makeKeyPair } from "../../../src/transport/session/keys.ts";
+import { makeKeyPair } from "../../../src/transport/session/key-pair.ts";
 import { eventually } from "../../runner/wait.ts";
 import { pairOfDuplexes } from "./duplexes.ts";
 import { open, publicKey, readAll, STRANGER, serverOf, steps, USER } from "./peers.ts";

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { lineOfPublicKey, makeKeyPair, publicKeyFromLine, publicKeyOf, verifiesEd25519 } from "../../../src/transport/session/keys.ts";
+import { makeKeyPair, publicKeyOf } from "../../../src/transport/session/key-pair.ts";
+import { lineOfPublicKey, publicKeyFromLine, verifiesEd25519 } from "../../../src/transport/session/keys.ts";
 import { openPrivateKey } from "../../../src/transport/session/private-key.ts";
 
 // One of some hundred keys has a byte 0 at an end, which is easily lost.

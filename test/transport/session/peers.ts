@@ -2,7 +2,8 @@ import { Duplex } from "node:stream";
 import { SESSION_USER } from "../../../src/transport/session/admission.ts";
 import type { AuthenticationStep } from "../../../src/transport/session/authentication.ts";
 import { type ClientSessionOptions, openClientSession } from "../../../src/transport/session/client-session.ts";
-import { type KeyPair, makeKeyPair, publicKeyFromLine } from "../../../src/transport/session/keys.ts";
+import { type KeyPair, makeKeyPair } from "../../../src/transport/session/key-pair.ts";
+import { publicKeyFromLine } from "../../../src/transport/session/keys.ts";
 import type { ServerSessionOptions } from "../../../src/transport/session/server-session.ts";
 import { SessionServer } from "../../../src/transport/session/session-server.ts";
 

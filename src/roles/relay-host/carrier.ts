@@ -1,13 +1,14 @@
 import type { Socket } from "bun";
+import { giveBack } from "../../lib/give-back.ts";
 
 /** A source is not read while more than this of it waits. */
-export const HIGH = 256 * 1024;
+export const HIGH = 64 * 1024;
 /** It is read again when no more than this waits. */
-export const LOW = 64 * 1024;
+export const LOW = 16 * 1024;
 
 /** Who gets what a carrier brings. */
 export interface CarrierSink {
-  /** Owned by whoever gets it. */
+  /** Empty as soon as this returns: what is kept of it is copied. */
   data(chunk: Buffer): void;
   /** No more than LOW waits any longer. */
   drain(): void;
@@ -22,7 +23,7 @@ export interface Carrier {
   sink: CarrierSink;
   /** Bytes that were written and not yet taken by the system. */
   readonly waiting: number;
-  /** Never refused; whoever writes looks at `waiting`. Nothing happens after `end`. */
+  /** Never refused; whoever writes looks at `waiting`. What waits is a copy. Nothing happens after `end`. */
   write(bytes: Buffer): void;
   pause(): void;
   resume(): void;
@@ -35,10 +36,7 @@ export interface Carrier {
 /** The sink of a connection that nobody listens to any more. */
 export const DEAF: CarrierSink = { data: () => undefined, drain: () => undefined, end: () => undefined, close: () => undefined };
 
-/**
- * TCP or TLS, on a socket of Bun's: with those of node:net a parked connection takes twice the memory, and with its HTTP server's WebSockets a reader
- * cannot be held back.
- */
+/** TCP or TLS, on a socket of Bun's. See docs/adr/0011. */
 export class SocketCarrier implements Carrier {
   sink: CarrierSink = DEAF;
   waiting = 0;
@@ -52,15 +50,16 @@ export class SocketCarrier implements Carrier {
 
   write(bytes: Buffer): void {
     if (this.#over || this.#ending || bytes.length === 0) return;
-    if (this.#queue.length > 0) {
-      this.#queue.push(bytes);
-      this.waiting += bytes.length;
-      return;
-    }
-    const taken = Math.max(0, this.socket.write(bytes));
+    const taken = this.#queue.length > 0 ? 0 : Math.max(0, this.socket.write(bytes));
     if (taken === bytes.length) return;
-    this.#queue.push(bytes.subarray(taken));
+    this.#queue.push(Buffer.from(bytes.subarray(taken)));
     this.waiting += bytes.length - taken;
+  }
+
+  /** Bytes came. They would wait for the collector, and come faster than it does. */
+  came(chunk: Buffer): void {
+    this.sink.data(chunk);
+    giveBack(chunk);
   }
 
   /** The socket takes more. */
@@ -75,6 +74,7 @@ export class SocketCarrier implements Carrier {
         break;
       }
       this.#queue.shift();
+      giveBack(first);
     }
     if (this.#ending && this.waiting === 0) this.#shutdown();
     if (before > LOW && this.waiting <= LOW) this.sink.drain();

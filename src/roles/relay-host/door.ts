@@ -56,7 +56,7 @@ export class Visitor implements Stranger {
   }
 
   #read(chunk: Buffer): void {
-    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    this.#held = Buffer.concat([this.#held, chunk]);
     const held = this.#held;
     const begins = held.subarray(0, PREFACE.length).equals(PREFACE.subarray(0, held.length));
     if (this.speech !== "http" && begins) {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { isRelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { CloseCode, Refusal } from "../../transport/meeting/codes.ts";
 import { encode, FrameParser } from "../../transport/meeting/frames.ts";
 import { type FromClient, type FromRelay, NEWEST_VERSION, OLDEST_VERSION, WORD_BYTES } from "../../transport/meeting/messages.ts";
-import { type Carrier, DEAF } from "./carrier.ts";
+import { type Carrier, type CarrierSink, DEAF } from "./carrier.ts";
 
 /** Times of a meeting in milliseconds (docs/wire.md); tests have shorter ones. */
 export interface MeetingTimes {
@@ -33,13 +33,18 @@ export const MEETING_TIMES: MeetingTimes = {
 
 /** A parked connection that does not take what it is sent is given up above this many bytes. */
 const UNREAD_MAX = 64 * 1024;
+/** More than this at once is no control message. */
+const CHUNK_MAX = 64 * 1024;
+const NOTHING = Buffer.alloc(0);
 /** How long our `close` may take to go out, in milliseconds. */
 const LINGER_MS = 1_000;
 
+/** Anything but pings and pongs. */
+export type GuestMessage = Exclude<FromClient, { type: "ping" | "pong" }>;
+
 /** What a guest says, and what becomes of it. */
 export interface GuestEvents {
-  /** Anything but pings and pongs. */
-  message(message: Exclude<FromClient, { type: "ping" | "pong" }>): void;
+  message(message: GuestMessage): void;
   /** It is gone, or was dismissed; told once. */
   gone(): void;
 }
@@ -50,10 +55,9 @@ interface Probe {
   readonly settle: (there: boolean) => void;
 }
 
-/** A connection with control frames on it. */
-export class Guest {
-  /** Made new for each connection, and used for one opening. */
-  readonly nonce = randomBytes(WORD_BYTES);
+/** A connection with control frames on it. There are thousands that only wait, so that each is made of few parts. */
+export class Guest implements CarrierSink {
+  #nonce: Buffer | null = randomBytes(WORD_BYTES);
   /** Who is told. Another one once it is known what it came for. */
   events: GuestEvents;
   /** On the monotonic clock. */
@@ -81,22 +85,25 @@ export class Guest {
     this.heardAt = now();
     this.sentAt = this.heardAt;
     this.events = events(this);
-    carrier.sink = {
-      data: (chunk) => this.#data(chunk),
-      drain: () => undefined,
-      end: () => this.#ended(),
-      close: () => this.#gone(),
-    };
+    carrier.sink = this;
   }
 
   greet(): void {
-    this.send({ type: "hello", oldest: OLDEST_VERSION, newest: NEWEST_VERSION, nonce: this.nonce });
+    this.send({ type: "hello", oldest: OLDEST_VERSION, newest: NEWEST_VERSION, nonce: this.#nonce ?? NOTHING });
   }
 
-  #data(chunk: Buffer): void {
+  /** What `hello` said, made new for each connection; used for one opening, and empty after it. */
+  takeNonce(): Buffer {
+    const nonce = this.#nonce ?? NOTHING;
+    this.#nonce = null;
+    return nonce;
+  }
+
+  data(chunk: Buffer): void {
     this.heardAt = this.now();
-    this.#parser.push(chunk);
     try {
+      if (chunk.length > CHUNK_MAX) throw new RelayError("meeting_malformed", "more at once than any message has");
+      this.#parser.push(Buffer.from(chunk));
       for (let message = this.#next(); message !== null; message = this.#next()) this.#take(message);
     } catch (error) {
       if (!isRelayError(error, "meeting_malformed")) throw error;
@@ -114,8 +121,14 @@ export class Guest {
     else if (message.id === this.#probe?.id) this.#probe.settle(true);
   }
 
-  #ended(): void {
+  drain(): void {}
+
+  end(): void {
     this.carrier.end();
+    this.#gone();
+  }
+
+  close(): void {
     this.#gone();
   }
 

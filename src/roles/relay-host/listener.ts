@@ -53,7 +53,7 @@ export function listen({ address, tls, onConnection }: Listening): Listener {
       ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
       socket: {
         open: take,
-        data: (socket, chunk) => socket.data.carrier?.sink.data(chunk),
+        data: (socket, chunk) => socket.data.carrier?.came(chunk),
         drain: (socket) => socket.data.carrier?.flush(),
         end: (socket) => socket.data.carrier?.ended(),
         error: () => undefined,

@@ -90,7 +90,7 @@ export class Reception {
       role: message.type,
       room,
       relay,
-      relayNonce: guest.nonce,
+      relayNonce: guest.takeNonce(),
       clientNonce: nonce,
       key,
       ticket: message.type === "accept" ? message.ticket : NOTHING,

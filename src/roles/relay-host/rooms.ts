@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
+import type { Refusal } from "../../transport/meeting/codes.ts";
 import { WORD_BYTES } from "../../transport/meeting/messages.ts";
 import { fingerprintOf } from "../../transport/session/keys.ts";
-import type { Guest, MeetingTimes } from "./guest.ts";
+import type { Guest, GuestEvents, GuestMessage, MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
 import type { Limits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
@@ -23,10 +24,28 @@ export interface Proven {
   readonly answer: Buffer;
 }
 
-interface Worker {
-  readonly guest: Guest;
+/** A worker that waits to be asked. */
+class Worker implements GuestEvents {
   /** Numbers of joins of this registration. */
-  joins: number;
+  joins = 0;
+
+  /** @param token by which it is counted */
+  constructor(
+    readonly guest: Guest,
+    readonly token: string,
+    readonly room: Room,
+    private readonly rooms: Rooms,
+  ) {}
+
+  message(message: GuestMessage): void {
+    if (message.type === "refuse") this.rooms.refused(this.room, message.join, message.reason);
+    else if (message.type === "close") this.guest.destroy();
+    else this.guest.dismiss("malformed");
+  }
+
+  gone(): void {
+    this.rooms.unregistered(this);
+  }
 }
 
 interface Desktop extends Proven {
@@ -42,18 +61,26 @@ interface Desktop extends Proven {
   readonly uncount: () => void;
 }
 
+/** One for all rooms in which nobody waits. */
+const NOBODY: readonly Desktop[] = [];
+
+const without = (all: readonly Desktop[], one: Desktop): readonly Desktop[] => {
+  const left = all.filter((other) => other !== one);
+  return left.length === 0 ? NOBODY : left;
+};
+
 class Room {
   worker: Worker | null = null;
   /** In the order in which they came. */
-  readonly waiting: Desktop[] = [];
+  waiting: readonly Desktop[] = NOBODY;
   /** Those about which the worker is being asked, or was. */
-  readonly offered = new Set<Desktop>();
+  offered: readonly Desktop[] = NOBODY;
   joined = 0;
 
   constructor(readonly name: string) {}
 
   get empty(): boolean {
-    return this.worker === null && this.waiting.length === 0 && this.offered.size === 0 && this.joined === 0;
+    return this.worker === null && this.waiting.length === 0 && this.offered.length === 0 && this.joined === 0;
   }
 }
 
@@ -110,28 +137,12 @@ export class Rooms {
       guest.dismiss("busy", 5_000);
       return;
     }
-    const worker: Worker = { guest, joins: 0 };
     limits.workers.add(count);
     this.#workers++;
     this.#parked.add(guest);
+    const worker = new Worker(guest, count, room, this);
     room.worker = worker;
-    guest.events = {
-      message: (message) => {
-        if (message.type === "refuse") this.#refused(room, message.join, message.reason);
-        else if (message.type === "close") guest.destroy();
-        else guest.dismiss("malformed");
-      },
-      gone: () => {
-        limits.workers.remove(count);
-        this.#workers--;
-        this.#parked.delete(guest);
-        if (room.worker !== worker) return;
-        room.worker = null;
-        journal.info("unregistered", { room: name });
-        for (const { guest: desktop, answer: proof } of room.waiting) desktop.send({ type: "waiting", proof, for: "worker" });
-        this.#tidy(room);
-      },
-    };
+    guest.events = worker;
     if (before !== null) {
       metrics.add("superseded_total");
       before.guest.dismiss("superseded");
@@ -141,6 +152,19 @@ export class Rooms {
     // Whoever was asked before may be gone without having heard.
     for (const desktop of room.offered) if (desktop.join >= 0) this.#ask(worker, desktop);
     this.#advance(room);
+  }
+
+  /** A worker's control connection is gone. */
+  unregistered(worker: Worker): void {
+    const { guest, token, room } = worker;
+    this.context.limits.workers.remove(token);
+    this.#workers--;
+    this.#parked.delete(guest);
+    if (room.worker !== worker) return;
+    room.worker = null;
+    this.context.journal.info("unregistered", { room: room.name });
+    for (const { guest: desktop, answer: proof } of room.waiting) desktop.send({ type: "waiting", proof, for: "worker" });
+    this.#tidy(room);
   }
 
   #ask(worker: Worker, desktop: Desktop): void {
@@ -157,7 +181,8 @@ export class Rooms {
     });
   }
 
-  #refused(room: Room, join: number, reason: "key" | "busy" | "draining"): void {
+  /** The worker does not let a desktop in. */
+  refused(room: Room, join: number, reason: Refusal): void {
     for (const desktop of room.offered) {
       if (desktop.join !== join) continue;
       desktop.guest.dismiss("refused", 0, reason);
@@ -211,7 +236,7 @@ export class Rooms {
       desktop.guest.dismiss("absent");
       return;
     }
-    room.waiting.push(desktop);
+    room.waiting = [...room.waiting, desktop];
     desktop.prevent();
     const timer = setTimeout(() => desktop.guest.dismiss(room.worker === null ? "absent" : "busy", 1_000), left);
     desktop.prevent = () => clearTimeout(timer);
@@ -222,16 +247,16 @@ export class Rooms {
   #forget(room: Room, desktop: Desktop): void {
     desktop.prevent();
     this.#parked.delete(desktop.guest);
-    room.offered.delete(desktop);
-    const at = room.waiting.indexOf(desktop);
-    if (at >= 0) room.waiting.splice(at, 1);
+    room.offered = without(room.offered, desktop);
+    room.waiting = without(room.waiting, desktop);
   }
 
   #advance(room: Room): void {
-    while (room.worker !== null && room.waiting.length > 0 && room.offered.size < MAX_OFFERED) {
-      const desktop = room.waiting.shift()!;
+    while (room.worker !== null && room.waiting.length > 0 && room.offered.length < MAX_OFFERED) {
+      const desktop = room.waiting[0]!;
       desktop.prevent();
-      room.offered.add(desktop);
+      room.waiting = without(room.waiting, desktop);
+      room.offered = [...room.offered, desktop];
       void this.#offer(room, room.worker, desktop);
     }
   }
@@ -244,7 +269,7 @@ export class Rooms {
     if (!asked) worker.guest.dismiss("timeout");
     if (desktop.guest.over) return;
     if (room.worker !== worker) {
-      room.offered.delete(desktop);
+      room.offered = without(room.offered, desktop);
       this.#wait(room, desktop);
       this.#advance(room);
       return;
@@ -258,7 +283,7 @@ export class Rooms {
   /** A worker that comes for a desktop. */
   async accept({ guest, room: name, answer }: Proven, ticket: Buffer): Promise<void> {
     const room = this.#rooms.get(name);
-    const desktop = [...(room?.offered ?? [])].find((one) => one.join >= 0 && one.ticket.equals(ticket));
+    const desktop = room?.offered.find((one) => one.join >= 0 && one.ticket.equals(ticket));
     if (room === undefined || desktop === undefined) {
       guest.dismiss("ticket");
       return;

@@ -1,4 +1,5 @@
-import { FrameError, FrameReader, frameHeader, OPCODE } from "../../transport/outbound/websocket/frames.ts";
+import { giveBack } from "../../lib/give-back.ts";
+import { FrameError, FrameReader, type FrameSink, frameHeader, OPCODE } from "../../transport/outbound/websocket/frames.ts";
 import { type Carrier, type CarrierSink, DEAF } from "./carrier.ts";
 
 /** docs/wire.md, Carriers. */
@@ -20,34 +21,16 @@ export class WebSocketCarrier implements Carrier {
   #closing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly inner: Carrier) {
-    this.#reader = new FrameReader(
-      { masked: true, maxPayload: RECEIVE_MAX },
-      {
-        data: (part) => this.sink.data(part),
-        ping: (payload) => this.#pong(payload),
-        pong: () => undefined,
-        close: () => this.#closed(),
-      },
-    );
-    inner.sink = {
-      data: (chunk) => this.#read(chunk),
-      drain: () => this.sink.drain(),
-      // Without a close frame the end may be a cut.
-      end: () => {
-        if (!this.#gotClose) inner.destroy();
-      },
-      close: (broken) => {
-        clearTimeout(this.#closing);
-        this.sink.close(broken || !this.#gotClose);
-      },
-    };
+    this.#reader = new FrameReader({ masked: true, maxPayload: RECEIVE_MAX }, new Frames(this));
+    inner.sink = new Inside(this);
   }
 
   get waiting(): number {
     return this.inner.waiting;
   }
 
-  #read(chunk: Buffer): void {
+  /** Bytes of the connection came. */
+  read(chunk: Buffer): void {
     try {
       this.#reader.push(chunk);
     } catch (error) {
@@ -57,13 +40,15 @@ export class WebSocketCarrier implements Carrier {
     }
   }
 
-  #pong(payload: Buffer): void {
+  /** A ping came. */
+  pong(payload: Buffer): void {
     if (this.#sentClose) return;
     if (this.inner.waiting > PONG_HIGH) this.inner.destroy();
     else this.#send(OPCODE.pong, payload);
   }
 
-  #closed(): void {
+  /** A close frame came. */
+  closed(): void {
     this.#gotClose = true;
     this.sink.end();
     this.#sendClose(NORMAL);
@@ -73,7 +58,9 @@ export class WebSocketCarrier implements Carrier {
 
   #send(opcode: number, payload: Buffer): void {
     const header = frameHeader(opcode, payload.length, null);
-    this.inner.write(Buffer.concat([header, payload], header.length + payload.length));
+    const frame = Buffer.concat([header, payload], header.length + payload.length);
+    this.inner.write(frame);
+    giveBack(frame);
   }
 
   #sendClose(code: number): void {
@@ -82,6 +69,17 @@ export class WebSocketCarrier implements Carrier {
     payload.writeUInt16BE(code);
     this.#send(OPCODE.close, payload);
     this.#sentClose = true;
+  }
+
+  /** The connection has come to its end; without a close frame it may be a cut. */
+  ended(): void {
+    if (!this.#gotClose) this.inner.destroy();
+  }
+
+  /** The connection is closed. */
+  gone(broken: boolean): void {
+    clearTimeout(this.#closing);
+    this.sink.close(broken || !this.#gotClose);
   }
 
   #giveUpLater(): void {
@@ -109,5 +107,45 @@ export class WebSocketCarrier implements Carrier {
 
   destroy(): void {
     this.inner.destroy();
+  }
+}
+
+/** What the connection brings. */
+class Inside implements CarrierSink {
+  constructor(private readonly owner: WebSocketCarrier) {}
+
+  data(chunk: Buffer): void {
+    this.owner.read(chunk);
+  }
+
+  drain(): void {
+    this.owner.sink.drain();
+  }
+
+  end(): void {
+    this.owner.ended();
+  }
+
+  close(broken: boolean): void {
+    this.owner.gone(broken);
+  }
+}
+
+/** What is in its frames. */
+class Frames implements FrameSink {
+  constructor(private readonly owner: WebSocketCarrier) {}
+
+  data(part: Buffer): void {
+    this.owner.sink.data(part);
+  }
+
+  ping(payload: Buffer): void {
+    this.owner.pong(payload);
+  }
+
+  pong(): void {}
+
+  close(): void {
+    this.owner.closed();
   }
 }

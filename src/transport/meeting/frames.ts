@@ -5,6 +5,7 @@ import { FromClient, FromRelay, type Message } from "./messages.ts";
 /** Longest message of each party, in bytes (docs/wire.md, Frames). */
 const MAX_BYTES = { client: 4_096, relay: 16_384 } as const;
 const PREFIX = 4;
+const NOTHING = Buffer.alloc(0);
 
 interface Sent {
   readonly client: FromClient;
@@ -29,7 +30,7 @@ const malformed = (why: string): RelayError => new RelayError("meeting_malformed
 
 /** Takes the frames of one party out of what comes from it, one at a time, so that nothing behind the last one is touched. */
 export class FrameParser<P extends Party> {
-  #held: Buffer = Buffer.alloc(0);
+  #held: Buffer = NOTHING;
 
   constructor(private readonly party: P) {}
 
@@ -53,14 +54,15 @@ export class FrameParser<P extends Party> {
     const length = held.readUInt32BE(0);
     if (length < 2 || length > MAX_BYTES[this.party]) throw malformed(`a frame of ${length} bytes`);
     if (held.length < PREFIX + length) return null;
-    this.#held = held.subarray(PREFIX + length);
+    // A view of nothing would keep all of what it is a view of.
+    this.#held = held.length === PREFIX + length ? NOTHING : held.subarray(PREFIX + length);
     return parse(this.party, held.subarray(PREFIX, PREFIX + length));
   }
 
   /** Everything behind the messages that were taken; the parser is done with. */
   rest(): Buffer {
     const rest = this.#held;
-    this.#held = Buffer.alloc(0);
+    this.#held = NOTHING;
     return rest;
   }
 }

@@ -13,7 +13,7 @@ import { accept, type JoinOptions, join } from "../../../src/transport/meeting/j
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
 import { type Joining, type RegisterOptions, type Registration, register } from "../../../src/transport/meeting/register.ts";
 import { wayOut } from "../../../src/transport/outbound/way-out.ts";
-import { makeKeyPair } from "../../../src/transport/session/keys.ts";
+import { makeKeyPair } from "../../../src/transport/session/key-pair.ts";
 import { type Ed25519Signer, signerOf } from "../../../src/transport/session/signer.ts";
 import { authority } from "../../transport/outbound/certificates.ts";
 

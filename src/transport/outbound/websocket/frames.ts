@@ -66,7 +66,8 @@ export class FrameReader {
     while (rest.length > 0 && !this.#closed) {
       const used = this.#left > 0 ? this.#payload(rest) : this.#header(rest);
       if (used === 0) {
-        this.#kept = rest;
+        // Of a chunk that may be large, and somebody else's.
+        this.#kept = Buffer.from(rest);
         return;
       }
       rest = rest.subarray(used);

@@ -5,13 +5,13 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { parseArgs } from "node:util";
 import manifest from "./package.json";
+import { optionsOf } from "./scripts/options.ts";
 
 const root = import.meta.dir;
 const started = process.cwd();
 
-const { values: options } = parseArgs({
+const { values: options } = optionsOf({
   options: {
     /** Directory that the executable is put into. */
     outdir: { type: "string" },

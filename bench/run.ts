@@ -5,15 +5,15 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { parseArgs } from "node:util";
 import { version } from "../package.json";
+import { optionsOf } from "../scripts/options.ts";
 import { inMemory, machineLine } from "./machine.ts";
 import type { BenchContext, Result, Row } from "./row.ts";
 import { readable, table } from "./table.ts";
 import { fsyncLatency } from "./yardsticks/latency.ts";
 
 const root = path.dirname(import.meta.dir);
-const { values, positionals } = parseArgs({
+const { values, positionals } = optionsOf({
   options: { directory: { type: "string" }, scale: { type: "string", default: "1" } },
   allowPositionals: true,
 });

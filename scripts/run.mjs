@@ -6,15 +6,26 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Problem, run } from "./child.mjs";
 import { setup } from "./setup.mjs";
-import { INDEPENDENT, VERBS } from "./verbs.mjs";
+import { INDEPENDENT, USAGE, usage, VERBS } from "./verbs.mjs";
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const HELP = ["--help", "-h"];
+
 async function main([verb, ...args]) {
-  const steps = Object.hasOwn(VERBS, verb ?? "") ? VERBS[verb](args) : null;
-  if (steps === null) {
-    console.error(`usage: node scripts/run.mjs ${Object.keys(VERBS).join("|")} [arguments]`);
+  const known = Object.hasOwn(VERBS, verb ?? "");
+  if ([...HELP, "help"].includes(verb) || (known && args.some((arg) => HELP.includes(arg)))) {
+    console.log(usage(known ? verb : undefined));
+    return 0;
+  }
+  if (!known) {
+    console.error(usage());
     return 2;
   }
+  if (USAGE[verb][0] === null && args.length > 0) {
+    console.error(`${verb} takes no arguments`);
+    return 2;
+  }
+  const steps = VERBS[verb](args);
   const bun = await setup(root);
   const env = { ...process.env, PATH: `${path.dirname(bun)}${path.delimiter}${process.env.PATH ?? ""}` };
   let failure = 0;

@@ -23,3 +23,51 @@ export const VERBS = {
   ],
   fix: (args) => [[bin("@biomejs/biome/bin/biome"), "check", "--write", ...(args.length > 0 ? args : ["."])]],
 };
+
+/** Each verb's arguments, null for none, and what it does; lines of its options below. */
+export const USAGE = {
+  setup: [null, "Install what building and testing need into node_modules."],
+  build: [
+    "[--outdir DIR] [--target TARGET] [--if-stale] [--digest] [--release] [--releases-url URL]",
+    "Build the executable: dist/clio-relay.",
+    "--outdir DIR          put it there",
+    "--target TARGET       for another platform, by Bun's name of it, such as bun-linux-arm64",
+    "--if-stale            only where the sources have changed since",
+    "--digest              print its size and SHA-256",
+    "--release             everything that is published, into dist/release",
+    "--releases-url URL    with --release: the page that the installer asks",
+  ],
+  demo: [null, "Show that a job survives its worker, and where there is an sshd, the link, and check every claim."],
+  test: [
+    "[fast|rig|soak|project …] [--reduced] [FILE …]",
+    "Run the tests; without arguments all suites, soak reduced.",
+    "--reduced             the soak suite in a tenth of its size, and no suite for longer than 15 minutes",
+  ],
+  soak: ["[--reduced]", "Run the soak suite.", "--reduced             in a tenth of its size"],
+  bench: [
+    "[ROW …] [--directory DIR] [--scale N]",
+    "Measure, and print one table.",
+    "--directory DIR       where durable work is measured",
+    "--scale N             size of the work; 1 without it",
+  ],
+  check: [null, "Formatting, lint, types, unused code, and the rules of the project."],
+  fix: ["[PATH …]", "Format, and mend what lint can mend."],
+};
+
+/** The help of one verb, or of all where none is named. */
+export function usage(verb) {
+  if (verb === undefined) {
+    const widest = Math.max(...Object.keys(USAGE).map((name) => name.length));
+    const lines = Object.entries(USAGE).map(([name, [, does]]) => `  ${name.padEnd(widest)}  ${does}`);
+    return [
+      "usage: npm run VERB -- [arguments]        (or: bun run VERB [arguments])",
+      "",
+      ...lines,
+      "",
+      "--help after a verb lists its arguments",
+    ].join("\n");
+  }
+  const [takes, does, ...options] = USAGE[verb];
+  const first = `usage: npm run ${verb}${takes === null ? "" : ` -- ${takes}`}`;
+  return [first, "", does, ...(options.length === 0 ? [] : ["", ...options.map((line) => `  ${line}`)])].join("\n");
+}

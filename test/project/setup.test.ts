@@ -109,3 +109,30 @@ describe("wantedStamp", () => {
     expect(stamp((root) => fs.writeFileSync(path.join(root, "package.json"), '{"devDependencies":{}}'))).not.toBe(plain);
   });
 });
+
+describe("the scripts of package.json", () => {
+  const script = (...args: string[]) => {
+    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, path.join(ROOT, "scripts/run.mjs"), ...args]);
+    return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+  };
+
+  test("explain themselves, and do nothing else then", () => {
+    const { scripts } = JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
+    for (const verb of Object.keys(scripts)) {
+      const { code, stdout, stderr } = script(verb, "--help");
+      expect([verb, code, stderr]).toEqual([verb, 0, ""]);
+      expect(stdout).toStartWith(`usage: npm run ${verb}`);
+      expect(script("--help").stdout).toContain(`\n  ${verb} `);
+    }
+  });
+
+  test("refuse what they do not know in one line", () => {
+    expect(script("demo", "--slow")).toEqual({ code: 2, stdout: "", stderr: "demo takes no arguments\n" });
+    expect(script("nothing").code).toBe(2);
+    for (const file of ["build.ts", "bench/run.ts"]) {
+      const { exitCode, stderr } = Bun.spawnSync([process.execPath, path.join(ROOT, file), "--nonsense"]);
+      expect([file, exitCode]).toEqual([file, 2]);
+      expect(stderr.toString()).toMatch(/^Unknown option '--nonsense'.*\n--help lists what there is\n$/);
+    }
+  });
+});

@@ -113,20 +113,23 @@ interface Installed {
   json<T = Record<string, unknown>>(...args: string[]): Promise<T>;
 }
 
-/** Give a worker the configuration that bootstrap would, without its connection. @returns its public key */
-export async function configureForRelay(worker: Installed, desk: Pick<Installed, "home">, cluster: string, url: string): Promise<string> {
+/** Configure a worker as bootstrap would: `way` is what it has to know of where it is met. @returns its host key */
+export async function configureFor(worker: Installed, desk: Pick<Installed, "home">, cluster: string, way: object): Promise<string> {
   const configuration = {
     schema_version: "clio-relay.worker-configuration.v1",
     cluster,
     env_setup: null,
     worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
     client_keys: [lineOfPublicKey(publicKeyOf(desktopKey(path.join(desk.home, "config"))))],
-    relay: { relay_host: url, token: TOKEN },
+    ...way,
   };
   const { code, stdout, stderr } = await worker.run(["worker", "configure"], { stdin: JSON.stringify(configuration) });
   if (code !== 0) throw new Error(stderr);
   return (JSON.parse(stdout) as { host_key: string }).host_key;
 }
+
+export const configureForRelay = (worker: Installed, desk: Pick<Installed, "home">, cluster: string, url: string): Promise<string> =>
+  configureFor(worker, desk, cluster, { relay: { relay_host: url, token: TOKEN } });
 
 /** Have a desk know who has to answer, as bootstrap or pairing would. */
 export async function pinWorkerKey(desk: Installed, cluster: string, hostKey: string): Promise<void> {

@@ -33,7 +33,7 @@ export class FrpSite implements AsyncDisposable {
       const direct = ["--frp-server-addr", "127.0.0.1", "--frp-server-port", String(frps.port), "--frp-protocol", "tcp"];
       const way = server === undefined ? direct : await server(frps);
       await relay.ok("cluster", "add", "far", ...way, "--frp-token-file", token, ...options);
-      await relay.ok("worker", "start", "--cluster", "far");
+      await relay.ok("worker", "start", "--cluster", "far", "--ssh");
       return own;
     } catch (error) {
       await own[Symbol.asyncDispose]();

@@ -249,7 +249,9 @@ describe("pairing at a relay-host", () => {
   test(
     "a host key that is announced is pinned; after the switch, which the running worker makes by itself, it is the one, and old pins are refused",
     async () => {
-      const desk = await newDesk();
+      const [desk, away] = [await newDesk(), await newDesk()];
+      expect((await pair(away, (await newCode()).code)).code).toBe(0);
+      await away.ok("desktop", "stop", "--yes");
       await cluster.ok("worker", "keys", "rotate");
       expect((await pair(desk, (await newCode()).code)).code).toBe(0);
       const entry = (): Promise<Entry> => desk.json<Entry>("cluster", "show", "far");
@@ -263,6 +265,12 @@ describe("pairing at a relay-host", () => {
         what: "the new key in the place of the old one",
       });
       expect(await entry()).toMatchObject({ next_worker_key: null, worker_id: before.worker_id });
+      const detail = async (): Promise<string> =>
+        (await away.json<{ links: { cluster: string; detail: string | null }[] }>("link", "list")).links.find(
+          ({ cluster: one }) => one === "far",
+        )?.detail ?? "";
+      await eventually(async () => (await detail()).startsWith("worker_absent"), { what: "a room without its worker" });
+      expect(await away.json<Entry>("cluster", "show", "far")).toMatchObject({ worker_key: before.worker_key });
       await desk.ok("job", "submit", "--cluster", "far", "--wait", "--", "true");
     },
     TIMEOUT,

@@ -88,4 +88,16 @@ describeWith(["frp", "sshd", "ssh", "nginx", "openssl"], "a cluster behind an ed
     },
     TIMEOUT,
   );
+
+  test(
+    "an edge with a certificate of somebody else is not gone through",
+    async () => {
+      const others = temporaryDirectory();
+      await site.relay.ok("cluster", "add", "far", "--frp-ca-file", authority(others.path).file);
+      others[Symbol.dispose]();
+      const { code, stdout } = await site.relay.run(["relay-host", "test-frpc-connection", "--cluster", "far", "--json"]);
+      expect([code, (JSON.parse(stdout) as Trial).failure]).toMatchObject([5, { layer: "login", reason: "frp_unreachable" }]);
+    },
+    TIMEOUT,
+  );
 });

@@ -12,6 +12,7 @@ import { type FrpVisit, proxyName, visit } from "../../../src/transport/frp/visi
 import { frpProgram } from "../../rigs/frp/programs.ts";
 import { Frps } from "../../rigs/frp/server.ts";
 import { startStun } from "../../rigs/frp/stun.ts";
+import { ConnectProxy } from "../../rigs/proxy/connect-proxy.ts";
 import { describeWith } from "../../runner/components.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -98,6 +99,21 @@ describeWith("frp", "over a real frps", () => {
     },
     30_000,
   );
+
+  test("a visit through a proxy that wants a password", async () => {
+    const wanted: string[] = [];
+    await using proxy = await ConnectProxy.start({
+      credentials: "desk:p@ss:word",
+      resolve: (target) => {
+        wanted.push(target);
+        return { host: "127.0.0.1", port: frps.port };
+      },
+    });
+    const proxyUrl = `http://desk:p%40ss%3Aword@127.0.0.1:${proxy.port}`;
+    const { opened } = await visit(visitOf({ address: "relay.example", proxyUrl }), hello, never);
+    expect([opened.said, new Set(wanted)]).toEqual(["SSH-2.0-there\r\nhello", new Set([`relay.example:${frps.port}`])]);
+    opened.duplex.destroy();
+  }, 30_000);
 
   test("a visit from peer to peer", async () => {
     const fallbacks: RelayError[] = [];

@@ -4,9 +4,20 @@ const TITLE_MAX = 512;
 
 type Titled = Pick<JobSubmission, "kind" | "spec"> & Partial<Pick<JobSubmission, "metadata">>;
 
-/** A short name of the work for lists: the command line as a shell would take it, or what another kind of job is about. One line. */
-export function titleOf(submission: Titled): string {
-  const title = oneLine(workOf(submission as JobSubmission));
+/** A short name of a job for lists: the one that its submitter gave it, else that of its work. One line. */
+export const titleOf = (submission: Titled): string => givenTitle(submission) ?? workTitle(submission);
+
+/** The name that its submitter gave it, as its metadata have it (`title`); null where there is none. */
+export function givenTitle({ metadata }: Pick<Titled, "metadata">): string | null {
+  const title = metadata?.["title"];
+  return typeof title === "string" && title.trim() !== "" ? bounded(title.trim()) : null;
+}
+
+/** The command line, lines of an argument joined by a mark, or what another kind of job is about. */
+export const workTitle = (submission: Titled): string => bounded(workOf(submission as JobSubmission));
+
+function bounded(text: string): string {
+  const title = oneLine(text);
   return (title.length > TITLE_MAX ? `${title.slice(0, TITLE_MAX - 1)}…` : title).toWellFormed();
 }
 
@@ -41,8 +52,8 @@ const quoted = (argument: string): string => {
   return PLAIN.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
 };
 
-/** A text of several lines from its first word on, lines joined by a space. */
-const onOneLine = (text: string): string => (text.includes("\n") ? text.trim().replaceAll(/[ \t]*[\r\n]\s*/g, " ") : text);
+/** A text of several lines from its first word on, with a mark where one ends: a space would make one command of two. */
+const onOneLine = (text: string): string => (text.includes("\n") ? text.trim().replaceAll(/[ \t]*[\r\n]\s*/g, " ↵ ") : text);
 
 /** The name of the file that a script came from, as its submitter gave it in the metadata; else its first line. */
 function scriptName({ spec, metadata }: JobSubmission & { readonly kind: "command" }): string {

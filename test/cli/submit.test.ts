@@ -114,6 +114,21 @@ describe("what is submitted is what runs", () => {
   );
 });
 
+test(
+  "a name takes the command's place in lists, and not in the status",
+  async () => {
+    const id = await relay.submit("--name", " first try ", "--", "sh", "-c", "true\nfalse || true");
+    expect(await relay.ok("job", "list", "--limit", "5")).toMatch(new RegExp(`^${id}\\t.*\\tfirst try$`, "m"));
+    const status = await relay.ok("job", "status", id);
+    expect(status).toMatch(/^name +first try$/m);
+    expect(status).toMatch(/^what +sh -c 'true ↵ false \|\| true'$/m);
+    expect(await relay.json("job", "status", id)).toMatchObject({ job: { metadata: { title: "first try" } } });
+    for (const name of ["", " ", "two\nlines", "x".repeat(201)])
+      expect((await relay.run(["job", "submit", "--name", name, "--", "true"])).code).toBe(2);
+  },
+  TIMEOUT,
+);
+
 describe("keys", () => {
   test(
     "the same under the same key is the same job; another one is a conflict",

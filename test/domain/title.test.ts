@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { JobSubmission } from "../../src/domain/job.ts";
-import { titleOf } from "../../src/domain/title.ts";
+import { givenTitle, titleOf, workTitle } from "../../src/domain/title.ts";
 
 const argv = (...words: string[]) => titleOf({ kind: "command", spec: { argv: words } } as unknown as JobSubmission);
 const script = (text: string) => titleOf({ kind: "command", spec: { script: text } } as unknown as JobSubmission);
@@ -17,7 +17,7 @@ describe("titleOf", () => {
   });
 
   test("joins lines, and begins with the first word", () => {
-    expect(argv("sh", "-c", "\n  cd /data\n\n  make -j 4 \n")).toBe("sh -c 'cd /data make -j 4'");
+    expect(argv("sh", "-c", "\n  cd /data\n\n  make -j 4 \n")).toBe("sh -c 'cd /data ↵ make -j 4'");
     expect(argv("sh", "-c", "\n".repeat(100_000))).toBe("sh -c ''");
   });
 
@@ -41,6 +41,14 @@ describe("titleOf", () => {
     expect(named("prepare.sh")).toBe("prepare.sh");
     expect(named("a\u001b\n.sh")).toBe("a\\x1b\\n.sh");
     expect([named(""), named(7)]).toEqual(["make", "make"]);
+  });
+
+  test("is the one that its submitter gave it, where there is one", () => {
+    const named = (title: unknown) => ({ kind: "command", spec: { argv: ["make"] }, metadata: { title } }) as unknown as JobSubmission;
+    expect(titleOf(named(" first\u001b\ntry "))).toBe("first\\x1b\\ntry");
+    expect([workTitle(named("first")), givenTitle(named("first"))]).toEqual(["make", "first"]);
+    expect(titleOf(named("x".repeat(5_000))).length).toBe(512);
+    for (const none of ["", "  ", 7, null, undefined]) expect([titleOf(named(none)), givenTitle(named(none))]).toEqual(["make", null]);
   });
 
   test("of other kinds names their subject", () => {

@@ -121,7 +121,13 @@ describe("finding the program", () => {
   });
 
   const cases: [title: string, argv: string[], expected: RegExp, prepare?: (workdir: string) => void][] = [
-    ["a program that is nowhere", ["no-such-program"], /not found.*127/],
+    ["a program that is nowhere", ["no-such-program"], /not found: no-such-program \(.*127/],
+    [
+      "a command line in one word",
+      ["echo hi there"],
+      /^program not found: echo hi there; no shell reads a command, sh -c '…' runs one \(.*127/,
+    ],
+    ["a word of the shell", ["cd", "/tmp"], /^program not found: cd; no shell reads/],
     ["a path that is not there", ["/no/such/program"], /not found.*127/],
     [
       "a file that may not be executed",

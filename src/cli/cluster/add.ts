@@ -55,7 +55,7 @@ export const verb = defineVerb({
       "cluster add --name other --ssh-host other-login --frp-server-addr relay.example.edu --frp-protocol wss --direct-transport",
       "one that is met through a frps, from peer to peer where that can be",
     ],
-    ["cluster add local --worker-concurrency 8", "let the worker run eight jobs at a time"],
+    ["cluster add local --worker-concurrency 9", "let the worker run eight jobs at a time"],
     [
       "cluster add local --env-setup '. /etc/profile.d/modules.sh; module load python'",
       "prepare every job; with job submit --login, `module` is there by itself",
@@ -73,6 +73,11 @@ export const verb = defineVerb({
     if (json) await printJson(io.stdout, entry);
     else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);
     await warnOfRoute(io, known, entry);
+    if (known === null && entry.mode === "local" && entry.name !== "local" && !json) {
+      await io.stderr.write(
+        `notice: ${entry.name} is a cluster of this machine; elsewhere it is with --ssh-host HOST, --relay-host URL or --frp-server-addr HOST\n`,
+      );
+    }
     const here = entry.mode === "local" ? localWorker(io, relay, entry.name) : relay.desktop.cluster(entry.name);
     if (await runsOtherwise(here, known, entry)) {
       await io.stderr.write(

@@ -9,7 +9,7 @@ import {
 import { RelayError } from "../../domain/errors.ts";
 import { oneOf, type Reader, relayUrl, sha256, text, whole } from "../values.ts";
 import { type FlagValues, list, option, toggle } from "../verb.ts";
-import { capacityWith, kindLimit } from "../worker/capacity-options.ts";
+import { CONTROL_DOC, capacityWith, kindLimit, SLOTS_DOC, slots } from "../worker/capacity-options.ts";
 import { FRP, frpModeOf, frpOf, namesFrp } from "./frp-options.ts";
 
 /** Names of this machine: no way leads to it. */
@@ -49,8 +49,8 @@ export const ENTRY = {
   "spool-dir": option(remotePath, "Where the output of jobs lies on the cluster"),
   ...PINS,
   ...FRP,
-  "worker-concurrency": option(whole(2, 10_000), "Jobs at a time, control queries included"),
-  "worker-control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
+  "worker-concurrency": option(slots, SLOTS_DOC),
+  "worker-control-query-concurrency": option(whole(1, 10_000), CONTROL_DOC),
   "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
   "clear-kind-concurrency": toggle("No limits by kind any more"),
 } as const;

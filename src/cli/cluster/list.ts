@@ -1,4 +1,5 @@
 import { EXIT } from "../../domain/errors.ts";
+import { forJobs } from "../print/slots-text.ts";
 import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
@@ -15,8 +16,8 @@ export const verb = defineVerb({
       await printTable(
         io.stdout,
         styleFor(io.stdout, io.env),
-        ["NAME", "MODE", "SLOTS"],
-        clusters.map((entry) => [entry.name, entry.mode, entry.worker_capacity.concurrency]),
+        ["NAME", "MODE", "SLOTS", "FOR JOBS"],
+        clusters.map(({ name, mode, worker_capacity }) => [name, mode, worker_capacity.concurrency, forJobs(worker_capacity)]),
       );
       if (clusters.length === 0) await io.stderr.write("there is no cluster yet: clio-relay init\n");
     }

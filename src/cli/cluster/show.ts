@@ -1,5 +1,6 @@
 import { type ClusterEntry, isFrp, routeRevision, type SshEntry, sshView } from "../../config/cluster-entry.ts";
 import { EXIT } from "../../domain/errors.ts";
+import { slotsText } from "../print/slots-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { NAMED, nameOf } from "./named.ts";
@@ -32,13 +33,13 @@ export const verb = defineVerb({
     if (json) await printJson(io.stdout, { ...entry, route_revision: routeRevision(entry) });
     else {
       const host = sshView(entry);
-      const { concurrency, control_query_concurrency, kind_concurrency } = entry.worker_capacity;
+      const { kind_concurrency } = entry.worker_capacity;
       await printFields(io.stdout, [
         ["name", entry.name],
         ["mode", entry.mode],
         ...meetingOf(entry),
         ...(host === null ? [] : wayOf(host)),
-        ["slots", `${concurrency}, ${control_query_concurrency} of them for control queries`],
+        ["slots", slotsText(entry.worker_capacity)],
         ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
         ["before every job", entry.env_setup],
       ]);

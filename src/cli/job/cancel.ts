@@ -30,7 +30,9 @@ export const verb = defineVerb({
       throw new RelayError("usage", "--cancel-scheduler-job and --keep-scheduler-job exclude each other");
     }
     const cluster = await relay.cluster(flags.cluster);
+    const before = await cluster.job(args.job);
     const asked = await cluster.cancel(args.job, { cancel_scheduler_job: flags["cancel-scheduler-job"] });
+    if (isTerminal(before.state)) await io.stderr.write(`notice: it was over already; nothing was canceled\n`);
     if (!flags.wait) {
       if (json) await printJson(io.stdout, asked);
       else await io.stdout.write(`${asked.job_id} ${isTerminal(asked.state) ? asked.state : `${asked.state}, cancel requested`}\n`);

@@ -1,5 +1,5 @@
 import { EXIT } from "../../domain/errors.ts";
-import { titleOf } from "../../domain/title.ts";
+import { givenTitle, workTitle } from "../../domain/title.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import type { JobStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
@@ -38,7 +38,8 @@ export function statusFields({ job, attempt, obstacle, relay_queue, progress, pr
     ["job", job.job_id],
     ["state", job.cancellation_request !== null && !isTerminal(job.state) ? `${job.state}, cancel requested` : job.state],
     ["kind", job.kind],
-    ["what", titleOf(job)],
+    ["name", givenTitle(job)],
+    ["what", workTitle(job)],
     ["runs in", "workdir" in job.spec ? job.spec.workdir : null],
     ["cluster", job.cluster],
     ["submitted", `${job.created_at} (${agoText(job.created_at, now)})`],

@@ -10,6 +10,7 @@ import { isUndecodable } from "../undecodable.ts";
 
 /** What a submission's options say. */
 export interface SubmitOptions {
+  readonly name: string | undefined;
   readonly script: string | undefined;
   readonly stdin: boolean;
   readonly "jarvis-yaml": string | undefined;
@@ -53,17 +54,17 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
   };
   if (options["jarvis-yaml"] !== undefined) {
     refuseForPipelines(options);
-    return { kind: "jarvis", spec: { pipeline_yaml: fileText(io, "--jarvis-yaml", options["jarvis-yaml"]), ...shared } } as Work;
+    const spec = { pipeline_yaml: fileText(io, "--jarvis-yaml", options["jarvis-yaml"]), ...shared };
+    return { kind: "jarvis", spec, metadata: titled(options) } as Work;
   }
   const patterns = outputs(options.output);
   const spec = { ...(await programOf(io, options, rest)), ...shared, login: options.login, outputs: patterns, retries: options.retries };
   if ("script" in spec && options.script !== undefined) await noteInterpreter(io, options.script, spec.script);
-  return {
-    kind: "command",
-    spec,
-    ...(options.script === undefined ? {} : { metadata: { script_name: path.basename(options.script) } }),
-  } as Work;
+  const scriptName = options.script === undefined ? {} : { script_name: path.basename(options.script) };
+  return { kind: "command", spec, metadata: { ...scriptName, ...titled(options) } } as Work;
 }
+
+const titled = ({ name }: SubmitOptions): { title?: string } => (name === undefined ? {} : { title: name });
 
 /** A name that says another language than the one that is going to read it. */
 async function noteInterpreter(io: CliIo, file: string, script: string): Promise<void> {

@@ -22,6 +22,13 @@ const timeLimit: Reader<number> = {
   },
 };
 
+const NAME_MAX = 200;
+const jobName: Reader<string> = {
+  label: "NAME",
+  form: `a name of at most ${NAME_MAX} characters on one line`,
+  read: (given) => (given.trim() !== "" && given.length <= NAME_MAX && !/\p{Cc}/u.test(given) ? given.trim() : undefined),
+};
+
 const PAIR = assignment("ARTIFACT=SHA256");
 const pin: typeof PAIR = {
   ...PAIR,
@@ -50,6 +57,7 @@ export const verb = defineVerb({
   rest: "COMMAND…",
   flags: {
     cluster: CLUSTER,
+    name: option(jobName, "What lists call it, instead of its command"),
     script: option(text("FILE"), "Run this script"),
     stdin: toggle("Run the script on standard input"),
     "jarvis-yaml": option(text("FILE"), `Run this JARVIS-CD pipeline (${NO_ENGINE})`),
@@ -92,7 +100,7 @@ export const verb = defineVerb({
       used_artifact_refs: flags["used-artifact"].map(([artifact_id, sha256]) => ({ artifact_id, sha256 })),
     } as JobSubmissionInput;
     const cluster = relay.desktop.cluster(name);
-    const receipt = await send(cluster, submission, key);
+    const receipt = await send(cluster, submission, key, mode !== "local");
     try {
       if (!json) await io.stdout.write(`${receipt.job_id}\n`);
       else if (!flags.wait) await printJson(io.stdout, receipt);
@@ -120,13 +128,20 @@ export const verb = defineVerb({
   },
 });
 
-async function send(cluster: ClusterClient, submission: JobSubmissionInput, key: string): Promise<JobReceipt> {
+async function send(cluster: ClusterClient, submission: JobSubmissionInput, key: string, overLink: boolean): Promise<JobReceipt> {
   try {
     return await cluster.submit(submission);
   } catch (error) {
-    if (!isRelayError(error, "link_down")) throw error;
+    // What has not left this machine was not taken on.
+    if (!isRelayError(error, "link_down") || error.data["sent"] === false) throw error;
     // It may have been taken on; under the same key it is not taken on twice.
-    throw new RelayError(error.code, error.message, { ...error.data, idempotency_key: key }, `repeat it with --idempotency-key ${key}`);
+    const first = overLink ? `clio-relay connect ${cluster.name}, then ` : "";
+    throw new RelayError(
+      error.code,
+      error.message,
+      { ...error.data, idempotency_key: key },
+      `${first}repeat it with --idempotency-key ${key}`,
+    );
   }
 }
 

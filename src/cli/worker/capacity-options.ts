@@ -17,10 +17,20 @@ export const kindLimit: Reader<readonly [kind: (typeof JOB_KINDS)[number], limit
   },
 };
 
+/** A worker without a slot for control queries, or without one for jobs, is none. */
+export const slots: Reader<number> = {
+  ...whole(2, 10_000),
+  form: `${whole(2, 10_000).form}: one slot at least for control queries, and one for jobs`,
+};
+
+export const SLOTS_DOC =
+  "Slots: jobs at a time and those kept for control queries, so that 4 run 3 jobs at a time (with one kept, as by default)";
+export const CONTROL_DOC = "How many of the slots are kept for control queries; jobs have the others";
+
 /** How much a worker runs at a time, where it is started. */
 export const CAPACITY = {
-  concurrency: option(whole(2, 10_000), "Jobs at a time, control queries included"),
-  "control-query-concurrency": option(whole(1, 10_000), "How many of them are kept for control queries"),
+  concurrency: option(slots, SLOTS_DOC),
+  "control-query-concurrency": option(whole(1, 10_000), CONTROL_DOC),
   "kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
 } as const;
 

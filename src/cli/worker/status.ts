@@ -2,6 +2,7 @@ import { EXIT } from "../../domain/errors.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { agoText } from "../print/quantities.ts";
+import { slotsText } from "../print/slots-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb, ignored } from "../verb.ts";
 
@@ -44,7 +45,7 @@ const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
     ["since", `${worker.registered_at} (${agoText(worker.registered_at, now)})`],
     ["listens on", socket],
     ["met at", metText(worker.met_at)],
-    ["slots", `${worker.capacity.concurrency}, ${worker.capacity.control_query_concurrency} of them for control queries`],
+    ["slots", slotsText(worker.capacity)],
     ["kind limits", Object.keys(worker.capacity.kind_concurrency).length === 0 ? null : counts(worker.capacity.kind_concurrency)],
     ["running", counts(worker.active_leases_by_kind)],
     ["queued", counts(worker.queued_by_kind)],

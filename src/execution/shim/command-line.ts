@@ -67,8 +67,19 @@ function resolve(argv: readonly string[], spec: AttemptSpec): CommandLine {
     if (problem === null) return { file, argv0: name, args };
     if (problem !== MISSING) refusal ??= problem;
   }
-  throw refusal === null ? new NotRunnable(`program not found: ${name}`, 127) : new NotRunnable(refusal, 126);
+  throw refusal === null ? new NotRunnable(`program not found: ${name}${forShell(name)}`, 127) : new NotRunnable(refusal, 126);
 }
+
+/** Words that mean something to a shell only, and are no programs, or none that could do what is meant. */
+const SHELL_WORDS = new Set(
+  ". alias bg cd declare eval exec exit export fg for function hash if jobs let local module return set shift shopt source trap type typeset ulimit umask unset until while".split(
+    " ",
+  ),
+);
+
+/** What to do where the name of a program is one that a shell would have read otherwise. */
+const forShell = (name: string): string =>
+  /[\s|&;<>()$`*?=]/.test(name) || SHELL_WORDS.has(name) ? "; no shell reads a command, sh -c '…' runs one" : "";
 
 const MISSING = "missing";
 

@@ -67,9 +67,12 @@ export const verb = defineVerb({
     if (flags.pair) return (await import("./pair.ts")).pairedWith(call, name, flags);
     const setup = setupOf(io, flags);
     const token = await keptToken(io, relay, { cluster: name, given: flags["relay-token-file"], named: flags["relay-host"] !== undefined });
-    await keepRoom(io, relay, name, flags);
+    const forget = await keepRoom(io, relay, name, flags);
     const change = (before: ClusterEntry | null) => entryWith(name, before, flags, setup, token);
-    const { before: known, after: entry } = await relay.desktop.changeCluster(name, change);
+    const { before: known, after: entry } = await relay.desktop.changeCluster(name, change).catch((error: unknown) => {
+      forget();
+      throw error;
+    });
     if (json) await printJson(io.stdout, entry);
     else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);
     await warnOfRoute(io, known, entry);

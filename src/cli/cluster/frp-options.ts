@@ -1,5 +1,5 @@
 import { type ClusterEntry, type FrpEntry, isFrp } from "../../config/cluster-entry.ts";
-import { newRoom, readRoom, writeRoom } from "../../config/frp-room.ts";
+import { newRoom, readRoom, removeRoom, writeRoom } from "../../config/frp-room.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { CA_MAX, FRP_PROTOCOLS, type FrpRoom } from "../../domain/frp.ts";
 import type { Installation } from "../installation.ts";
@@ -115,11 +115,14 @@ async function roomWith(io: CliIo, known: FrpRoom | null, flags: FrpFlags): Prom
 /**
  * Keep what is secret about a cluster's frps in its private file, where options speak of it.
  *
+ * @returns the way back to what was there before
  * @throws RelayError local_file_unusable, configuration_error
  */
-export async function keepRoom(io: CliIo, { paths }: Pick<Installation, "paths">, cluster: string, flags: FrpFlags): Promise<void> {
-  if (!namesFrp(flags) && flags["frp-server-addr"] === undefined) return;
-  writeRoom(paths, cluster, await roomWith(io, readRoom(paths, cluster, io.env), flags));
+export async function keepRoom(io: CliIo, { paths }: Pick<Installation, "paths">, cluster: string, flags: FrpFlags): Promise<() => void> {
+  if (!namesFrp(flags) && flags["frp-server-addr"] === undefined) return () => undefined;
+  const before = readRoom(paths, cluster, io.env);
+  writeRoom(paths, cluster, await roomWith(io, before, flags));
+  return () => (before === null ? removeRoom(paths, cluster) : writeRoom(paths, cluster, before));
 }
 
 const standardInput = async (io: CliIo): Promise<string> => new TextDecoder().decode(await io.stdin.read(SECRET_MAX_BYTES));

@@ -1,0 +1,130 @@
+import { expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { initialized, type SourceRelay } from "./source-relay.ts";
+
+const TIMEOUT = 60_000;
+const SERVER = ["--frp-server-addr", "relay.example.edu"];
+
+interface Room {
+  token: string | null;
+  secret: string;
+  name: string;
+}
+const roomFile = (relay: SourceRelay): string => path.join(relay.home, "config", "frp", "other.json");
+const room = (relay: SourceRelay): Room => JSON.parse(fs.readFileSync(roomFile(relay), "utf8")) as Room;
+
+test(
+  "a cluster that is met through a frps: the mode is what the options lead to, its secrets are in a private file",
+  async () => {
+    await using relay = await initialized();
+    const add = (options: readonly string[], more: Parameters<SourceRelay["run"]>[1] = {}) =>
+      relay.run(["cluster", "add", "other", ...options], more);
+    const show = () =>
+      relay.json<{ mode: string; frp: object; ssh_host: string | null; route_revision: string }>("cluster", "show", "other");
+
+    const made = await add(["--ssh-host", "other-login", ...SERVER, "--direct-transport"], { env: { CLIO_RELAY_FRP_TOKEN: "a token" } });
+    expect([made.code, made.stdout]).toEqual([0, "added other\n"]);
+    const first = await show();
+    const frp = {
+      server_addr: "relay.example.edu",
+      server_port: 443,
+      protocol: "wss",
+      stun_server: null,
+      direct_timeout_seconds: 10,
+      frpc_bin: null,
+    };
+    expect(first).toMatchObject({ mode: "frp-xtcp", ssh_host: "other-login", frp });
+    expect(fs.statSync(roomFile(relay)).mode & 0o777).toBe(0o600);
+    const kept = room(relay);
+    expect([kept.token, kept.secret.length, kept.name.length]).toEqual(["a token", 64, 32]);
+
+    // What is not named stays, and so does what was made.
+    const changed = await add(["--frp-protocol", "tcp", "--no-direct-transport", "--frp-token-file", "-"], { stdin: "another token\n" });
+    expect([changed.code, changed.stderr]).toEqual([0, expect.stringContaining("the way to other has changed")]);
+    expect(await show()).toMatchObject({ mode: "frp-stcp", frp: { ...frp, protocol: "tcp" } });
+    expect(room(relay)).toEqual({ ...kept, token: "another token" });
+    for (const text of [fs.readFileSync(path.join(relay.home, "config", "clusters.json"), "utf8"), changed.stderr, changed.stdout]) {
+      for (const secret of ["a token", "another token", kept.secret]) expect(text).not.toContain(secret);
+    }
+
+    expect((await add(["--mode", "ssh"])).code).toBe(0);
+    expect(await show()).toMatchObject({ mode: "ssh", ssh_host: "other-login" });
+    await relay.ok("cluster", "remove", "other", "--yes");
+    expect(fs.existsSync(roomFile(relay))).toBe(false);
+  },
+  TIMEOUT,
+);
+
+test(
+  "options that do not go together, or mean nothing",
+  async () => {
+    await using relay = await initialized();
+    for (const options of [
+      ["--frp-protocol", "tcp"],
+      ["--direct-transport"],
+      [...SERVER, "--direct-transport", "--no-direct-transport"],
+      [...SERVER, "--relay-host", "wss://relay.example"],
+      ["--frp-server-addr", "not a host"],
+      [...SERVER, "--frp-stun-server", "no-port"],
+      [...SERVER, "--frp-server-port", "0"],
+    ]) {
+      const { code, stderr } = await relay.run(["cluster", "add", "other", ...options]);
+      expect([options, code, stderr]).toEqual([options, 2, expect.stringContaining("error: ")]);
+      // Nothing secret stays of what was refused.
+      expect(fs.existsSync(roomFile(relay))).toBe(false);
+    }
+  },
+  TIMEOUT,
+);
+
+test(
+  "configurations are rendered with the cluster's secrets, or with others that are no words of the command line",
+  async () => {
+    await using relay = await initialized();
+    await relay.run(["cluster", "add", "other", ...SERVER, "--direct-transport", "--frp-token-file", "-"], { stdin: "the token" });
+    const render = async (verb: string, ...options: string[]): Promise<Record<string, unknown>> =>
+      Bun.TOML.parse(await relay.ok("relay-host", `render-${verb}`, ...options)) as Record<string, unknown>;
+    const { secret } = room(relay);
+    expect(await render("frps-config", "--cluster", "other", "--bind-addr", "127.0.0.1")).toMatchObject({
+      bindAddr: "127.0.0.1",
+      bindPort: 7_000,
+      auth: { method: "token", token: "the token" },
+    });
+    expect(await render("frpc-config", "--cluster", "other", "--local-port", "8848")).toMatchObject({
+      serverAddr: "relay.example.edu",
+      transport: { protocol: "wss" },
+      proxies: [
+        { name: "relay-stcp", type: "stcp", secretKey: secret, localPort: 8848 },
+        { name: "relay-stcp-direct", type: "xtcp", secretKey: secret, localPort: 8848 },
+      ],
+    });
+    const visitor = { secretKey: secret, bindAddr: "127.0.0.1" };
+    expect(await render("frpc-visitor-config", "--cluster", "other", "--bind-port", "8765")).toMatchObject({
+      visitors: [
+        { ...visitor, name: "relay-stcp-visitor", serverName: "relay-stcp", bindPort: -1 },
+        { ...visitor, serverName: "relay-stcp-direct", bindPort: 8765, fallbackTo: "relay-stcp-visitor", fallbackTimeoutMs: 10_000 },
+      ],
+    });
+    fs.writeFileSync(path.join(relay.directory, "secret"), "mine\n");
+    const output = path.join(relay.directory, "frpc.toml");
+    await relay.ok(
+      "relay-host",
+      "render-frpc-config",
+      "--cluster",
+      "other",
+      "--local-port",
+      "1",
+      "--secret-key",
+      "@secret",
+      "--output",
+      output,
+    );
+    expect([fs.readFileSync(output, "utf8").includes('secretKey = "mine"'), fs.statSync(output).mode & 0o777]).toEqual([true, 0o600]);
+    const plain = await relay.run(["relay-host", "render-frps-config", "--token", "word"]);
+    expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining("@ and a file, or - for standard input")]);
+    const none = await relay.run(["relay-host", "render-frpc-config", "--cluster", "local", "--local-port", "1"]);
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("local is not reached through a frps")]);
+  },
+  TIMEOUT,
+);

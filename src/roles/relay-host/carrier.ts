@@ -1,5 +1,6 @@
 import type { Socket } from "bun";
 import { giveBack } from "../../lib/give-back.ts";
+import { WaitingBytes } from "./waiting-bytes.ts";
 
 /** A source is not read while more than this of it waits. */
 export const HIGH = 64 * 1024;
@@ -39,8 +40,7 @@ export const DEAF: CarrierSink = { data: () => undefined, drain: () => undefined
 /** TCP or TLS, on a socket of Bun's. See docs/adr/0011. */
 export class SocketCarrier implements Carrier {
   sink: CarrierSink = DEAF;
-  waiting = 0;
-  #queue: Buffer[] = [];
+  #queue: WaitingBytes | null = null;
   #ending = false;
   #ended = false;
   #over = false;
@@ -48,12 +48,16 @@ export class SocketCarrier implements Carrier {
 
   constructor(private readonly socket: Socket<unknown>) {}
 
+  get waiting(): number {
+    return this.#queue?.length ?? 0;
+  }
+
   write(bytes: Buffer): void {
     if (this.#over || this.#ending || bytes.length === 0) return;
-    const taken = this.#queue.length > 0 ? 0 : Math.max(0, this.socket.write(bytes));
+    const taken = this.waiting > 0 ? 0 : Math.max(0, this.socket.write(bytes));
     if (taken === bytes.length) return;
-    this.#queue.push(Buffer.from(bytes.subarray(taken)));
-    this.waiting += bytes.length - taken;
+    this.#queue ??= new WaitingBytes();
+    this.#queue.push(bytes.subarray(taken));
   }
 
   /** Bytes came. They would wait for the collector, and come faster than it does. */
@@ -65,17 +69,7 @@ export class SocketCarrier implements Carrier {
   /** The socket takes more. */
   flush(): void {
     const before = this.waiting;
-    while (this.#queue.length > 0) {
-      const [first] = this.#queue as [Buffer];
-      const taken = Math.max(0, this.socket.write(first));
-      this.waiting -= taken;
-      if (taken < first.length) {
-        this.#queue[0] = first.subarray(taken);
-        break;
-      }
-      this.#queue.shift();
-      giveBack(first);
-    }
+    this.#queue?.drain((bytes) => Math.max(0, this.socket.write(bytes)));
     if (this.#ending && this.waiting === 0) this.#shutdown();
     if (before > LOW && this.waiting <= LOW) this.sink.drain();
   }
@@ -118,7 +112,7 @@ export class SocketCarrier implements Carrier {
     // Where both sides have said everything, the socket tells the second end only by closing.
     if (!broken && !this.#broken) this.ended();
     this.#over = true;
-    this.#queue = [];
+    this.#queue?.clear();
     this.sink.close(broken || this.#broken || !this.#ended);
   }
 }

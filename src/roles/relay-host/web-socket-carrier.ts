@@ -1,10 +1,11 @@
-import { giveBack } from "../../lib/give-back.ts";
 import { FrameError, FrameReader, type FrameSink, frameHeader, OPCODE } from "../../transport/outbound/websocket/frames.ts";
 import { type Carrier, type CarrierSink, DEAF } from "./carrier.ts";
 
 /** docs/wire.md, Carriers. */
 const SEND_MAX = 64 * 1024;
 const RECEIVE_MAX = 256 * 1024;
+/** One frame; whoever writes it has copied what waits. */
+const SCRATCH = Buffer.allocUnsafeSlow(SEND_MAX + 16);
 /** How long the other side may take to answer our close frame, in milliseconds. */
 const CLOSING_MS = 2_000;
 /** RFC 6455, section 7.4.1. */
@@ -58,9 +59,9 @@ export class WebSocketCarrier implements Carrier {
 
   #send(opcode: number, payload: Buffer): void {
     const header = frameHeader(opcode, payload.length, null);
-    const frame = Buffer.concat([header, payload], header.length + payload.length);
-    this.inner.write(frame);
-    giveBack(frame);
+    header.copy(SCRATCH);
+    payload.copy(SCRATCH, header.length);
+    this.inner.write(SCRATCH.subarray(0, header.length + payload.length));
   }
 
   #sendClose(code: number): void {

@@ -1,6 +1,6 @@
 import type { Artifact } from "../domain/artifact.ts";
 import type { Attempt } from "../domain/attempt.ts";
-import { errorRule, isErrorCode, RelayError } from "../domain/errors.ts";
+import { isErrorCode, RelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
 import { isId } from "../domain/id.ts";
 import type { Job, JobKind, JobReceipt, JobState, JobSubmissionInput } from "../domain/job.ts";
@@ -51,8 +51,10 @@ export interface PageOptions {
 export interface JobListOptions {
   readonly state?: readonly JobState[];
   readonly kind?: JobKind;
+  readonly id_prefix?: string;
   readonly before?: number;
   readonly limit?: number;
+  readonly signal?: AbortSignal;
 }
 
 export interface QueueOptions extends PageOptions {
@@ -218,12 +220,7 @@ export function failureOf(body: unknown, otherwise = "the relay said no more"): 
   } = problem;
   const { reason, hint, ...data } = rest;
   const code = typeof reason === "string" && isErrorCode(reason) ? reason : "internal_error";
-  return new RelayError(
-    code,
-    typeof detail === "string" ? detail : otherwise,
-    data,
-    typeof hint === "string" ? hint : errorRule(code).hint,
-  );
+  return new RelayError(code, typeof detail === "string" ? detail : otherwise, data, typeof hint === "string" ? hint : undefined);
 }
 
 /** An identifier as a part of a path. What cannot be one is answered here, so that `..` never leads to another route. */
@@ -243,8 +240,8 @@ export class ClusterClient {
     return this.http.json("/jobs", { method: "POST", body: submission, repeatable: submission.idempotency_key !== undefined });
   }
 
-  job(id: string): Promise<Job> {
-    return this.http.json(`/jobs/${segment(id)}`);
+  job(id: string, signal?: AbortSignal): Promise<Job> {
+    return this.http.json(`/jobs/${segment(id)}`, { signal });
   }
 
   status(id: string): Promise<JobStatus> {
@@ -264,8 +261,8 @@ export class ClusterClient {
     return this.http.json(`/jobs/${segment(id)}/cancel`, { method: "POST", body: options, repeatable: true });
   }
 
-  jobs(options: JobListOptions = {}): Promise<{ jobs: JobSummary[]; next_before: number | null }> {
-    return this.http.json("/jobs", { query: { ...options } });
+  jobs({ signal, ...query }: JobListOptions = {}): Promise<{ jobs: JobSummary[]; next_before: number | null }> {
+    return this.http.json("/jobs", { query, signal });
   }
 
   queue(options: QueueOptions = {}): Promise<QueueList> {
@@ -324,8 +321,8 @@ export class ClusterClient {
     return this.page(`/jobs/${segment(id)}/artifacts`, page);
   }
 
-  artifact(artifactId: string): Promise<Artifact> {
-    return this.http.json(`/artifacts/${segment(artifactId)}`);
+  artifact(artifactId: string, signal?: AbortSignal): Promise<Artifact> {
+    return this.http.json(`/artifacts/${segment(artifactId)}`, { signal });
   }
 
   /** The bytes of an artifact, from `offset` on. The body is a stream; its SHA-256 is the ETag. */

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorRule, RelayError } from "../domain/errors.ts";
+import { type ErrorCode, errorRule, hintOf, RelayError } from "../domain/errors.ts";
 import { LIMITS } from "../domain/limits.ts";
 
 /** Problem document of RFC 9457 with the members that every failure of clio-relay carries. */
@@ -35,7 +35,7 @@ export function problemOf(error: unknown): Problem {
   const failure =
     error instanceof RelayError ? error : new RelayError("internal_error", "an unexpected failure; the log of the process has it");
   const rule = errorRule(failure.code);
-  const hint = failure.hint ?? rule.hint;
+  const hint = hintOf(failure);
   const base: Problem = {
     type: `urn:clio-relay:error:${failure.code}`,
     title: rule.title,

@@ -1,4 +1,4 @@
-import { EXIT, errorRule, RelayError } from "../domain/errors.ts";
+import { EXIT, errorRule, hintOf, RelayError } from "../domain/errors.ts";
 import { type CliIo, OutputClosed } from "./io.ts";
 import { jsonText, oneLine } from "./print/safe-text.ts";
 
@@ -28,7 +28,7 @@ async function problemLine(failure: RelayError): Promise<string> {
 }
 
 function personsText(failure: RelayError): string {
-  const hint = failure.hint ?? errorRule(failure.code).hint;
+  const hint = hintOf(failure);
   const lines = [`error: ${oneLine(failure.message)} [${failure.code}]`];
   const issues = Array.isArray(failure.data["issues"]) ? (failure.data["issues"] as { path: string; message: string }[]) : [];
   for (const issue of issues.slice(1, 10)) lines.push(`  ${oneLine(`${issue.path}: ${issue.message}`)}`);

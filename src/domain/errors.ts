@@ -251,6 +251,13 @@ export class RelayError extends Error {
   }
 }
 
+/** What to do about a failure: its own hint, else that of the table with the cluster's name in it; undefined where neither says anything. */
+export function hintOf({ code, hint, data }: Pick<RelayError, "code" | "hint" | "data">): string | undefined {
+  const { cluster } = data;
+  const general: string | undefined = errorRule(code).hint;
+  return hint ?? (typeof cluster === "string" ? general?.replace(/\bNAME\b/g, () => cluster) : general);
+}
+
 /** Narrow an unknown thrown value to a RelayError, optionally of one code. */
 export const isRelayError = (error: unknown, code?: ErrorCode): error is RelayError =>
   error instanceof RelayError && (code === undefined || error.code === code);

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { isRelayError, RelayError } from "../domain/errors.ts";
+import { type ErrorData, isRelayError, RelayError } from "../domain/errors.ts";
 import type { LinkInfo, LinkState } from "../domain/link.ts";
 import { PROTOCOL } from "../domain/link.ts";
 import { type Clock, systemClock, timestamp } from "../lib/clock.ts";
@@ -50,6 +50,8 @@ export interface LinkOptions {
   readonly times?: PulseTimes;
   /** Told after each change of state. */
   readonly onChange?: (snapshot: LinkSnapshot) => void;
+  /** Says more than the link can know of a worker that nobody finds at its other end; null: nothing. */
+  readonly whyAbsent?: () => RelayError | null;
   /** Told when the worker of a link that is there says something else of itself than before. */
   readonly onWorker?: (worker: LinkInfo) => void;
 }
@@ -64,6 +66,8 @@ export interface LinkSnapshot {
   readonly worker: LinkInfo | null;
   /** Why it is not up. */
   readonly reason: RelayError | null;
+  /** Why nobody serves at the other end of a link that is up, as far as the last request or ping has shown. */
+  readonly absent: RelayError | null;
   readonly bytes_in: number;
   readonly bytes_out: number;
 }
@@ -78,7 +82,12 @@ interface Live {
 
 /** How long an answer may stop in its middle while the worker answers others, in milliseconds: more than two signs of life of a stream of events. */
 const STALLED_MS = 45_000;
+/** How long a worker may take to answer whether it is there. */
+const GREETED_MS = 10_000;
 const PING: ChannelRequest = { method: "GET", target: "/link", headers: new Headers(), body: null };
+
+/** Of a failure: the request never left this machine. */
+const NOT_SENT: ErrorData = { sent: false };
 
 /** The one link of a desktop to a cluster's worker: its states, and the requests that ride it. See docs/connection-model.md. */
 export class Link {
@@ -88,6 +97,7 @@ export class Link {
   #worker: LinkInfo | null = null;
   #refusal: RelayError | null = null;
   #reason: RelayError | null = null;
+  #absent: RelayError | null = null;
   #roundTripMs: number | null = null;
   #lastAnswerAt: string | null = null;
   #connecting: { readonly done: Promise<void>; readonly stop: AbortController; readonly wanted: boolean } | null = null;
@@ -112,6 +122,7 @@ export class Link {
       last_answer_at: this.#lastAnswerAt,
       worker: this.#worker,
       reason: this.#reason,
+      absent: this.#live === null ? null : this.#absent,
       bytes_in: bytesIn,
       bytes_out: bytesOut,
     };
@@ -125,16 +136,29 @@ export class Link {
   }
 
   /**
-   * Bring the link up, or wait for a bring-up that is under way, or find it up. A failure puts the state back to where it was, or to
+   * Bring the link up, or wait for a bring-up that is under way, or find it up and its worker there. A failure puts the state back to where it was, or to
    * `authorization_required` where it says so.
    *
    * @param expected what the cluster's entry has pinned
-   * @throws what `bringUp` throws; RelayError link_bringup_failed where another worker answers; link_down when it is disconnected meanwhile
+   * @throws what `bringUp` throws; RelayError link_bringup_failed where another worker answers; link_down when it is disconnected meanwhile, or the worker of a
+   *   link that is up does not answer; worker_not_running where that link has none, and is left as it is
    */
   async connect(bringUp: BringUp, expected: ExpectedWorker): Promise<void> {
     // What is tried without anybody may lead somewhere else, and fails for reasons of its own.
     while (this.#connecting?.wanted === false) await settled(this.#connecting.done, undefined);
+    if (this.#live !== null) return this.#greet(this.#live);
     await this.#connect(bringUp, expected, true);
+  }
+
+  async #greet(live: Live): Promise<void> {
+    const limit = AbortSignal.timeout(GREETED_MS);
+    try {
+      await this.#ping(live.pool, limit);
+    } catch (error) {
+      if (limit.aborted) throw this.#down(`the worker of ${this.options.cluster} is there, but does not answer`);
+      throw this.#failure(error);
+    }
+    this.#answered(live);
   }
 
   async #connect(bringUp: BringUp, expected: ExpectedWorker, wanted: boolean): Promise<void> {
@@ -182,6 +206,7 @@ export class Link {
     this.#lastAnswerAt = timestamp(this.#clock);
     const news = this.#live !== null && info !== null && !Bun.deepEquals(info, this.#worker);
     this.#worker = info;
+    this.#absent = null;
     this.#refusal = versionRefusal(info);
     if (news) this.options.onWorker?.(info);
   }
@@ -201,6 +226,7 @@ export class Link {
           try {
             await this.#ping(live.pool);
           } catch (error) {
+            this.#failure(error);
             // The other side has said something, if only that it has no worker to offer.
             if (!isRelayError(error, "channel_refused") && !isRelayError(error, "answer_malformed")) throw error;
           }
@@ -286,9 +312,9 @@ export class Link {
     await live?.transport.session.closed;
   }
 
-  #down(what: string): RelayError {
+  #down(what: string, data: ErrorData = {}): RelayError {
     const { cluster } = this.options;
-    return new RelayError("link_down", what, { cluster }, `clio-relay connect ${cluster}`);
+    return new RelayError("link_down", what, { cluster, ...data }, `clio-relay connect ${cluster}`);
   }
 
   /**
@@ -304,6 +330,7 @@ export class Link {
     const outgoing = { ...request, instead: this.#instead };
     const send = async (one: ChannelRequest, signalOfOne?: AbortSignal): Promise<ChannelAnswer> => {
       const answer = await live.pool.request(one, signalOfOne);
+      this.#absent = null;
       this.#answered(live);
       return answer;
     };
@@ -311,8 +338,15 @@ export class Link {
       const ranged = bulk && request.method === "GET" && request.body === null;
       return await (ranged ? fetchInRanges(send, live.gate, outgoing, signal) : send(outgoing, signal));
     } catch (error) {
-      throw isRelayError(error, "channel_refused") && error.data["reason"] === "connect_failed" ? this.#notRunning(error) : error;
+      throw this.#failure(error);
     }
+  }
+
+  /** What a request failed with, by what it says of the worker. */
+  #failure(error: unknown): unknown {
+    if (!isRelayError(error, "channel_refused") || error.data["reason"] !== "connect_failed") return error;
+    this.#absent = this.options.whyAbsent?.() ?? this.#notRunning(error);
+    return this.#absent;
   }
 
   /** The worker may have been upgraded under the link, so that it is asked before the refusal is told. */
@@ -329,16 +363,18 @@ export class Link {
     else if (this.#connecting !== null) await settled(this.#connecting.done, signal);
     if (this.#live !== null) return this.#live;
     const { cluster } = this.options;
-    if (this.#state !== "authorization_required") throw this.#down(this.#reason?.message ?? `there is no link to ${cluster}`);
+    if (this.#state !== "authorization_required") throw this.#down(this.#reason?.message ?? `there is no link to ${cluster}`, NOT_SENT);
     throw new RelayError(
       "authorization_required",
-      `the link to ${cluster} is down, and only you can bring it up: ${this.#reason?.message ?? "nobody has"}`,
-      { cluster },
+      this.#reason === null
+        ? `the link to ${cluster} was lost before this daemon started, and only you can bring it up`
+        : `the link to ${cluster} is down, and only you can bring it up: ${this.#reason.message}`,
+      { cluster, ...NOT_SENT },
       `clio-relay connect ${cluster}`,
     );
   }
 
-  #notRunning(cause: Error): RelayError {
+  #notRunning(cause: RelayError): RelayError {
     const { cluster } = this.options;
     return new RelayError(
       "worker_not_running",

@@ -104,6 +104,24 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
   );
 
   test(
+    "a session that is cut takes the link with it, also where sshd gives it away to the user",
+    async () => {
+      await using pam = await FarSite.start({ config: ["UsePAM yes"] });
+      pam.worker.start();
+      await using relay = await pam.desk();
+      await relay.ok("connect", "far");
+      pam.sshd.cut();
+      await eventually(async () => (await farLink(relay)).state === "authorization_required", {
+        what: "the end of the link",
+        timeoutMs: 10_000,
+      });
+      const host = await relay.run(["cluster", "probe", "far", "--no-input"]);
+      expect([host.code, host.stderr]).toEqual([0, ""]);
+    },
+    TIMEOUT,
+  );
+
+  test(
     "without a worker the connection is kept, and the next connect asks nothing",
     async () => {
       const before = site.sshd.connections();
@@ -117,14 +135,19 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       site.worker.stop();
       const gone = await relay.run(["job", "list"]);
       expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
-      expect((await farLink(relay)).state).toBe("up");
+      // A link that is up is no worker that is there.
+      const found = await relay.run(["connect", "far"]);
+      expect([found.code, found.stderr]).toEqual([5, expect.stringMatching(/no worker is running for far\b.* \[worker_not_running\]/)]);
+      expect(await farLink(relay)).toMatchObject({ state: "up", detail: "no worker is running for far" });
       // Whatever lies here under its name is not its queue.
       for (const verb of ["audit", "repair"]) {
         const checked = await relay.run(["queue", verb, "--yes"]);
         expect([checked.code, checked.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
       }
       site.worker.start();
+      expect(await relay.ok("connect", "far")).toMatch(/^far is up: worker /);
       expect((await relay.run(["job", "list"])).code).toBe(0);
+      expect((await farLink(relay)).detail).toBeNull();
       expect(site.sshd.connections() - before).toBe(1);
     },
     TIMEOUT,

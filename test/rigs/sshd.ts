@@ -139,9 +139,21 @@ export class Sshd implements AsyncDisposable {
     return `${this.port === 22 ? this.host : `[${this.host}]:${this.port}`} ${this.hostKey(type)}\n`;
   }
 
-  /** End every session at once, as a crash would. sshd goes on. */
+  /** End every session at once, as a crash would: all its processes, since a monitor's child holds the connection without it. sshd goes on. */
   cut(): void {
-    spawnSync("pkill", ["-KILL", "-P", String(this.child.pid)], { env: ROOT_ENV });
+    const rows = must("ps", "-A", "-o", "pid=,ppid=,comm=").trim().split("\n");
+    const all = rows
+      .map((row) => row.trim().split(/\s+/))
+      .map(([pid, parent, name]) => ({ pid: Number(pid), parent: Number(parent), name: name ?? "" }));
+    const found = [this.child.pid];
+    for (const at of found) found.push(...all.filter(({ parent, name }) => parent === at && name.startsWith("sshd")).map(({ pid }) => pid));
+    for (const pid of found.slice(1)) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // gone with another one
+      }
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

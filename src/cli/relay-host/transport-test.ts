@@ -1,4 +1,4 @@
-import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
+import { EXIT, hintOf, isRelayError, RelayError } from "../../domain/errors.ts";
 import type { CliIo } from "../io.ts";
 import { bytesText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";
@@ -123,7 +123,7 @@ export class Trial {
       layer: this.#tried.findLast(({ ok }) => !ok)?.step ?? "unknown",
       reason: error.code,
       detail: error.message,
-      fix: error.hint ?? error.rule.hint ?? null,
+      fix: hintOf(error) ?? null,
     });
   }
 }

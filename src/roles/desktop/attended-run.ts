@@ -129,5 +129,5 @@ const nobodyAsked = ({ host, kind }: Omit<PromptEvent, "id">): RelayError =>
     "authorization_required",
     `${host} asks for something (${kind.replaceAll("_", " ")}), and there is nobody at a terminal to answer`,
     { host, kind },
-    "run the command at a terminal, without --no-input",
+    "give the command a terminal to ask on, and no --no-input; or a key of the agent or without passphrase, and the host's key in known_hosts",
   );

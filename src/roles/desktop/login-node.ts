@@ -106,16 +106,20 @@ export async function reachWorker(entry: SshEntry, arrival: Arrival, keys: Bridg
 }
 
 /** Where the worker serves. @throws RelayError relay_not_installed, worker_not_running */
-function servingSocket(cluster: string, { found: { worker, runsHere, installed, root, hostname } }: Arrival): string {
+export function servingSocket(cluster: string, { found: { worker, runsHere, installed, root, hostname } }: Arrival): string {
   if (worker !== null && runsHere) return worker.socket;
   if (installed) throw notRunning(cluster, hostname);
-  throw new RelayError(
+  throw notInstalled(cluster, { hostname, root });
+}
+
+/** Nothing is there that could be started. */
+export const notInstalled = (cluster: string, { hostname, root }: Pick<Found, "hostname" | "root">): RelayError =>
+  new RelayError(
     "relay_not_installed",
     `clio-relay is not installed on ${hostname}, in ${root}`,
     { cluster, host: hostname, root },
     `clio-relay cluster bootstrap --cluster ${cluster}`,
   );
-}
 
 async function bridged(
   entry: SshEntry,

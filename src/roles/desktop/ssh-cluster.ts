@@ -2,7 +2,7 @@ import type { HostTask } from "../../api/host-views.ts";
 import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
 import { type ClusterEntry, routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { LinkInfo } from "../../domain/link.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { canonicalJson } from "../../lib/digest.ts";
@@ -18,7 +18,7 @@ import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
 import type { FrpWanted } from "./host-tasks.ts";
-import { type Arrival, activeJobs, arrive, type BridgeKeys, reachWorker } from "./login-node.ts";
+import { type Arrival, activeJobs, arrive, type BridgeKeys, notInstalled, reachWorker, servingSocket } from "./login-node.ts";
 import { sshRequest } from "./ssh-request.ts";
 import { expectedWorker, pinnedKeys } from "./worker-pins.ts";
 
@@ -67,6 +67,8 @@ export class SshCluster {
   /** Entry of the ledger of the last connection. */
   #seq: number | null = null;
   #expiry: ReturnType<typeof setTimeout> | undefined;
+  /** Where the installation was removed from here, until there is one again. */
+  #uninstalled: Arrival["found"] | null = null;
   #run: { readonly what: string; readonly run: AttendedRun } | null = null;
 
   constructor(private readonly options: SshClusterOptions) {
@@ -78,6 +80,7 @@ export class SshCluster {
       initial: this.#wasLost() ? "authorization_required" : "down",
       onWorker: (info) => void options.pinWorker(info).catch(options.report),
       onChange: options.onChange,
+      whyAbsent: () => (this.#uninstalled === null ? null : notInstalled(options.cluster, this.#uninstalled)),
       regain: (lost) => this.#bridgeAgain(lost),
     });
   }
@@ -102,7 +105,7 @@ export class SshCluster {
       const { clock, configDir, pinWorkerKey } = this.options;
       try {
         const { hostTask } = await import("./host-tasks.ts");
-        return await hostTask(
+        const done = await hostTask(
           {
             entry,
             remote: remoteOver(arrival.connection.session),
@@ -116,10 +119,25 @@ export class SshCluster {
           },
           task,
         );
+        if (task.task === "uninstall") this.#uninstalled = arrival.found;
+        else if (task.task === "bootstrap") this.#uninstalled = null;
+        return done;
+      } catch (error) {
+        throw this.#withRemedy(error);
       } finally {
         this.#hold();
       }
     });
+  }
+
+  /** A failure on the host says of which cluster. A connection that ends under a task is made anew by the next command of a person. */
+  #withRemedy(error: unknown): unknown {
+    if (!isRelayError(error)) return error;
+    const data = { cluster: this.options.cluster, ...error.data };
+    if (error.code !== "link_down" || error.hint !== undefined)
+      return new RelayError(error.code, error.message, data, error.hint, { cause: error });
+    const what = `the connection to the host of ${this.options.cluster} was lost: ${error.message}`;
+    return new RelayError("link_down", what, data, "repeat it: it makes a new connection", { cause: error });
   }
 
   /**
@@ -151,7 +169,8 @@ export class SshCluster {
   }
 
   async #connect(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkStatus> {
-    await this.link.connect(async (stop) => {
+    const before = this.isUp;
+    const connected = this.link.connect(async (stop) => {
       const signal = AbortSignal.any([stop, attended.attending.signal]);
       const own = { ...attended, attending: { ...attended.attending, signal } };
       const arrival = await this.arrival(entry, request, own, "connect");
@@ -159,7 +178,14 @@ export class SshCluster {
       own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
       return transport;
     }, expectedWorker(entry));
+    await connected.catch(async (error: unknown) => {
+      if (!before || !isRelayError(error, "worker_not_running")) throw error;
+      // The link is left as it is; why nobody is at its other end is for the host to say.
+      servingSocket(entry.name, await this.arrival(entry, request, attended, "connect"));
+      throw error;
+    });
     const { worker } = this.link.snapshot();
+    this.#uninstalled = null;
     if (worker !== null) await this.options.pinWorker(worker);
     this.#hold();
     return this.status();
@@ -270,7 +296,7 @@ export class SshCluster {
   /** As it is now; nobody is asked. */
   status(): LinkStatus {
     const { cluster } = this.options;
-    const { state, since, round_trip_ms, worker, reason, bytes_in, bytes_out } = this.link.snapshot();
+    const { state, since, round_trip_ms, worker, reason, absent, bytes_in, bytes_out } = this.link.snapshot();
     const kept = this.#kept?.connection ?? null;
     const stats = kept?.session.stats() ?? null;
     const { entries, trouble } = this.#entries();
@@ -281,12 +307,14 @@ export class SshCluster {
       state,
       since,
       round_trip_ms: this.isUp ? round_trip_ms : null,
-      worker_version: this.isUp ? (worker?.version ?? null) : null,
+      worker_version: this.isUp && absent === null ? (worker?.version ?? null) : null,
       detail:
-        (reason?.message ?? trouble ?? (kept !== null && !this.isUp ? "a connection is kept for the next command" : null))?.slice(
-          0,
-          2_000,
-        ) ?? null,
+        (
+          reason?.message ??
+          absent?.message ??
+          trouble ??
+          (kept !== null && !this.isUp ? "a connection is kept for the next command" : null)
+        )?.slice(0, 2_000) ?? null,
       bytes_in: stats?.bytesIn ?? (this.isUp ? bytes_in : null),
       bytes_out: stats?.bytesOut ?? (this.isUp ? bytes_out : null),
       ssh_connections_since_bring_up: bring_up_seq === null ? null : entries.filter(({ seq }) => seq > bring_up_seq).length,

@@ -85,6 +85,10 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
       "Restart the service of a cluster's worker; jobs go on",
       () => import("./cluster/restart-endpoint-service.ts"),
     ),
+    "remove-endpoint-service": command(
+      "Stop the service of a cluster's worker and take it away; jobs go on",
+      () => import("./cluster/remove-endpoint-service.ts"),
+    ),
     "endpoint-service-status": command(
       "Show how the service of a cluster's worker is",
       () => import("./cluster/endpoint-service-status.ts"),

@@ -93,6 +93,18 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
         outcome: "ready",
         status: { state: "ready" },
       });
+      const other = await relay.run(["cluster", "install-endpoint-service", "far", "--launcher", "cron"]);
+      const remove = "clio-relay cluster remove-endpoint-service --cluster far";
+      expect([other.code, other.stderr]).toEqual([7, expect.stringContaining(`hint: ${remove}`)]);
+      expect(await relay.json("cluster", "remove-endpoint-service", "far")).toMatchObject({
+        removed: [expect.stringContaining("supervise-far")],
+      });
+      expect(await status()).toMatchObject({
+        state: "not-installed",
+        worker: null,
+        operator_action: expect.stringMatching(/ install-endpoint-service --cluster far --/),
+      });
+      expect(await ok("worker", "start")).toStartWith("worker of far runs on ");
       const back = await relay.run(["cluster", "rollback", "far"]);
       expect([back.code, back.stderr]).toEqual([7, expect.stringContaining("[state_conflict]")]);
 
@@ -105,6 +117,24 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("1 jobs of far have not ended, so its queue stays")]);
       await ok("job", "cancel", busy);
       expect((await relay.run(["job", "wait", busy])).code).toBe(10);
+      await ok("cluster", "uninstall", "far", "--yes");
+      // What could say it is gone, so that it has to come back first.
+      for (const [code, line] of [
+        [7, ["cluster", "uninstall", "far", "--purge", "--yes"]],
+        [1, ["cluster", "install-endpoint-service", "far", "--launcher", "setsid"]],
+        [1, ["worker", "start"]],
+        [1, ["connect", "far"]],
+        [1, ["job", "list"]],
+      ] as const) {
+        const absent = await relay.run(line);
+        expect([line, absent.code, absent.stderr]).toEqual([
+          line,
+          code,
+          expect.stringContaining("hint: clio-relay cluster bootstrap --cluster far"),
+        ]);
+      }
+      expect(await farLink(relay)).toMatchObject({ state: "up", detail: expect.stringContaining("is not installed on") });
+      await ok("cluster", "bootstrap", "--cluster", "far", "--artifact", executable);
       expect(await relay.json("cluster", "uninstall", "far", "--purge", "--yes")).toMatchObject({
         worker: expect.any(String),
         running: [],
@@ -115,7 +145,9 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
         repair: expect.stringContaining("cluster bootstrap"),
       });
       expect(await ok("disconnect", "far")).toBe("far is down");
-      expect((await relay.run(["job", "list"])).code).toBe(5);
+      const down = await relay.run(["job", "submit", "--", "true"]);
+      // Nothing was sent, so that there is nothing to be sent again.
+      expect([down.code, down.stderr]).toEqual([5, "error: there is no link to far [link_down]\nhint: clio-relay connect far\n"]);
       expect(node.sshd.connections() - before).toBe(1);
     },
     TIMEOUT,

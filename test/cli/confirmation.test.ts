@@ -63,6 +63,8 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   "cluster bootstrap": null,
   "cluster install-endpoint-service": null,
   "cluster restart-endpoint-service": null,
+  // And back by install-endpoint-service.
+  "cluster remove-endpoint-service": null,
   "cluster endpoint-service-status": null,
   // And back by the same again.
   "cluster rollback": null,

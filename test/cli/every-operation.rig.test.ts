@@ -92,6 +92,7 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "cluster bootstrap": null,
   "cluster install-endpoint-service": null,
   "cluster restart-endpoint-service": null,
+  "cluster remove-endpoint-service": null,
   "cluster rollback": null,
   "cluster uninstall": null,
   "cluster remove": null,

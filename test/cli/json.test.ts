@@ -21,6 +21,7 @@ const ELSEWHERE = [
   "cluster endpoint-service-status",
   "cluster install-endpoint-service",
   "cluster probe",
+  "cluster remove-endpoint-service",
   "cluster restart-endpoint-service",
   "cluster rollback",
   "cluster uninstall",

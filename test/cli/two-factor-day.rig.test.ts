@@ -160,6 +160,8 @@ class Day {
     await this.#run(["cluster", "add", "far", "--worker-concurrency", String(concurrency)]);
     await this.#run(["cluster", "install-endpoint-service", "far", "--launcher", "setsid", "--concurrency", String(concurrency)]);
     await this.#run(["cluster", "restart-endpoint-service", "far"]);
+    await this.#run(["cluster", "remove-endpoint-service", "far"]);
+    await this.#run(["worker", "start"]);
     // A session over a bridge ended with its worker: what comes next waits for the next one.
     await this.#run(["job", "list"]);
   }

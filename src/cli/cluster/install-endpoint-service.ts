@@ -11,13 +11,14 @@ import { serviceRows } from "./service-text.ts";
 interface ServiceDone {
   readonly outcome: "ready" | "in-progress" | "not-started";
   readonly status: ServiceStatus;
+  readonly notices: readonly string[];
 }
 
 export const verb = defineVerb({
   summary: "Have a service keep a cluster's worker running",
   details:
     "A unit of the user's systemd, which stays when nobody is logged in only where the user lingers (loginctl enable-linger): without that nothing is written. " +
-    "Where users have no systemd, --launcher setsid starts the worker again until the next boot, --launcher cron after it, too. A worker that runs without the " +
+    "Where users have no systemd, --launcher setsid starts the worker again until the next boot, --launcher cron after it, too, where a cron runs. Another launcher comes after cluster remove-endpoint-service. A worker that runs without the " +
     "service is drained and replaced; its jobs go on. Capacity that is given becomes part of the cluster's entry.",
   positionals: NAMED.positionals,
   flags: {
@@ -71,6 +72,8 @@ export const verb = defineVerb({
     else await printFields(io.stdout, serviceRows(done.status));
     if (done.status.persistence === "login-scoped") {
       await io.stderr.write(`warning: the worker of ${name} ends with the user's last session on ${done.status.hostname}\n`);
+    } else if (!json) {
+      for (const notice of done.notices) await io.stderr.write(`notice: ${notice}\n`);
     }
     return done.outcome === "in-progress" ? EXIT.notFinished : EXIT.ok;
   },

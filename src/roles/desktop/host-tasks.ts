@@ -59,6 +59,8 @@ export function hostTask(work: HostWork, { task, options }: HostTask): Promise<u
       return installServiceOf(work, options);
     case "service-restart":
       return restartService(work);
+    case "service-remove":
+      return removeServiceOf(work);
     case "service-status":
       return serviceStatus(work.remote, placeOf(work));
     case "worker-start":
@@ -268,7 +270,7 @@ async function restartService(work: HostWork) {
       "not_found",
       `${entry.name} has no service on ${before.hostname}`,
       { cluster: entry.name },
-      `clio-relay cluster install-endpoint-service --cluster ${entry.name} --start --enable`,
+      before.operator_action ?? undefined,
     );
   }
   await configure(work);
@@ -284,6 +286,12 @@ async function restartService(work: HostWork) {
     asked: "enqueued",
     ...(await observe(remote, { ...place, clock }, isReady)),
   };
+}
+
+/** The service, with the worker that it keeps; whatever else runs there stays. */
+async function removeServiceOf({ remote, entry, ...work }: HostWork) {
+  const { stopped, removed } = await removeService(remote, { ...placeOf({ remote, entry, ...work }), stopOnly: false });
+  return { schema_version: "clio-relay.endpoint-service-remove.v1", cluster: entry.name, stopped, removed };
 }
 
 async function startWorkerOf(work: HostWork) {

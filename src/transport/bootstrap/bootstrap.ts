@@ -2,6 +2,7 @@ import { RelayError } from "../../domain/errors.ts";
 import type { WorkerConfiguration } from "../../domain/worker-configuration.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Remote } from "../script/remote.ts";
+import { serviceStatus } from "../service/status.ts";
 import type { Artifact } from "./artifact.ts";
 import { chooseArtifact, compareVersions, refuseUnfit } from "./choose.ts";
 import { deliver, type Installed } from "./install.ts";
@@ -100,7 +101,11 @@ async function allSteps(remote: Remote, options: BootstrapOptions, signal: Abort
     },
     configured,
     worker: { ...worker, hostname: host.hostname },
-    notices: noticesOf(host, installed, worker, configured.changed, cluster),
+    notices: noticesOf(host, installed, worker, configured.changed, {
+      cluster,
+      // What there is to keep it running is for the host to say.
+      command: worker.supervised_by === null ? (await serviceStatus(remote, { ...place, cluster })).operator_action : null,
+    }),
   };
 }
 
@@ -150,12 +155,16 @@ async function deliverInSteps(
   return done;
 }
 
-function noticesOf(host: HostProbe, installed: Installed, worker: WorkerOutcome, reconfigured: boolean, cluster: string): string[] {
+function noticesOf(
+  host: HostProbe,
+  installed: Installed,
+  worker: WorkerOutcome,
+  reconfigured: boolean,
+  { cluster, command }: { readonly cluster: string; readonly command: string | null },
+): string[] {
   const notices: string[] = [];
   if (worker.supervised_by === null) {
-    notices.push(
-      `nobody starts the worker again when it ends or ${host.hostname} boots: clio-relay cluster install-endpoint-service --cluster ${cluster} --start --enable`,
-    );
+    notices.push(`nobody starts the worker again when it ends or ${host.hostname} boots${command === null ? "" : `: ${command}`}`);
   }
   if (worker.state === "kept" && reconfigured) {
     notices.push(

@@ -57,7 +57,7 @@ export async function installEndpointService(remote: Remote, options: EndpointSe
       "state_conflict",
       `the worker of ${cluster} is kept by ${before.launcher} on that host`,
       { launcher: before.launcher },
-      `clio-relay cluster install-endpoint-service --cluster ${cluster} --launcher ${before.launcher}, or remove that service first`,
+      `clio-relay cluster remove-endpoint-service --cluster ${cluster}, and then this again`,
     );
   }
   const wanted = { ...options, root: host.storage.root, userHome: host.home };
@@ -95,6 +95,9 @@ const report = (
 ): EndpointServiceReport => ({ written, outcome, drained, status, notices: noticesOf(status) });
 
 function noticesOf({ persistence, operator_action, launcher, hostname }: ServiceStatus): string[] {
+  if (launcher === "cron" && persistence === "until-reboot") {
+    return [`no cron runs on ${hostname}: the worker is there until ${hostname} boots, and nobody looks after its supervisor`];
+  }
   if (persistence === "login-scoped") {
     return [
       `diagnostic only: the user does not linger on ${hostname}, so the worker ends with the user's last session and is not there after a boot: ${operator_action}`,
@@ -106,6 +109,9 @@ function noticesOf({ persistence, operator_action, launcher, hostname }: Service
     ];
   }
   if (launcher === "cron")
-    return [`cron looks after the worker on ${hostname} every five minutes; a site may have cron on one login node only`];
+    return [
+      ...(persistence === "unproven" ? [`whether a cron runs on ${hostname} cannot be seen: its processes are hidden`] : []),
+      `cron looks after the worker on ${hostname} every five minutes; a site may have cron on one login node only`,
+    ];
   return persistence === "until-reboot" ? [`the service is not enabled: it is not there after ${hostname} boots`] : [];
 }

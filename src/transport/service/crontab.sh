@@ -25,10 +25,31 @@ cron_word() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g; s/%/\\\\%/
 # entries FILE: how many lines name it.
 entries() { crontab -l 2>/dev/null | grep -cF "$(cron_word "$1")"; }
 
-crontab_without() { edit_crontab "$(cron_word "$1")" && [ "$(entries "$1")" -eq 0 ]; }
+# crontab_without FILE: no line of it, and no table where there was none before and nobody has changed what crontab(1) made of it.
+crontab_without() {
+  edit_crontab "$(cron_word "$1")" && [ "$(entries "$1")" -eq 0 ] || return 1
+  if [ -f "$1.first-table" ] && [ "$(others "$1" | cksum)" = "$(cat "$1.first-table")" ]; then crontab -r; fi
+  rm -f "$1.first-table"
+}
+
+# others FILE: the lines that do not name it.
+others() { crontab -l 2>/dev/null | grep -vF "$(cron_word "$1")"; }
+
+# cron_runs: yes or no; unknown where other users' processes cannot be seen (proc(5), hidepid). By their names: cron, cronie and busybox, fcron.
+cron_runs() {
+  for comm in /proc/[0-9]*/comm; do
+    name=
+    read -r name 2>/dev/null <"$comm"
+    case $name in cron | crond | fcron) printf yes && return ;; esac
+  done
+  if has systemctl && bounded 10 systemctl --quiet is-active cron.service crond.service cron.target 2>/dev/null; then printf yes; elif [ -r /proc/1/comm ] && [ "$(cat /proc/1/comm 2>/dev/null)" != "" ]; then printf no; else printf unknown; fi
+}
 
 # crontab_with FILE: run it at boot, and every five minutes; it ends at once where it runs already.
 crontab_with() {
   word=$(cron_word "$1")
-  edit_crontab "$word" "@reboot $word # clio-relay" "*/5 * * * * $word # clio-relay" && [ "$(entries "$1")" -eq 2 ]
+  first=no
+  crontab -l >/dev/null 2>&1 || first=yes
+  edit_crontab "$word" "@reboot $word # clio-relay" "*/5 * * * * $word # clio-relay" && [ "$(entries "$1")" -eq 2 ] || return 1
+  if [ "$first" = yes ]; then others "$1" | cksum >"$1.first-table"; fi
 }

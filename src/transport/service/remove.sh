@@ -36,6 +36,6 @@ take_away() {
   fi
   if [ -f "$file" ]; then
     if [ "$(sed -n 's/^# launcher: //p' "$file")" = cron ]; then crontab_without "$file" || refuse cron "$file"; fi
-    rm -f "$file" "$file.lock" "$file.stopped" && say removed "$file"
+    rm -f "$file" "$file.lock" "$file.stopped" "$file.first-table" && say removed "$file"
   fi
 }

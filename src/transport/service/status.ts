@@ -6,11 +6,12 @@ import layout from "../script/layout.sh" with { type: "text" };
 import lock from "../script/lock.sh" with { type: "text" };
 import { accepted } from "../script/refusal.ts";
 import type { Remote, Script } from "../script/remote.ts";
+import crontab from "./crontab.sh" with { type: "text" };
 import manager from "./manager.sh" with { type: "text" };
 import statusText from "./status.sh" with { type: "text" };
 import { unitName } from "./unit.ts";
 
-const SCRIPT: Script = { name: "service status", text: layout + lock + manager + statusText };
+const SCRIPT: Script = { name: "service status", text: layout + lock + manager + crontab + statusText };
 /** How long a worker may run as a service before it has to serve. */
 const SERVING_SECONDS = 120;
 
@@ -58,8 +59,8 @@ export const ServiceStatus = v.strictObject({
   supervisor_pid: v.nullable(Count),
   /** Whether the user's services stay when the user is not logged in; null where that cannot be told. */
   linger: v.nullable(v.boolean()),
-  /** `persistent`: it is there from boot on. `login-scoped`: it ends with the user's last session. `unsupervised`: nobody starts it again. */
-  persistence: v.picklist(["persistent", "login-scoped", "until-reboot", "unsupervised", "not-installed"]),
+  /** `persistent`: it is there from boot on. `login-scoped`: it ends with the user's last session. `unproven`: cron is to start it, and whether one runs cannot be seen. */
+  persistence: v.picklist(["persistent", "login-scoped", "until-reboot", "unproven", "not-installed"]),
   /** What a person would have to do, as a command where there is one; null where nothing is to be done. */
   operator_action: v.nullable(word),
   /** The worker that serves on this host, by its own record; null where none does. */
@@ -100,7 +101,8 @@ export function statusOf(cluster: string, answer: Answer): ServiceStatus {
     : launched === null
       ? "not-installed"
       : supervisedState(supervisor, answer.last("stopped") === "yes", worker);
-  const persistence = persistenceOf(launcher, linger, shown);
+  const cron = answer.last("cron");
+  const persistence = persistenceOf(launcher, linger, shown, cron);
   return {
     schema_version: "clio-relay.endpoint-service-status.v1",
     cluster,
@@ -111,7 +113,7 @@ export function statusOf(cluster: string, answer: Answer): ServiceStatus {
     supervisor_pid: supervisor,
     linger,
     persistence,
-    operator_action: actionFor(state, persistence, answer.one("user"), cluster),
+    operator_action: actionFor(state, { persistence, launcher, manager: answer.last("manager") === "yes", cron }, answer, cluster),
     worker,
   };
 }
@@ -174,19 +176,38 @@ function supervisedState(supervisor: number | null, stopped: boolean, worker: Wo
   return stopped ? "intentional-stop" : "inactive-unexpected";
 }
 
-function persistenceOf(launcher: ServiceStatus["launcher"], linger: boolean | null, shown: Shown): ServiceStatus["persistence"] {
+/** @param cron whether a cron runs there: `yes`, `no`, `unknown`; null where users have none */
+function persistenceOf(
+  launcher: ServiceStatus["launcher"],
+  linger: boolean | null,
+  shown: Shown,
+  cron: string | null,
+): ServiceStatus["persistence"] {
   if (launcher === null) return "not-installed";
-  if (launcher === "cron") return "persistent";
+  if (launcher === "cron") return cron === "yes" ? "persistent" : cron === "unknown" ? "unproven" : "until-reboot";
   if (launcher === "setsid") return "until-reboot";
   if (linger !== true) return "login-scoped";
   return shown["UnitFileState"] === "enabled" ? "persistent" : "until-reboot";
 }
 
-function actionFor(state: ServiceState, persistence: ServiceStatus["persistence"], user: string, cluster: string): string | null {
-  if (state === "not-installed") return `clio-relay cluster install-endpoint-service --cluster ${cluster} --start --enable`;
-  if (persistence === "login-scoped") return `loginctl enable-linger ${user}`;
+interface Kept {
+  readonly persistence: ServiceStatus["persistence"];
+  readonly launcher: ServiceStatus["launcher"];
+  /** Whether the user has a service manager in reach. */
+  readonly manager: boolean;
+  /** As persistenceOf has it. */
+  readonly cron: string | null;
+}
+
+function actionFor(state: ServiceState, { persistence, launcher, manager, cron }: Kept, answer: Answer, cluster: string): string | null {
+  if (state === "not-installed") return installCommand(cluster, manager ? "systemd" : cron === "yes" ? "cron" : "setsid");
+  if (persistence === "login-scoped") return `loginctl enable-linger ${answer.one("user")}`;
   if (state === "failed" || state === "inactive-unexpected" || state === "intentional-stop" || state === "degraded") {
     return `clio-relay cluster restart-endpoint-service --cluster ${cluster}`;
   }
-  return null;
+  return launcher === "cron" && persistence === "until-reboot" ? `have a cron started on ${answer.one("hostname")}, where none runs` : null;
 }
+
+/** What gives a cluster's worker a service, by what a host's users have. */
+export const installCommand = (cluster: string, launcher: "systemd" | "setsid" | "cron"): string =>
+  `clio-relay cluster install-endpoint-service --cluster ${cluster} ${launcher === "systemd" ? "--start --enable" : `--launcher ${launcher}`}`;

@@ -91,12 +91,18 @@ describe("the state of a service", () => {
     expect(seen({ said: { linger: "no" } })).toEqual(["systemd", "login-scoped", "loginctl enable-linger ann"]);
     expect(seen({ shown: { UnitFileState: "disabled" } })).toEqual(["systemd", "until-reboot", null]);
     expect(seen({ shown: INACTIVE })).toEqual(["systemd", "persistent", "clio-relay cluster restart-endpoint-service --cluster c"]);
-    expect(seen({ said: { manager: "no" } })).toEqual([
-      null,
-      "not-installed",
-      "clio-relay cluster install-endpoint-service --cluster c --start --enable",
-    ]);
-    expect(seen({ said: { manager: "no", launcher: "cron", supervisor: "60" } })).toEqual(["cron", "persistent", null]);
+    const install = "clio-relay cluster install-endpoint-service --cluster c";
+    const none = (said: Record<string, string>) => seen({ said, shown: { LoadState: "not-found", ...INACTIVE } });
+    expect(none({})).toEqual([null, "not-installed", `${install} --start --enable`]);
+    expect(none({ manager: "no", cron: "yes" })).toEqual([null, "not-installed", `${install} --launcher cron`]);
+    for (const cron of ["no", "unknown"])
+      expect(none({ manager: "no", cron })).toEqual([null, "not-installed", `${install} --launcher setsid`]);
+    // What would start it again is looked for, and not taken for granted.
+    const cron = (runs: Record<string, string>) => seen({ said: { manager: "no", launcher: "cron", supervisor: "60", ...runs } });
+    expect(cron({ cron: "yes" })).toEqual(["cron", "persistent", null]);
+    expect(cron({ cron: "unknown" })).toEqual(["cron", "unproven", null]);
+    for (const none of [{}, { cron: "no" }])
+      expect(cron(none)).toEqual(["cron", "until-reboot", "have a cron started on h, where none runs"]);
   });
 
   test("takes no record of a worker that is gone, or of nonsense", () => {

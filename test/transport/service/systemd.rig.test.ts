@@ -312,9 +312,14 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
       // The first table of all, and then one with lines of the user's own.
       await installEndpointService(remote, service("eve", { launcher: "cron", start: false }));
       expect(table().trim().split("\n").slice(-2)).toEqual(lines);
+      await removeService(remote, { ...PLACE, stopOnly: false });
+      // Who had no table has none again.
+      expect(() => table()).toThrow("no crontab for eve");
+      await installEndpointService(remote, service("eve", { launcher: "cron", start: false }));
       asUser("eve", "sh", "-c", "(echo '# mine'; echo '0 1 * * * echo 50\\% done') | crontab -");
       const done = await installEndpointService(remote, service("eve", { launcher: "cron" }));
-      expect(done).toMatchObject({ outcome: "ready", drained: true, status: { launcher: "cron", persistence: "persistent" } });
+      expect(done).toMatchObject({ outcome: "ready", drained: true, status: { launcher: "cron", persistence: "until-reboot" } });
+      expect(done.notices).toEqual([expect.stringContaining("no cron runs on ")]);
       expect(table()).toBe(`# mine\n0 1 * * * echo 50\\% done\n${lines.join("\n")}\n`);
       await installEndpointService(remote, service("eve", { launcher: "cron" }));
       expect(
@@ -339,6 +344,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
         },
         { timeoutMs: 90_000, everyMs: 500 },
       );
+      expect(back.persistence).toBe("persistent");
       expect(back.supervisor_pid).not.toBe(done.status.supervisor_pid);
 
       const gone = await removeService(remote, { ...PLACE, stopOnly: false });

@@ -56,7 +56,7 @@ ${rows.join("\n")}
 
 | variable | what |
 |---|---|
-| \`CLIO_RELAY_HOME\` | puts everything below one directory: \`config\`, \`core\`, \`spool\`, \`cache\`, \`run\`, \`state\`, \`log\` |
+| \`CLIO_RELAY_HOME\` | an absolute path: puts everything below that directory: \`config\`, \`core\`, \`spool\`, \`cache\`, \`run\`, \`state\`, \`log\` |
 | \`CLIO_RELAY_CORE_DIR\`, \`CLIO_RELAY_SPOOL_DIR\` | move the state and the output of the clusters of this machine |
 | \`CLIO_RELAY_CLUSTER_REGISTRY\` | another place for \`clusters.json\` |
 | \`CLIO_RELAY_SSH_CONFIG\` | an ssh configuration in place of the user's and the system's, for connections that the command asks for; \`none\` for none |

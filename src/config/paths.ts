@@ -17,6 +17,8 @@ export interface Paths {
   readonly logDir: string;
   /** Every SSH connection that the daemon dialed. */
   readonly ledgerFile: string;
+  /** The job that was submitted last from here. */
+  readonly lastJobFile: string;
   /** Programs of frp that were installed. */
   readonly frpDir: string;
   readonly desktopLog: string;
@@ -66,16 +68,15 @@ function requireAbsolute(env: Environment, name: string, named: string): string 
 }
 
 /**
- * Decide where everything lies. With CLIO_RELAY_HOME everything lies below it, so that installations live side by side; a
- * relative one is taken from the working directory. Worker, daemon and CLI must come to the same answer, whatever
+ * Decide where everything lies. With CLIO_RELAY_HOME everything lies below it, so that installations live side by side. Worker, daemon and CLI must come to the same answer, whatever
  * shell, service or cron job started them.
  *
- * @throws RelayError configuration_error when the home directory, where it is needed, or one of the other places is relative: the installation,
+ * @throws RelayError configuration_error when one of the places, or the home directory where it is needed, is relative: the installation,
  *   with its daemon and its workers, stays the same from whatever directory a command is typed in, and so must they
  */
 export function resolvePaths(env: Environment): Paths {
   const given = variable(env, "CLIO_RELAY_HOME");
-  const home = given === undefined ? null : path.resolve(env.cwd, given);
+  const home = given === undefined ? null : requireAbsolute(env, "CLIO_RELAY_HOME", given);
   if (home === null) requireAbsolute(env, "HOME", env.home);
   const absolute = (name: string, fallback: string): string => requireAbsolute(env, name, variable(env, name) ?? fallback);
   const below = (own: string, usual: string): string => (home === null ? path.join(env.home, usual) : path.join(home, own));
@@ -94,6 +95,7 @@ export function resolvePaths(env: Environment): Paths {
     cacheDir: below("cache", ".cache/clio-relay"),
     logDir,
     ledgerFile: path.join(stateDir, "connections.jsonl"),
+    lastJobFile: path.join(stateDir, "last-job.json"),
     frpDir: path.join(stateDir, "frp"),
     desktopLog: path.join(logDir, "desktop.log"),
     desktopStderr: path.join(logDir, "desktop-stderr.log"),

@@ -32,10 +32,19 @@ describe("with CLIO_RELAY_HOME", () => {
     expect(paths.workerSocket("a")).toBe(path.join(home, "run", "worker-a.sock"));
   });
 
-  test("a relative one is taken from the working directory", () => {
+  test("a relative one is refused: it would be another installation in every directory", () => {
     const cwd = directory();
-    const paths = resolvePaths(environment({ CLIO_RELAY_HOME: "here" }, { cwd }));
-    expect(paths.base).toBe(path.join(cwd, "here"));
+    let refused: unknown;
+    try {
+      resolvePaths(environment({ CLIO_RELAY_HOME: "here" }, { cwd }));
+    } catch (error) {
+      refused = error;
+    }
+    expect(refused).toMatchObject({
+      code: "configuration_error",
+      data: { variable: "CLIO_RELAY_HOME" },
+      hint: `CLIO_RELAY_HOME=${path.join(cwd, "here")}`,
+    });
   });
 
   test("an empty one is none", () => {

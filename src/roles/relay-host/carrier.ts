@@ -40,6 +40,8 @@ export const DEAF: CarrierSink = { data: () => undefined, drain: () => undefined
 /** TCP or TLS, on a socket of Bun's. See docs/adr/0011. */
 export class SocketCarrier implements Carrier {
   sink: CarrierSink = DEAF;
+  /** The address by which it is counted; null: not at all. */
+  countedBy: string | null = null;
   #queue: WaitingBytes | null = null;
   #ending = false;
   #ended = false;

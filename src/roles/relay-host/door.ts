@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { PREFACE } from "../../transport/meeting/messages.ts";
-import { type Carrier, DEAF } from "./carrier.ts";
+import { type Carrier, DEAF, type SocketCarrier } from "./carrier.ts";
 import { answerBytes, type FrontContext, notHttp, reply, tooMany } from "./front.ts";
 import type { Limits } from "./limits.ts";
 import { addressKey } from "./quota.ts";
@@ -35,7 +35,7 @@ export class Visitor implements Stranger {
    * @param key by what that is counted; null: not at all
    */
   constructor(
-    private readonly carrier: Carrier,
+    private readonly carrier: SocketCarrier,
     private readonly address: string,
     readonly addressKey: string | null,
     private readonly speech: Speech,
@@ -75,9 +75,13 @@ export class Visitor implements Stranger {
     }
     const [address, key] = this.#whence(head);
     const { limits } = this.context;
-    if (key !== null && key !== this.addressKey && !limits.addressRates.take(key)) {
-      this.#answer(tooMany(limits.addressRates.wait(key)));
-      return;
+    if (key !== null && key !== this.addressKey) {
+      const many = limits.connections.of(key) >= limits.max.connectionsPerAddress;
+      if (many || !limits.addressRates.take(key)) {
+        this.#answer(tooMany(many ? 10_000 : limits.addressRates.wait(key)));
+        return;
+      }
+      limits.countConnection(this.carrier, key);
     }
     const answer = reply(head, this.context.front);
     if (answer.kind === "answer") {

@@ -19,6 +19,8 @@ export interface MeetingTimes {
   readonly ticket: number;
   /** After which a pair on which nothing moves is ended. */
   readonly idle: number;
+  /** The same where bytes wait for a side that does not take them. */
+  readonly stuck: number;
 }
 
 export const MEETING_TIMES: MeetingTimes = {
@@ -29,10 +31,14 @@ export const MEETING_TIMES: MeetingTimes = {
   answer: 5_000,
   ticket: 15_000,
   idle: 120_000,
+  stuck: 900_000,
 };
 
 /** A parked connection that does not take what it is sent is given up above this many bytes. */
 const UNREAD_MAX = 64 * 1024;
+/** Messages that are taken of one connection in so many milliseconds. */
+const MESSAGES_MAX = 200;
+const MESSAGES_MS = 10_000;
 /** More than this at once is no control message. */
 const CHUNK_MAX = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
@@ -68,6 +74,8 @@ export class Guest implements CarrierSink {
   readonly #parser = new FrameParser("client");
   #probe: Probe | null = null;
   #pings = 0;
+  #messages = 0;
+  #countedSince = 0;
 
   /**
    * @param address whence it came; for the log, and for limits
@@ -116,6 +124,14 @@ export class Guest implements CarrierSink {
   }
 
   #take(message: FromClient): void {
+    if (this.heardAt - this.#countedSince > MESSAGES_MS) {
+      this.#countedSince = this.heardAt;
+      this.#messages = 0;
+    }
+    if (++this.#messages > MESSAGES_MAX) {
+      this.dismiss("busy", MESSAGES_MS);
+      return;
+    }
     if (message.type === "ping") this.send({ type: "pong", id: message.id });
     else if (message.type !== "pong") this.events.message(message);
     else if (message.id === this.#probe?.id) this.#probe.settle(true);

@@ -1,3 +1,4 @@
+import type { SocketCarrier } from "./carrier.ts";
 import { Counts, Rates } from "./quota.ts";
 
 /** How much of what a relay-host takes on (docs/wire.md, Limits). */
@@ -31,6 +32,12 @@ export class Limits {
   ) {
     this.addressRates = new Rates(max.openingsPerAddress, now);
     this.keyRates = new Rates(max.openingsPerKey, now);
+  }
+
+  /** Count a connection by an address; it is no longer when it is closed. */
+  countConnection(carrier: SocketCarrier, addressKey: string): void {
+    carrier.countedBy = addressKey;
+    this.connections.add(addressKey);
   }
 
   /** Count a desktop that comes; null where there are as many as there may be, else the way to take it back. */

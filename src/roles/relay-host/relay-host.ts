@@ -6,7 +6,7 @@ import type { Journal } from "./journal.ts";
 import { Limits, type MeetingLimits } from "./limits.ts";
 import { type ListenAddress, type Listener, listen } from "./listener.ts";
 import { type Gauges, Metrics } from "./metrics.ts";
-import { addressKey, Counts } from "./quota.ts";
+import { addressKey } from "./quota.ts";
 import { Reception } from "./reception.ts";
 import { Rooms } from "./rooms.ts";
 import { Strangers } from "./strangers.ts";
@@ -52,7 +52,6 @@ export class RelayHost {
   readonly #reception: Reception;
   readonly #door: DoorContext;
   readonly #listeners: Listener[] = [];
-  readonly #perAddress = new Counts();
   readonly #look: ReturnType<typeof setInterval>;
   readonly #times: MeetingTimes;
   #connections = 0;
@@ -100,16 +99,16 @@ export class RelayHost {
     // Behind an edge every connection comes from it.
     const edge = kind === "ws" && this.options.edgeAddressHeader !== null;
     const key = edge ? null : addressKey(peer);
-    const { max, addressRates } = this.#limits;
+    const { max, addressRates, connections } = this.#limits;
     if (this.#draining || this.#connections >= max.connections) return null;
-    if (key !== null && (this.#perAddress.of(key) >= max.connectionsPerAddress || !addressRates.take(key))) return null;
+    if (key !== null && (connections.of(key) >= max.connectionsPerAddress || !addressRates.take(key))) return null;
     this.#connections++;
     this.#metrics.add("connections_total");
-    if (key !== null) this.#perAddress.add(key);
+    if (key !== null) this.#limits.countConnection(carrier, key);
     new Visitor(carrier, peer, key, SPEECH[kind], this.#door);
     return () => {
       this.#connections--;
-      if (key !== null) this.#perAddress.remove(key);
+      if (carrier.countedBy !== null) connections.remove(carrier.countedBy);
     };
   }
 
@@ -137,7 +136,7 @@ export class RelayHost {
     this.#rooms.dismissAll(SPREAD_MS);
     const begun = clock.monotonic();
     while (this.#rooms.splices.size > 0 && clock.monotonic() - begun < DRAIN_MS) {
-      for (const splice of this.#rooms.splices) if (clock.monotonic() - splice.movedAt >= QUIET_MS) splice.end();
+      for (const splice of this.#rooms.splices) if (splice.quietFor() >= QUIET_MS) splice.end();
       await Bun.sleep(20);
     }
     for (const splice of this.#rooms.splices) splice.destroy();

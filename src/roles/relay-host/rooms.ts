@@ -347,7 +347,7 @@ export class Rooms {
       if (at - guest.heardAt > times.silence) guest.destroy();
       else if (at - guest.sentAt > times.ping) void guest.probe();
     }
-    for (const splice of this.#splices) if (at - splice.movedAt > times.idle) splice.destroy();
+    for (const splice of this.#splices) if (splice.quietFor() > (splice.held > 0 ? times.stuck : times.idle)) splice.destroy();
   }
 
   /** Send everybody away who waits. Not all at once come back that way. */

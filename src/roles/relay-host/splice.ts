@@ -7,8 +7,9 @@ const LINGER_MS = 10_000;
 export class Splice {
   /** Bytes from the first to the second, and back. */
   readonly bytes: [number, number] = [0, 0];
-  /** When something moved last, on the monotonic clock. */
-  movedAt: number;
+  #movedAt: number;
+  /** What was held when that was looked at last. */
+  #heldThen = 0;
   readonly #ended: [boolean, boolean] = [false, false];
   #closed = 0;
   #linger: ReturnType<typeof setTimeout> | undefined;
@@ -23,7 +24,7 @@ export class Splice {
     private readonly now: () => number,
     private readonly onOver: (splice: Splice) => void,
   ) {
-    this.movedAt = now();
+    this.#movedAt = now();
     this.#attach(0);
     this.#attach(1);
   }
@@ -33,18 +34,28 @@ export class Splice {
     return this.sides[0].waiting + this.sides[1].waiting;
   }
 
+  /** Milliseconds since something moved. Bytes that wait are looked at, too: who takes them slowly takes them. */
+  quietFor(): number {
+    const { held } = this;
+    if (held !== this.#heldThen) {
+      this.#heldThen = held;
+      this.#movedAt = this.now();
+    }
+    return this.now() - this.#movedAt;
+  }
+
   #attach(side: 0 | 1): void {
     const [from, to] = [this.sides[side], this.sides[side === 0 ? 1 : 0]];
     from.sink = {
       data: (chunk) => {
         this.bytes[side] += chunk.length;
-        this.movedAt = this.now();
+        this.#movedAt = this.now();
         to.write(chunk);
         if (to.waiting > HIGH) from.pause();
       },
       // Of what this side takes.
       drain: () => {
-        this.movedAt = this.now();
+        this.#movedAt = this.now();
         to.resume();
       },
       end: () => this.#end(side, to),

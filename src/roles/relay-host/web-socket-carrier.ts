@@ -19,6 +19,8 @@ export class WebSocketCarrier implements Carrier {
   readonly #reader: FrameReader;
   #sentClose = false;
   #gotClose = false;
+  /** What came was no frame; nothing more is read, so that the other side learns why. */
+  #violated = false;
   #closing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly inner: Carrier) {
@@ -32,12 +34,15 @@ export class WebSocketCarrier implements Carrier {
 
   /** Bytes of the connection came. */
   read(chunk: Buffer): void {
+    if (this.#violated) return;
     try {
       this.#reader.push(chunk);
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
+      this.#violated = true;
       this.#sendClose(error.closeCode);
-      this.inner.destroy();
+      this.inner.end();
+      this.#giveUpLater();
     }
   }
 

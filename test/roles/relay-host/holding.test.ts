@@ -11,7 +11,7 @@ import { opening, type RawClient, rawTcp } from "./raw.ts";
 const MiB = 1024 * 1024;
 let place: Place;
 beforeAll(() => {
-  place = new Place({ times: { ping: 100, silence: 600, fresh: 50, answer: 200, idle: 800, ticket: 400 } });
+  place = new Place({ times: { ping: 100, silence: 600, fresh: 50, answer: 200, idle: 800, stuck: 1_200, ticket: 400 } });
 });
 afterAll(() => place.close());
 

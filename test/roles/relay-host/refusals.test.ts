@@ -3,9 +3,10 @@ import { randomBytes } from "node:crypto";
 import net from "node:net";
 import { encode } from "../../../src/transport/meeting/frames.ts";
 import { join } from "../../../src/transport/meeting/join.ts";
-import { PREFACE } from "../../../src/transport/meeting/messages.ts";
+import { PREFACE, SUBPROTOCOL } from "../../../src/transport/meeting/messages.ts";
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
 import { register } from "../../../src/transport/meeting/register.ts";
+import { frameHeader, OPCODE } from "../../../src/transport/outbound/websocket/frames.ts";
 import { eventually } from "../../runner/wait.ts";
 import { bytesOf, newSigner, Place, TOKEN } from "./place.ts";
 import { impostor, type Opening, opening, type RawClient, rawTcp } from "./raw.ts";
@@ -17,6 +18,16 @@ beforeAll(() => {
 afterAll(() => place.close());
 
 const OTHER = "another-token-0123456789abcdefghij";
+
+function upgradeRequest(...more: string[]): string {
+  const lines = ["GET /meet HTTP/1.1", "Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Version: 13", ...more];
+  const ours = [`Sec-WebSocket-Key: ${randomBytes(16).toString("base64")}`, `Sec-WebSocket-Protocol: ${SUBPROTOCOL}`];
+  return `${[...lines, ...ours].join("\r\n")}\r\n\r\n`;
+}
+
+/** A client's frame, masked with nothing. */
+const frameOf = (opcode: number, text: string): Buffer =>
+  Buffer.concat([frameHeader(opcode, text.length, Buffer.alloc(4)), Buffer.from(text)]);
 
 /** What becomes of an opening. */
 async function comes(options: Omit<Opening, "relay"> & { relay?: string }, at: Place = place): Promise<RawClient> {
@@ -175,6 +186,23 @@ describe("what is no frame of the protocol", () => {
     expect((await bytesOf(long)).toString()).toMatch(/^HTTP\/1\.1 400 /);
   });
 
+  test.each<[string, Buffer, number]>([
+    ["text", frameOf(OPCODE.text, "x"), 1003],
+    ["an unmasked frame", Buffer.from([0x82, 1, 1]), 1002],
+    ["a reserved bit", Buffer.from([0xc2, 0x80, 0, 0, 0, 0]), 1002],
+    ["a frame of 1 GiB", Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0]), 1009],
+  ])("on a WebSocket: %s", async (_, bytes, code) => {
+    const socket = await place.socket("ws");
+    socket.write(upgradeRequest());
+    socket.write(bytes);
+    const answer = await bytesOf(socket);
+    const closed = Buffer.alloc(4);
+    closed.writeUInt16BE(0x8802);
+    closed.writeUInt16BE(code, 2);
+    expect(answer.toString("latin1", 0, 12)).toBe("HTTP/1.1 101");
+    expect(answer.subarray(-4)).toEqual(closed);
+  });
+
   test("cut anywhere in an opening, nothing of it stays", async () => {
     const whole = Buffer.concat([
       PREFACE,
@@ -205,6 +233,16 @@ describe("who is too many, or too slow", () => {
     desktop.destroy();
     registration.close();
     for (const socket of idle) socket.destroy();
+  });
+
+  test("messages of a parked connection", async () => {
+    const worker = await comes({ signer: newSigner() });
+    expect(await worker.next()).toMatchObject({ type: "registered" });
+    for (let id = 0; id < 250; id++) worker.send({ type: "ping", id });
+    let pongs = 0;
+    let message = await worker.next();
+    for (; message !== "ended" && message.type === "pong"; message = await worker.next()) pongs++;
+    expect([pongs, message]).toEqual([199, { type: "close", code: "busy", retry: 10_000 }]);
   });
 
   test("limits of rooms, keys and tokens", async () => {
@@ -248,6 +286,15 @@ describe("who is too many, or too slow", () => {
     expect((await from("2001:db8::7", "/healthz")).status).toBe(200);
     expect((await from("2001:db8::8", "/healthz")).status).toBe(429);
     await edge.close();
+
+    const few = new Place({ limits: { connectionsPerAddress: 1 }, edgeAddressHeader: "x-forwarded-for" });
+    const upgraded = (address: string): Promise<string> =>
+      few.socket("ws").then(async (socket) => {
+        socket.write(upgradeRequest(`X-Forwarded-For: ${address}`));
+        return (await bytesOf(socket, 12)).toString("latin1", 9, 12);
+      });
+    expect([await upgraded("192.0.2.1"), await upgraded("192.0.2.1"), await upgraded("192.0.2.2")]).toEqual(["101", "429", "101"]);
+    await few.close();
   });
 });
 

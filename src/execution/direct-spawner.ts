@@ -23,7 +23,7 @@ export interface DirectSpawnerOptions {
  */
 export function directSpawner(options: DirectSpawnerOptions): ShimSpawner {
   return {
-    spawn(args, logFile) {
+    async spawn(args, logFile) {
       const group = options.cgroupParent === null ? null : makeGroup(options.cgroupParent, options.onTrouble);
       const shim = spawnDetached([...options.command, ...args], options.environment ?? SHIM_ENVIRONMENT, logFile);
       if (group !== null) {
@@ -35,7 +35,7 @@ export function directSpawner(options: DirectSpawnerOptions): ShimSpawner {
         // What a killed shim leaves in it is ended, and the cgroup removed, by whoever settles the attempt.
         void shim.exited.then(() => removeCgroup(group));
       }
-      return Promise.resolve(shim);
+      return shim;
     },
   };
 }

@@ -40,8 +40,9 @@ export function scopeSpawner(options: ScopeSpawnerOptions): ShimSpawner {
   const environment = { ...SHIM_ENVIRONMENT, ...managerAddress(options.manager, options) };
   const newId = options.newId ?? (() => crypto.randomUUID());
   return {
-    spawn: (args, logFile) =>
-      Promise.resolve(spawnDetached(scopeArgv(options.manager, newId(), [...options.command, ...args]), environment, logFile)),
+    async spawn(args, logFile) {
+      return spawnDetached(scopeArgv(options.manager, newId(), [...options.command, ...args]), environment, logFile);
+    },
   };
 }
 

@@ -47,9 +47,21 @@ export class SpareShimLauncher implements ShimLauncher {
 
   expect(): void {
     if (this.#closed || this.#waiting.length > 0 || this.#expected !== null) return;
-    this.#expected = this.spawner.spawn([this.#verb, "--told"], null).catch(() => null);
-    this.#unexpected = setTimeout(() => void this.#takeExpected().then((shim) => shim?.dismiss()), this.options.expectedMs ?? 5_000);
+    this.#expected = this.#beforehand();
+    this.#unexpected = setTimeout(
+      () => void this.#takeExpected().then((shim) => shim && this.#end(shim)),
+      this.options.expectedMs ?? 5_000,
+    );
     this.#unexpected.unref?.();
+  }
+
+  /** Null where none can be started: the launch says why, if there still is a reason then. */
+  async #beforehand(): Promise<ShimProcess | null> {
+    try {
+      return await this.spawner.spawn([this.#verb, "--told"], null);
+    } catch {
+      return null;
+    }
   }
 
   /** The shim that was started beforehand, which is nobody else's then; null when there is none. */

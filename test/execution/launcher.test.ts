@@ -239,6 +239,20 @@ describe("a shim for an attempt that is expected", () => {
     expect(identify(started[0]!.shim.pid)).toBeNull();
   });
 
+  test("and cannot be started is nobody's error before the launch", async () => {
+    const troubles: unknown[] = [];
+    const spawner: ShimSpawner = {
+      spawn: () => {
+        throw Object.assign(new Error("no more processes"), { code: "EAGAIN" });
+      },
+    };
+    const launcher = new SpareShimLauncher(spawner, { spares: 0, spool: SPARE_SPOOL, onTrouble: (message) => troubles.push(message) });
+    launchers.push(launcher);
+    launcher.expect();
+    await expect(launcher.launch(attempt(sh("echo ran")).directory)).rejects.toThrow("no more processes");
+    expect(troubles).toEqual([]);
+  });
+
   test("ends with the launcher", async () => {
     const { launcher, started } = watched();
     launcher.expect();

@@ -33,7 +33,7 @@ class Counting extends Statements {
   }
 }
 
-function open(notify: (topic: Topic) => void = () => undefined) {
+function open(notify: (topic: Topic) => void = () => undefined, advance: () => void = () => undefined) {
   const { database, file } = openDatabase(makeDirectory());
   const sql = new Counting(database);
   opened.push(() => {
@@ -42,7 +42,7 @@ function open(notify: (topic: Topic) => void = () => undefined) {
   });
   sql.run("CREATE TABLE notes (n INTEGER PRIMARY KEY)");
   const reading: Reading = { sql, counts: new Counts(), time: new SteadyTime(systemClock), held: new HeldAttempts() };
-  const committer = new Committer(database, file, reading, systemClock, notify, { advance: () => undefined });
+  const committer = new Committer(database, file, reading, systemClock, notify, { advance });
   const notes = () => sql.all<{ n: number }>("SELECT n FROM notes ORDER BY n").map(({ n }) => n);
   const note = (n: number) => (w: Writing) => {
     w.sql.run("INSERT INTO notes (n) VALUES (?)", n);
@@ -70,6 +70,18 @@ describe("group commit", () => {
     expect(sql.begun).toBe(1);
     expect(database.inTransaction).toBe(false);
     expect(notes()).toEqual([1, 2, 3]);
+  });
+
+  test("commits are marked before anybody is told, but behind the answer where nothing else follows", async () => {
+    const seen: string[] = [];
+    const { committer, note } = open(undefined, () => seen.push("mark"));
+    const told = (what: string) => () => void seen.push(what);
+    await committer.write(note(1)).then(told("write"));
+    await committer.write(note(2), { answersFirst: true }).then(told("answer"));
+    await new Promise((done) => setImmediate(done));
+    const both = [committer.write(note(3), { answersFirst: true }).then(told("answer")), committer.write(note(4)).then(told("write"))];
+    await Promise.all(both);
+    expect(seen).toEqual(["mark", "write", "answer", "mark", "mark", "answer", "write"]);
   });
 
   test("nobody is answered before the commit: within it, no promise has settled", async () => {

@@ -39,7 +39,7 @@ export function readMark(directory: string): Mark | "absent" | "unreadable" {
 }
 
 /**
- * The mark of an open database. It is moved on behind each commit and its answers, without a flush: what the system has been given outlives
+ * The mark of an open database. It is moved on with each commit (see Committer for when), without a flush: what the system has been given outlives
  * the process, and an older mark, after a loss of power or a kill right behind an answer, still names frames that were flushed before it was written.
  */
 export class CommitMark {

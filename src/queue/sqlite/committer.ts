@@ -8,13 +8,19 @@ import { relayFailure } from "./sqlite-failure.ts";
 /** Bounds how long the event loop stands still for one commit. */
 const BATCH_MAX = 256;
 
-interface Pending {
+/** Of a write that nothing but an answer follows. */
+export interface WriteOptions {
+  /** The mark of its commit may follow the answer, so that nobody waits for it, where no other write shares the commit. */
+  readonly answersFirst?: boolean;
+}
+
+interface Pending extends WriteOptions {
   readonly run: (writing: Writing) => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: RelayError) => void;
 }
 
-/** Is told that commits were done, as soon as those who waited for them have been answered; once for several that follow each other at once. */
+/** Is told of commits: before those who wait for them are, or behind their answers where nothing else follows; once for several that follow each other at once. */
 export interface Commits {
   advance(): void;
 }
@@ -42,10 +48,10 @@ export class Committer {
   ) {}
 
   /** Run a write in the next batch. `fn` is synchronous, and must leave nothing behind but rows and counts. */
-  write<T>(fn: (writing: Writing) => T): Promise<T> {
+  write<T>(fn: (writing: Writing) => T, options: WriteOptions = {}): Promise<T> {
     if (this.#closed) return Promise.reject(closedError());
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.#queue.push({ run: fn, resolve: resolve as (value: unknown) => void, reject });
+    this.#queue.push({ ...options, run: fn, resolve: resolve as (value: unknown) => void, reject });
     this.#schedule();
     return promise;
   }
@@ -75,12 +81,13 @@ export class Committer {
     const batch = this.#queue.splice(0, BATCH_MAX);
     const topics = new Set<Topic>();
     const results = this.#commit(batch, topics);
+    if (batch.every(({ answersFirst }) => answersFirst === true)) this.#advanceSoon();
+    else this.commits.advance();
     batch.forEach(({ resolve, reject }, index) => {
       const result = results[index]!;
       if (result.ok) resolve(result.value);
       else reject(result.error);
     });
-    this.#advanceSoon();
     for (const topic of topics) {
       try {
         this.notify(topic);
@@ -96,7 +103,7 @@ export class Committer {
   #advanceSoon(): void {
     if (this.#advancing || this.#closed) return;
     this.#advancing = true;
-    // Behind the answers, which leave in microtasks: whoever waits for one need not wait for this.
+    // Behind the answers, which leave in microtasks.
     setImmediate(() => {
       this.#advancing = false;
       if (!this.#closed) this.commits.advance();

@@ -27,6 +27,10 @@ export const ACTIVE_JOBS: Readonly<Record<Direction, string>> = {
   descending: `SELECT ${COLUMNS.summary} FROM jobs WHERE sequence < ? AND ${IS_ACTIVE} ORDER BY sequence DESC LIMIT ?`,
 };
 
+/** By the index of ids, however long the history is. Digits of an id are below `g`. */
+const JOBS_OF_PREFIX = `SELECT ${COLUMNS.summary} FROM jobs INDEXED BY sqlite_autoindex_jobs_1
+  WHERE job_id >= ? AND job_id < ? AND sequence < ? ORDER BY sequence DESC LIMIT ?`;
+
 interface Scan {
   readonly jobs: JobSummary[];
   /** The last row that was looked at; null when there was none. */
@@ -39,14 +43,16 @@ interface Scan {
 
 /** Look at up to `scanLimit` jobs in order, until `limit` of them pass the filter. */
 function scan(r: Reading, filter: JobFilter, direction: Direction, from: number, limit: number, scanLimit: number): Scan {
-  const sql = (onlyActive(filter) ? ACTIVE_JOBS : ALL_JOBS)[direction];
+  const byId = direction === "descending" && filter.idPrefix !== undefined;
+  const sql = byId ? JOBS_OF_PREFIX : (onlyActive(filter) ? ACTIVE_JOBS : ALL_JOBS)[direction];
+  const range = byId ? [filter.idPrefix!, `${filter.idPrefix}g`] : [];
   const wanted = matcher(filter);
   const jobs: JobSummary[] = [];
   let last: number | null = null;
   let looked = 0;
   while (looked < scanLimit && jobs.length < limit) {
     const start: number = last === null ? from : direction === "ascending" ? last + 1 : last;
-    const rows = r.sql.all<JobSummary>(sql, start, Math.min(CHUNK, scanLimit - looked));
+    const rows = r.sql.all<JobSummary>(sql, ...range, start, Math.min(CHUNK, scanLimit - looked));
     for (const row of rows) {
       looked += 1;
       last = row.sequence;
@@ -56,16 +62,17 @@ function scan(r: Reading, filter: JobFilter, direction: Direction, from: number,
     if (rows.length === 0) break;
   }
   const beyond = last === null ? from : direction === "ascending" ? last + 1 : last;
-  const more = r.sql.get(sql, beyond, 1) !== null;
+  const more = r.sql.get(sql, ...range, beyond, 1) !== null;
   return { jobs, last, more, exhausted: more && jobs.length < limit };
 }
 
-function matcher({ states, kind, cluster }: JobFilter): (row: JobSummary) => boolean {
+function matcher({ states, kind, cluster, idPrefix = "" }: JobFilter): (row: JobSummary) => boolean {
   const wanted = states === undefined ? null : new Set(states);
   return (row) =>
     (wanted === null || wanted.has(row.state)) &&
     (kind === undefined || row.kind === kind) &&
-    (cluster === undefined || row.cluster === cluster);
+    (cluster === undefined || row.cluster === cluster) &&
+    row.job_id.startsWith(idPrefix);
 }
 
 /** Newest first. At most queueScanMax jobs are looked at; `next_before` then says where to go on, however few were found. */

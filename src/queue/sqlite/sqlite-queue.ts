@@ -60,7 +60,7 @@ export function sqliteQueue(
         throw relayFailure(error, file);
       }
     },
-    write: (fn) => committer.write(fn),
+    write: (fn, options) => committer.write(fn, options),
   };
 
   return {

@@ -78,8 +78,8 @@ export class Dispatcher {
     let taken = 0;
     for (const run of this.#runs.values()) if (run.lane === lane) taken++;
     if (taken >= slots) return;
-    if (!this.#stopped) this.context.launcher.expect();
     this.#kick();
+    if (!this.#stopped) this.context.launcher.expect();
   }
 
   /** No further claims; attempts are detached and go on by themselves. */

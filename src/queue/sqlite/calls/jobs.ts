@@ -26,7 +26,7 @@ type JobCalls = Pick<
 export const jobCalls = ({ read, write }: Calls, activeJobsMax: number): JobCalls => ({
   async submit(submission, lane) {
     const prepared = prepareSubmission(submission, lane);
-    return write((w) => submit(w, prepared, activeJobsMax));
+    return write((w) => submit(w, prepared, activeJobsMax), { answersFirst: true });
   },
   submitted: (submission) => read((r) => submitted(r, submission)),
   job: (jobId) => read((r) => job(r, jobId)),

@@ -78,7 +78,7 @@ export const PromptTaken = v.strictObject({ taken: v.literal(true) });
  * whose data are a problem document.
  */
 export const AttendedEvent = v.variant("event", [
-  v.strictObject({ event: v.literal("progress"), data: v.strictObject({ text: looseText(2_000) }) }),
+  v.strictObject({ event: v.literal("progress"), data: v.strictObject({ text: looseText(2_000), unfinished: v.optional(v.boolean()) }) }),
   /** To be shown to the person: banners of servers and the like. Safe for a terminal. */
   v.strictObject({ event: v.literal("notice"), data: v.strictObject({ text: looseText(32 * 1024) }) }),
   /** Bytes that are there or on their way, of all; a few times a second at most. */

@@ -1,3 +1,4 @@
+import { FIRST_CLUSTER } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
 
 /**
@@ -17,6 +18,6 @@ export async function chooseCluster(
   if (names.length === 1) return names[0]!;
   const shown = names.slice(0, 20);
   throw names.length === 0
-    ? new RelayError("usage", "there is no cluster yet", { clusters: shown }, "clio-relay init")
+    ? new RelayError("usage", "there is no cluster yet", { clusters: shown }, FIRST_CLUSTER)
     : new RelayError("usage", `--cluster is needed: ${shown.join(", ")}`, { clusters: shown }, "or set CLIO_RELAY_CLUSTER");
 }

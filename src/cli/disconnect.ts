@@ -11,9 +11,10 @@ export const verb = defineVerb({
   examples: [["disconnect my-cluster", "let go of the connection"]],
   async run({ flags, args, io, json, relay }) {
     const name = nameOf(args, flags);
-    await relay.clusterEntry(name);
+    const { mode } = await relay.clusterEntry(name);
     const link = await relay.desktop.disconnect(name);
     if (json) await printJson(io.stdout, link);
+    else if (mode === "local") await io.stdout.write(`${name} is on this machine: there is no link to end\n`);
     else await io.stdout.write(`${linkSentence(link)}\n`);
     return EXIT.ok;
   },

@@ -64,6 +64,10 @@ export function readClusters(paths: Files, env: Owner): Registry {
   return { version: VERSION, clusters: result.output.clusters };
 }
 
+/** What to do where no cluster is known yet. */
+export const FIRST_CLUSTER =
+  "clio-relay init makes one of this machine, clio-relay cluster add --name NAME --ssh-host HOST knows one elsewhere";
+
 /** The entry of a cluster. @throws RelayError cluster_not_found */
 export function clusterEntry(registry: Pick<Registry, "clusters">, name: string): ClusterEntry {
   const entry = registry.clusters.find((one) => one.name === name);
@@ -81,7 +85,7 @@ export function clusterNotFound(name: string, known: readonly string[]): RelayEr
     "cluster_not_found",
     `there is no cluster ${JSON.stringify(name)}`,
     { cluster: name },
-    known.length === 0 ? "clio-relay init" : `clusters: ${known.slice(0, 20).join(", ")}`,
+    known.length === 0 ? FIRST_CLUSTER : `clusters: ${known.slice(0, 20).join(", ")}`,
   );
 }
 

@@ -78,12 +78,12 @@ test(
     await one("cluster pin-target", "far", "--clear");
     await one("disconnect", "far");
     await relay.ok("cluster", "remove", "far", "--yes");
-    await one("connect", "local");
     await one("link list");
     await one("cluster list");
     await one("desktop start");
     await one("desktop status");
     await one("worker start");
+    await one("connect", "local");
     await one("worker status");
     const { job_id: job } = (await one("job submit", "--wait", "--", "echo", "said")) as { job_id: string };
     await one("job status", job);

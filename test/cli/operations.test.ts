@@ -30,9 +30,21 @@ describe("clusters", () => {
     async () => {
       await using relay = await initialized();
       fs.writeFileSync(path.join(relay.directory, "setup.sh"), "module load python\n");
-      expect(await relay.ok("cluster", "add", "--name", "two", "--env-setup", "@setup.sh", "--worker-kind-concurrency", "mcp_call=1")).toBe(
-        "added two",
-      );
+      const added = await relay.run([
+        "cluster",
+        "add",
+        "--name",
+        "two",
+        "--env-setup",
+        "@setup.sh",
+        "--worker-kind-concurrency",
+        "mcp_call=1",
+      ]);
+      // Whoever has forgotten how it is reached is told what was made.
+      expect([added.stdout, added.stderr]).toEqual([
+        "added two\n",
+        expect.stringMatching(/^notice: two is a cluster of this machine; .*--ssh-host HOST/),
+      ]);
       expect(await relay.ok("cluster", "add", "--name", "two", "--worker-concurrency", "5", "--worker-kind-concurrency=command=4")).toBe(
         "changed two",
       );
@@ -54,7 +66,15 @@ describe("clusters", () => {
       expect((await relay.run(["job", "list"], { env: { CLIO_RELAY_CLUSTER: "two" } })).stderr).toContain("no worker is running for two");
       fs.writeFileSync(path.join(relay.home, "config", "config.toml"), 'default_cluster = "two"\n');
       expect((await relay.run(["job", "list"])).stderr).toContain("no worker is running for two");
-      expect(await relay.ok("cluster", "remove", "--name", "two", "--yes")).toBe("removed two");
+      const connected = await relay.run(["connect", "two"]);
+      expect([connected.code, connected.stdout, connected.stderr]).toEqual([
+        5,
+        "",
+        "error: no worker is running for two [worker_not_running]\nhint: clio-relay worker start --cluster two\n",
+      ]);
+      expect(await relay.ok("disconnect", "two")).toBe("two is on this machine: there is no link to end");
+      const removed = await relay.run(["cluster", "remove", "--name", "two", "--yes"]);
+      expect([removed.stdout, removed.stderr]).toEqual(["removed two\n", expect.stringContaining("clio-relay worker stop --cluster two")]);
       expect((await relay.run(["cluster", "remove", "two"])).code).toBe(3);
     },
     TIMEOUT,

@@ -189,7 +189,8 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       await over();
       await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
       await relay.ok("connect", "far");
-      await relay.ok("cluster", "remove", "far", "--yes");
+      const removed = await relay.run(["cluster", "remove", "far", "--yes"]);
+      expect(removed.stderr).toContain("clio-relay cluster uninstall far ends that");
       await over();
     },
     TIMEOUT,

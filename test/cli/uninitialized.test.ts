@@ -5,8 +5,9 @@ import { eventually } from "../runner/wait.ts";
 import { initialized, SourceRelay } from "./source-relay.ts";
 
 const TIMEOUT = 60_000;
-const NONE = "error: there is no cluster yet [usage]\nhint: clio-relay init\n";
-const NOT_FOUND = 'error: there is no cluster "local" [cluster_not_found]\nhint: clio-relay init\n';
+const FIRST = "clio-relay init makes one of this machine, clio-relay cluster add --name NAME --ssh-host HOST knows one elsewhere";
+const NONE = `error: there is no cluster yet [usage]\nhint: ${FIRST}\n`;
+const NOT_FOUND = `error: there is no cluster "local" [cluster_not_found]\nhint: ${FIRST}\n`;
 
 test(
   "where nothing was ever registered, commands say so and start no daemon",
@@ -25,7 +26,7 @@ test(
       [["worker", "run"], 2, NONE],
       [["worker", "stop"], 2, NONE],
       [["worker", "stop", "--cluster", "local"], 3, NOT_FOUND],
-      [["cluster", "list"], 0, "there is no cluster yet: clio-relay init\n"],
+      [["cluster", "list"], 0, `there is no cluster yet: ${FIRST}\n`],
       [["cluster", "show", "local"], 3, NOT_FOUND],
       [["cluster", "remove", "local"], 3, NOT_FOUND],
     ] as const) {

@@ -137,7 +137,9 @@ test("a change that fails leaves the file as it was", async () => {
 });
 
 test("a cluster that is not there is refused, naming those that are", () => {
-  expect(() => clusterEntry({ clusters: [] }, "x")).toThrow(expect.objectContaining({ hint: "clio-relay init" }));
+  expect(() => clusterEntry({ clusters: [] }, "x")).toThrow(
+    expect.objectContaining({ hint: expect.stringMatching(/^clio-relay init .* clio-relay cluster add /) }),
+  );
   expect(() => clusterEntry({ clusters: [entry("a"), entry("b")] }, "x")).toThrow(
     expect.objectContaining({ code: "cluster_not_found", hint: "clusters: a, b" }),
   );

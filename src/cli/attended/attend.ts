@@ -12,6 +12,8 @@ export interface Attending<T> {
   readonly cluster: string;
   /** The command line without the program's name. */
   readonly command: string;
+  /** What is to be known by whoever gives it up. */
+  readonly givenUp?: string;
   readonly start: (request: AttendedRequest, signal: AbortSignal) => AsyncGenerator<AttendedEvent, T>;
 }
 
@@ -23,14 +25,14 @@ export interface Attending<T> {
  */
 export async function attend<T>(
   { io, relay, noInput }: Pick<Call, "io" | "relay" | "noInput">,
-  { cluster, command, start }: Attending<T>,
+  { cluster, command, start, givenUp }: Attending<T>,
 ): Promise<T> {
   const terminal = noInput ? null : await io.terminal();
   const person = terminal === null ? null : new Person(io, terminal);
   try {
     return await interruptible(
       io,
-      () => "given up",
+      () => (givenUp === undefined ? "given up" : `given up; ${givenUp}`),
       async (signal) => {
         const stop = new AbortController();
         const ending = AbortSignal.any([signal, stop.signal]);
@@ -71,7 +73,11 @@ class Told {
         return this.#line(`notice: ${safeText(message.data.requested_by)} does so already; this is what happens there`);
       case "progress":
         // A program that reads standard error has no use for every step.
-        return stderr.isTerminal ? this.#line(safeText(message.data.text)) : undefined;
+        if (!stderr.isTerminal) return;
+        if (message.data.unfinished !== true) return this.#line(safeText(message.data.text));
+        await stderr.write(`${this.#open ? "\r\x1b[K" : ""}${safeText(message.data.text)}`);
+        this.#open = true;
+        return;
       case "transfer": {
         if (!stderr.isTerminal) return;
         const { bytes, total } = message.data;
@@ -79,6 +85,12 @@ class Told {
         await stderr.write(`\r\x1b[K${bytesText(bytes)} of ${bytesText(total)}`);
       }
     }
+  }
+
+  /** Whatever else is written begins on a line of its own. */
+  async close(): Promise<void> {
+    if (this.#open) await this.io.stderr.write("\n");
+    this.#open = false;
   }
 
   async #line(text: string): Promise<void> {
@@ -89,10 +101,16 @@ class Told {
 
 async function follow<T>(io: CliIo, events: AsyncGenerator<AttendedEvent, T>, ask: (prompt: PromptEvent) => void): Promise<T> {
   const told = new Told(io);
-  for (;;) {
-    const next = await events.next();
-    if (next.done) return next.value;
-    if (next.value.event === "prompt") ask(next.value.data);
-    else await told.say(next.value);
+  try {
+    for (;;) {
+      const next = await events.next();
+      if (next.done) return next.value;
+      if (next.value.event === "prompt") {
+        await told.close();
+        ask(next.value.data);
+      } else await told.say(next.value);
+    }
+  } finally {
+    await told.close();
   }
 }

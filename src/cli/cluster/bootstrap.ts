@@ -48,6 +48,7 @@ export const verb = defineVerb({
     const report = await onHost<"bootstrap", BootstrapReport>(call, name, {
       task: "bootstrap",
       command: "cluster bootstrap",
+      givenUp: `what was sent stays, and clio-relay cluster bootstrap --cluster ${name} goes on from there`,
       options: {
         artifacts: [given ?? own!],
         expected_digest: flags["relay-artifact-sha256"] ?? null,

@@ -1,3 +1,4 @@
+import { FIRST_CLUSTER } from "../../config/clusters.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { forJobs } from "../print/slots-text.ts";
 import { styleFor } from "../print/style.ts";
@@ -19,7 +20,7 @@ export const verb = defineVerb({
         ["NAME", "MODE", "SLOTS", "FOR JOBS"],
         clusters.map(({ name, mode, worker_capacity }) => [name, mode, worker_capacity.concurrency, forJobs(worker_capacity)]),
       );
-      if (clusters.length === 0) await io.stderr.write("there is no cluster yet: clio-relay init\n");
+      if (clusters.length === 0) await io.stderr.write(`there is no cluster yet: ${FIRST_CLUSTER}\n`);
     }
     return EXIT.ok;
   },

@@ -7,7 +7,12 @@ import type { Call } from "../verb.ts";
 export async function onHost<N extends HostTaskName, T>(
   call: Pick<Call, "io" | "relay" | "noInput">,
   cluster: string,
-  { task, options, command }: { readonly task: N; readonly options: HostTaskOptions<N>; readonly command: string },
+  {
+    task,
+    options,
+    command,
+    givenUp,
+  }: { readonly task: N; readonly options: HostTaskOptions<N>; readonly command: string; readonly givenUp?: string },
 ): Promise<T> {
   const { mode } = await call.relay.clusterEntry(cluster);
   if (mode === "local") {
@@ -16,6 +21,7 @@ export async function onHost<N extends HostTaskName, T>(
   return attend<T>(call, {
     cluster,
     command: `${command} ${cluster}`,
+    ...(givenUp === undefined ? {} : { givenUp }),
     start: (request, signal) => call.relay.desktop.host<N, T>(cluster, task, options, request, signal),
   });
 }

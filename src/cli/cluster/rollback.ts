@@ -6,6 +6,8 @@ import { onHost } from "./on-host.ts";
 
 interface RolledBack {
   readonly version: string;
+  /** SHA-256 of the executable. */
+  readonly now: string;
   readonly worker: { readonly pid: number | null };
 }
 
@@ -19,7 +21,10 @@ export const verb = defineVerb({
     const name = nameOf(args, flags);
     const done = await onHost<"rollback", RolledBack>(call, name, { task: "rollback", command: "cluster rollback", options: {} });
     if (json) await printJson(io.stdout, done);
-    else await io.stdout.write(`${name} has version ${done.version} again; its worker runs as process ${done.worker.pid ?? "unknown"}\n`);
+    else
+      await io.stdout.write(
+        `${name} has version ${done.version} (${done.now.slice(0, 12)}) again; its worker runs as process ${done.worker.pid ?? "unknown"}\n`,
+      );
     return EXIT.ok;
   },
 });

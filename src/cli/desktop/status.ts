@@ -1,7 +1,7 @@
 import { EXIT, RelayError } from "../../domain/errors.ts";
+import { printLinks, roundTripText } from "../link/link-text.ts";
 import { agoText } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printFields, printJson, printTable } from "../print/table.ts";
+import { printFields, printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { answerOf, runningDesktop } from "./running.ts";
 
@@ -30,19 +30,13 @@ export const verb = defineVerb({
       ["clusters in", status.clusters_file ?? null],
       ["registry", status.registry_error],
     ]);
-    await printTable(
-      io.stdout,
-      styleFor(io.stdout, io.env),
-      ["CLUSTER", "MODE", "STATE", "ROUND TRIP", "WORKER", "DETAIL"],
-      links.map((link) => [
-        link.cluster,
-        link.mode,
-        link.state,
-        link.round_trip_ms === null ? null : `${link.round_trip_ms} ms`,
-        link.worker_version,
-        link.detail,
-      ]),
-    );
+    await printLinks(io, links, {
+      CLUSTER: ({ cluster }) => cluster,
+      MODE: ({ mode }) => mode,
+      STATE: ({ state }) => state,
+      "ROUND TRIP": ({ round_trip_ms }) => roundTripText(round_trip_ms),
+      WORKER: ({ worker_version }) => worker_version,
+    });
     return EXIT.ok;
   },
 });

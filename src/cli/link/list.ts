@@ -1,15 +1,15 @@
+import { FIRST_CLUSTER } from "../../config/clusters.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { bytesText } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
+import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
-import { roundTripText } from "./link-text.ts";
+import { printLinks, roundTripText } from "./link-text.ts";
 
 export const verb = defineVerb({
   summary: "List the links: state, last round trip, bytes, connections",
   details:
     "SSH counts the connections that were dialed for the cluster since the one that its link is on: nothing but connect and bootstrap dials. " +
-    "With --json each link has its entries of the ledger, in which every dial is written down before it is made.",
+    "With --json each link has its last entries of the ledger, in which every dial is written down before it is made, and the number of the one that it is on (bring_up_seq).",
   positionals: {},
   flags: {},
   examples: [
@@ -20,22 +20,16 @@ export const verb = defineVerb({
     const links = (await relay.clusters()).length === 0 ? [] : await relay.desktop.links();
     if (json) await printJson(io.stdout, { links });
     else {
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["CLUSTER", "MODE", "STATE", "ROUND TRIP", "IN", "OUT", "SSH", "DETAIL"],
-        links.map((link) => [
-          link.cluster,
-          link.mode,
-          link.state,
-          roundTripText(link.round_trip_ms),
-          link.bytes_in === null ? null : bytesText(link.bytes_in),
-          link.bytes_out === null ? null : bytesText(link.bytes_out),
-          link.ssh_connections_since_bring_up,
-          link.detail,
-        ]),
-      );
-      if (links.length === 0) await io.stderr.write("there is no cluster yet: clio-relay init\n");
+      await printLinks(io, links, {
+        CLUSTER: ({ cluster }) => cluster,
+        MODE: ({ mode }) => mode,
+        STATE: ({ state }) => state,
+        "ROUND TRIP": ({ round_trip_ms }) => roundTripText(round_trip_ms),
+        IN: ({ bytes_in }) => (bytes_in === null ? null : bytesText(bytes_in)),
+        OUT: ({ bytes_out }) => (bytes_out === null ? null : bytesText(bytes_out)),
+        SSH: ({ ssh_connections_since_bring_up }) => ssh_connections_since_bring_up,
+      });
+      if (links.length === 0) await io.stderr.write(`there is no cluster yet: ${FIRST_CLUSTER}\n`);
     }
     return EXIT.ok;
   },

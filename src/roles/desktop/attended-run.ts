@@ -13,7 +13,7 @@ export interface Attended {
   /** Text for the person; safe for a terminal. */
   notice(text: string): void;
   /** What is being done now. */
-  progress(text: string): void;
+  progress(text: string, unfinished?: boolean): void;
   /** How far something long is; tells of each hundredth. */
   transfer(bytes: number, total: number): void;
 }
@@ -46,7 +46,7 @@ export class AttendedRun {
       prompter: { ask: (prompt) => (interactive ? this.#ask(prompt) : Promise.reject(nobodyAsked(prompt))) },
       notice: (text) => this.#add({ event: "notice", data: { text } }),
       transfer: (bytes, total) => this.#transfer(bytes, total),
-      progress: (text) => this.#add({ event: "progress", data: { text } }),
+      progress: (text, unfinished = false) => this.#add({ event: "progress", data: { text, ...(unfinished ? { unfinished } : {}) } }),
     };
     this.over = this.#run(() => work(attended), report);
   }

@@ -170,7 +170,11 @@ async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): P
     clock,
     onEvent(event) {
       if (event.type === "sent") attended.transfer(event.bytes, event.total);
-      else attended.progress(`${event.step}: ${[STEP_WORDS[event.state], event.detail].filter((word) => word !== "").join(", ")}`);
+      else
+        attended.progress(
+          `${event.step}: ${[STEP_WORDS[event.state], event.detail].filter((word) => word !== "").join(", ")}`,
+          event.state === "begin",
+        );
     },
   });
   await work.pinWorkerKey(report.configured.host_key);

@@ -1,6 +1,7 @@
 import type { HostTask } from "../../api/host-views.ts";
 import type { AttendedRequest, LinkStatus } from "../../api/link-views.ts";
 import type { PairClusterRequest } from "../../api/pairing-views.ts";
+import { problemOf } from "../../api/problem.ts";
 import { type ClusterEntry, isOutbound, type OutboundEntry, sshView } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
@@ -182,9 +183,11 @@ export class Links {
     throw new RelayError("configuration_error", `${name} is on this machine: there is no other host to work on`, { cluster: name });
   }
 
-  /** Nothing has to be brought up to a socket on this machine. */
+  /** Nothing has to be brought up to a socket on this machine, at which somebody has to be. */
   async *#alwaysThere(entry: ClusterEntry): ReturnType<Follow> {
-    yield { event: "done", data: await this.#state(entry) };
+    const status = await this.#state(entry);
+    const absent = new RelayError("worker_not_running", `no worker is running for ${entry.name}`, { cluster: entry.name });
+    yield status.state === "down" ? { event: "failed", data: { ...problemOf(absent) } } : { event: "done", data: status };
   }
 
   /** @throws RelayError not_found when there is no such question, or no longer */

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { freePort } from "../../rigs/sshd.ts";
-import { describeWith, requireComponent } from "../../runner/components.ts";
+import { describeWith } from "../../runner/components.ts";
 import { EXECUTABLE } from "../../runner/relay.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -12,14 +12,13 @@ import { SystemdRig } from "../../transport/service/rig.ts";
 
 const UNIT = "clio-relay-relay-host.service";
 
-describeWith("nspawn", "the relay-host as a service, by a real systemd", () => {
+describeWith(["nspawn", "openssl"], "the relay-host as a service, by a real systemd", () => {
   const rig = new SystemdRig();
   const PROGRAM = "/usr/local/bin/clio-relay";
   let ports: { tls: number; ws: number };
   let ca: string;
 
   beforeAll(async () => {
-    requireComponent("openssl");
     rig.start();
     fs.copyFileSync(EXECUTABLE, rig.file(PROGRAM));
     fs.chmodSync(rig.file(PROGRAM), 0o755);

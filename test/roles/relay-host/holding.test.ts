@@ -4,16 +4,20 @@ import type { Duplex } from "node:stream";
 import type { RelayScheme } from "../../../src/domain/relay-url.ts";
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
 import type { Ed25519Signer } from "../../../src/transport/session/signer.ts";
+import { requireComponent } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
 import { bytesOf, newSigner, Place } from "./place.ts";
 import { opening, type RawClient, rawTcp } from "./raw.ts";
 
 const MiB = 1024 * 1024;
+const HERE = requireComponent("openssl");
+
 let place: Place;
 beforeAll(() => {
+  if (!HERE) return;
   place = new Place({ times: { ping: 100, silence: 600, fresh: 50, answer: 200, idle: 800, stuck: 1_200, ticket: 400 } });
 });
-afterAll(() => place.close());
+afterAll(() => place?.close());
 
 /** Write until somebody holds us back for a while; how many bytes were taken. */
 async function writeUntilHeld(stream: Duplex, bytes: Buffer): Promise<number> {
@@ -32,7 +36,7 @@ async function writeUntilHeld(stream: Duplex, bytes: Buffer): Promise<number> {
   return taken;
 }
 
-describe("a side that does not read", () => {
+describe.skipIf(!HERE)("a side that does not read", () => {
   test.each([["wss"], ["tcp"]] as const)("over %s stops the other one; what it has not read is kept, and it is little", async (scheme) => {
     const { signer, streams, registration } = await place.worker(scheme);
     const desktop = await place.join(scheme, signer.key);
@@ -82,7 +86,7 @@ async function parked(scheme: RelayScheme, signer: Ed25519Signer): Promise<RawCl
   return client;
 }
 
-describe("a connection that is parked", () => {
+describe.skipIf(!HERE)("a connection that is parked", () => {
   test("is pinged, and lives for as long as it answers", async () => {
     const client = await parked("tcp", newSigner());
     for (let i = 0; i < 3; i++) {
@@ -169,36 +173,39 @@ describe("a connection that is parked", () => {
   });
 });
 
-test("draining: who waits is sent away to come again, what is joined ends when it is quiet, nobody new is taken", async () => {
-  const own = new Place();
-  const { signer, streams, registration } = await own.worker("wss");
-  const desktop = await own.join("tcp", signer.key);
-  const worker = await eventually(() => streams[0]);
-  const waiting = own.join("tcp", newSigner().key, { waitMs: 60_000 });
-  waiting.catch(() => undefined);
-  await eventually(() => own.relay.gauges().waiting === 1);
-  const health = await own.socket("ws");
-  health.write("GET /healthz HTTP/1.1\r\n");
-  const bytes = randomBytes(8 * MiB);
-  const beats: Buffer[] = [];
-  desktop.write(bytes);
-  const beating = setInterval(() => {
-    const beat = randomBytes(1_000);
-    beats.push(beat);
-    desktop.write(beat);
-  }, 50);
-  const drained = own.relay.drain();
-  health.write("\r\n");
-  expect((await bytesOf(health)).toString()).toMatch(/^HTTP\/1\.1 503 [\s\S]*draining/);
-  await expect(waiting).rejects.toMatchObject({ code: "shutting_down", data: { close: "draining" } });
-  expect(await registration.closed).toMatchObject({ code: "shutting_down" });
-  await expect(own.socket("tcp")).rejects.toMatchObject({ code: "ECONNREFUSED" });
-  const all = bytesOf(worker);
-  await eventually(() => beats.length >= 12);
-  expect(own.relay.gauges().joins).toBe(1);
-  clearInterval(beating);
-  await drained;
-  expect((await all).equals(Buffer.concat([bytes, ...beats]))).toBe(true);
-  expect(own.relay.gauges()).toMatchObject({ joins: 0, workers: 0, waiting: 0, draining: 1 });
-  await own.close();
-});
+test.skipIf(!HERE)(
+  "draining: who waits is sent away to come again, what is joined ends when it is quiet, nobody new is taken",
+  async () => {
+    const own = new Place();
+    const { signer, streams, registration } = await own.worker("wss");
+    const desktop = await own.join("tcp", signer.key);
+    const worker = await eventually(() => streams[0]);
+    const waiting = own.join("tcp", newSigner().key, { waitMs: 60_000 });
+    waiting.catch(() => undefined);
+    await eventually(() => own.relay.gauges().waiting === 1);
+    const health = await own.socket("ws");
+    health.write("GET /healthz HTTP/1.1\r\n");
+    const bytes = randomBytes(8 * MiB);
+    const beats: Buffer[] = [];
+    desktop.write(bytes);
+    const beating = setInterval(() => {
+      const beat = randomBytes(1_000);
+      beats.push(beat);
+      desktop.write(beat);
+    }, 50);
+    const drained = own.relay.drain();
+    health.write("\r\n");
+    expect((await bytesOf(health)).toString()).toMatch(/^HTTP\/1\.1 503 [\s\S]*draining/);
+    await expect(waiting).rejects.toMatchObject({ code: "shutting_down", data: { close: "draining" } });
+    expect(await registration.closed).toMatchObject({ code: "shutting_down" });
+    await expect(own.socket("tcp")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    const all = bytesOf(worker);
+    await eventually(() => beats.length >= 12);
+    expect(own.relay.gauges().joins).toBe(1);
+    clearInterval(beating);
+    await drained;
+    expect((await all).equals(Buffer.concat([bytes, ...beats]))).toBe(true);
+    expect(own.relay.gauges()).toMatchObject({ joins: 0, workers: 0, waiting: 0, draining: 1 });
+    await own.close();
+  },
+);

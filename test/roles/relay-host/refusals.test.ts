@@ -7,15 +7,19 @@ import { PREFACE, SUBPROTOCOL } from "../../../src/transport/meeting/messages.ts
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
 import { register } from "../../../src/transport/meeting/register.ts";
 import { frameHeader, OPCODE } from "../../../src/transport/outbound/websocket/frames.ts";
+import { requireComponent } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
 import { bytesOf, newSigner, Place, TOKEN } from "./place.ts";
 import { impostor, type Opening, opening, type RawClient, rawTcp } from "./raw.ts";
 
+const HERE = requireComponent("openssl");
+
 let place: Place;
 beforeAll(() => {
+  if (!HERE) return;
   place = new Place({ times: { opening: 1_500 } });
 });
-afterAll(() => place.close());
+afterAll(() => place?.close());
 
 const OTHER = "another-token-0123456789abcdefghij";
 
@@ -36,7 +40,7 @@ async function comes(options: Omit<Opening, "relay"> & { relay?: string }, at: P
   return client;
 }
 
-describe("who is not taken", () => {
+describe.skipIf(!HERE)("who is not taken", () => {
   test("a wrong token: in the header before the upgrade, and where it is proven", async () => {
     await expect(place.dial("wss", OTHER)).rejects.toMatchObject({ code: "relay_token_refused" });
     for (const scheme of ["ws", "tls", "tcp"] as const) {
@@ -133,7 +137,7 @@ describe("who is not taken", () => {
   });
 });
 
-describe("what is no frame of the protocol", () => {
+describe.skipIf(!HERE)("what is no frame of the protocol", () => {
   const frame = (text: string): Buffer => {
     const body = Buffer.from(text, "latin1");
     const length = Buffer.alloc(4);
@@ -217,7 +221,7 @@ describe("what is no frame of the protocol", () => {
   });
 });
 
-describe("who is too many, or too slow", () => {
+describe.skipIf(!HERE)("who is too many, or too slow", () => {
   test("openings that do not come to their end hold nobody up, and have their time", async () => {
     const idle = await Promise.all(Array.from({ length: 700 }, () => place.socket("tcp")));
     const drips = setInterval(() => {
@@ -298,7 +302,7 @@ describe("who is too many, or too slow", () => {
   });
 });
 
-describe("a relay-host that is none", () => {
+describe.skipIf(!HERE)("a relay-host that is none", () => {
   const hello = encode({ type: "hello", oldest: 1, newest: 1, nonce: randomBytes(32) });
   const url = (port: number) => ({ scheme: "tcp", authority: `localhost:${port}` }) as const;
   const dial = (port: number): net.Socket => net.connect({ host: "127.0.0.1", port }).on("error", () => undefined);

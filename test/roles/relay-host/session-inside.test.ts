@@ -11,6 +11,7 @@ import { makeKeyPair, publicKeyOf } from "../../../src/transport/session/key-pai
 import { SessionServer } from "../../../src/transport/session/session-server.ts";
 import { signerOf } from "../../../src/transport/session/signer.ts";
 import { openWorkerSession } from "../../../src/transport/session/worker-session.ts";
+import { requireComponent } from "../../runner/components.ts";
 import { echo } from "../../transport/session/peers.ts";
 import { bytesOf, Place, TOKEN } from "./place.ts";
 import { type Change, Tap } from "./tap.ts";
@@ -19,10 +20,13 @@ const HOST = makeKeyPair("the worker");
 const USER = makeKeyPair("the desktop");
 const [hostKey, userKey] = [publicKeyOf(HOST.privateKey), publicKeyOf(USER.privateKey)];
 
+const HERE = requireComponent("openssl");
+
 let place: Place;
 let tap: Tap;
 let registration: Registration;
 beforeAll(async () => {
+  if (!HERE) return;
   place = new Place();
   tap = await Tap.before(place.urls.tcp.port);
   const server = new SessionServer({ hostKey: HOST.privateKey, allowedKeys: () => [userKey], connect: async () => echo() });
@@ -36,6 +40,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
+  if (!HERE) return;
   registration.close();
   tap.close();
   await place.close();
@@ -75,7 +80,7 @@ async function roundTrip(session: ClientSession, bytes: Buffer): Promise<{ got: 
   return { got, right: all.equals(bytes.subarray(0, all.length)) };
 }
 
-test("what a relay-host handles has nothing in it of what is said, and no token", async () => {
+test.skipIf(!HERE)("what a relay-host handles has nothing in it of what is said, and no token", async () => {
   const secrets = {
     job: "the-text-of-a-job-which-nobody-else-may-read",
     header: "Idempotency-Key: a-key-of-somebody",
@@ -101,7 +106,7 @@ test("what a relay-host handles has nothing in it of what is said, and no token"
   }
 });
 
-describe("a relay-host that", () => {
+describe.skipIf(!HERE)("a relay-host that", () => {
   const size = 600_000;
   /** Do something to one chunk, once so many bytes have gone up. */
   const once = (after: number, what: (chunk: Buffer) => readonly Buffer[]): Change => {

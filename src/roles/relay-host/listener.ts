@@ -16,6 +16,8 @@ export interface Listening {
   readonly tls: { readonly cert: string; readonly key: string } | null;
   /** A connection has come. The answer is told of its end; a connection that gets null is broken off at once, unread. */
   readonly onConnection: (carrier: SocketCarrier, address: string) => (() => void) | null;
+  /** Something of ours went wrong on a connection, which is broken off. */
+  readonly onFault: (error: Error) => void;
 }
 
 export interface Listener {
@@ -33,7 +35,7 @@ interface Inside {
 const EVERYWHERE = ["::", "0.0.0.0"];
 
 /** @throws RelayError configuration_error where the address cannot be listened on, or certificate and key are none */
-export function listen({ address, tls, onConnection }: Listening): Listener {
+export function listen({ address, tls, onConnection, onFault }: Listening): Listener {
   const take = (socket: Socket<Inside>): void => {
     const carrier = new SocketCarrier(socket);
     const closed = onConnection(carrier, socket.remoteAddress);
@@ -56,7 +58,12 @@ export function listen({ address, tls, onConnection }: Listening): Listener {
         data: (socket, chunk) => socket.data.carrier?.came(chunk),
         drain: (socket) => socket.data.carrier?.flush(),
         end: (socket) => socket.data.carrier?.ended(),
-        error: () => undefined,
+        // What a handler throws comes here; a connection that breaks does not.
+        error(socket, error) {
+          onFault(error);
+          if (socket.data?.carrier) socket.data.carrier.destroy();
+          else socket.terminate();
+        },
         close(socket, error) {
           socket.data.carrier?.closed(error !== undefined && error !== null);
           socket.data.closed();

@@ -9,7 +9,7 @@ import { register } from "../../../src/transport/meeting/register.ts";
 import { frameHeader, OPCODE } from "../../../src/transport/outbound/websocket/frames.ts";
 import { requireComponent } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
-import { bytesOf, newSigner, Place, TOKEN } from "./place.ts";
+import { bytesOf, newSigner, Place, SCHEMES, TOKEN } from "./place.ts";
 import { impostor, type Opening, opening, type RawClient, rawTcp } from "./raw.ts";
 
 const HERE = requireComponent("openssl");
@@ -223,7 +223,7 @@ describe.skipIf(!HERE)("what is no frame of the protocol", () => {
 
 describe.skipIf(!HERE)("who is too many, or too slow", () => {
   test("openings that do not come to their end hold nobody up, and have their time", async () => {
-    const idle = await Promise.all(Array.from({ length: 700 }, () => place.socket("tcp")));
+    const idle = await Promise.all(Array.from({ length: 700 }, (_, i) => place.socket(SCHEMES[i % 4]!)));
     const drips = setInterval(() => {
       for (const socket of idle) socket.write("c");
     }, 400);

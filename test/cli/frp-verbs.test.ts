@@ -39,6 +39,9 @@ test(
     const kept = room(relay);
     expect([kept.token, kept.secret.length, kept.name.length]).toEqual(["a token", 64, 32]);
 
+    const [daemon] = relay.daemons();
+    expect(fs.readFileSync(`/proc/${daemon}/environ`, "utf8")).not.toContain("a token");
+
     // What is not named stays, and so does what was made.
     const changed = await add(["--frp-protocol", "tcp", "--no-direct-transport", "--frp-token-file", "-"], { stdin: "another token\n" });
     expect([changed.code, changed.stderr]).toEqual([0, expect.stringContaining("the way to other has changed")]);

@@ -360,7 +360,7 @@ uninstall_it() {
     done
     return
   fi
-  a_home=$root a_cluster='' a_purge=no CLIO_NONCE=install-$$
+  a_home=$root a_base=${CLIO_RELAY_HOME:-$HOME} a_cluster='' a_purge=no CLIO_NONCE=install-$$
   carry_out uninstall_main
   printf '%s\n' "$report" | sed -n 's/^removed /removed /p'
   if [ -n "$(value absent)" ]; then note "nothing is installed below $prefix"; fi

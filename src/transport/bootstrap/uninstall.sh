@@ -1,4 +1,5 @@
-# Remove what bootstrap has put there, and list what remains. What stands before this: a_home, a_cluster, a_purge (yes or no).
+# Remove what bootstrap has put there, and list what remains. What stands before this: a_home, a_cluster, a_purge (yes or no); a_base where the installation is
+# another one than a_home says: the directory that makes it what it is.
 main() {
   if [ ! -d "$root" ]; then
     say absent "$root"
@@ -44,5 +45,19 @@ remains() {
       [ -e "$entry" ] || continue
       say remains "$(du -sk "$entry" 2>/dev/null | cut -f1) $entry"
     done
+  done
+  sockets_of "$(expanded "${a_base:-${a_home:-$HOME}}")"
+}
+
+# sockets_of DIRECTORY: where this machine's sockets and locks of that installation lie, as the program chooses it.
+sockets_of() {
+  real=$(cd -P "$1" 2>/dev/null && pwd -P) || return 0
+  digest=$(printf %s "$real" | { sha256sum 2>/dev/null || shasum -a 256 2>/dev/null; } | cut -c 1-16)
+  [ -n "$digest" ] || return 0
+  told=
+  for place in "${XDG_RUNTIME_DIR:-/run/user/$(id -u)}/clio-relay" "/run/user/$(id -u)/clio-relay" "${TMPDIR:-/tmp}/clio-relay-$(id -u)"; do
+    if [ "$place" = "$told" ] || [ ! -d "$place/$digest" ]; then continue; fi
+    told=$place
+    say remains "$(du -sk "$place/$digest" 2>/dev/null | cut -f1) $place/$digest"
   done
 }

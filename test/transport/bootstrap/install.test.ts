@@ -1,11 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { resolvePaths } from "../../../src/config/paths.ts";
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
 import { deliver, install, type Place, prepare, rollback, send, uninstall } from "../../../src/transport/bootstrap/install.ts";
 import layout from "../../../src/transport/script/layout.sh" with { type: "text" };
+import { environment } from "../../config/environments.ts";
 import { requireComponent } from "../../runner/components.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { SHELLS } from "../script/shells.ts";
@@ -48,8 +50,12 @@ for (const [name, shell] of Object.entries(SHELLS)) {
 
       fs.mkdirSync(path.join(root(home), "core/c"), { recursive: true });
       fs.writeFileSync(path.join(root(home), "core/c/queue.db"), "rows");
+      // Where the program itself would have its sockets and locks.
+      const sockets = resolvePaths(environment({}, { home })).runDir;
+      fs.mkdirSync(sockets, { recursive: true, mode: 0o700 });
       const gone = await uninstall(remoteAt(home, { shell }), PLACE, { cluster: "c", purge: false });
-      expect(gone.remains.map(({ path: one }) => one)).toEqual([path.join(root(home), "core")]);
+      expect(gone.remains.map(({ path: one }) => one)).toEqual([path.join(root(home), "core"), sockets]);
+      fs.rmdirSync(sockets);
       expect(gone.running).toEqual([]);
       expect(Object.keys(tree(home))).toEqual([".local/share/clio-relay/core/c/queue.db"]);
       await uninstall(remoteAt(home, { shell }), PLACE, { cluster: "c", purge: true });

@@ -62,6 +62,7 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
       line: readLine,
     },
     async terminal() {
+      if (process.platform === "win32") return (await import("../lib/windows-console.ts")).WindowsConsole.open();
       const { ControllingTerminal } = await import("../lib/controlling-terminal.ts");
       return ControllingTerminal.open();
     },

@@ -4,6 +4,11 @@ import path from "node:path";
 import type { CommandResult } from "../runner/relay.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 
+const CURSOR_FORWARD = new RegExp(`${"\\x1b"}\\[(\\d*)C`, "g");
+const SEQUENCE = new RegExp(`${"\\x1b"}\\[[?\\d;]*[A-Za-z]`, "g");
+
+const HANDS_MS = 1_000;
+
 /** How long one command may take, its start included. */
 const COMMAND_MS = 60_000;
 
@@ -74,6 +79,35 @@ export class Wine implements AsyncDisposable {
       .readFileSync(err, "utf8")
       .replace(/^(?:it looks like wine32|multiarch needs|wine32 is missing|.*apt-get install wine32).*\n/gm, "");
     return { code, stdout, stderr, json: <T>() => JSON.parse(stdout) as T };
+  }
+
+  /** Start a program on a console of its own: what it shows, and keys for it. */
+  onConsole(program: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    let shown = "";
+    const decoder = new TextDecoder();
+    const terminal = new Bun.Terminal({
+      cols: 200,
+      rows: 50,
+      data(_terminal, bytes) {
+        shown += decoder.decode(bytes, { stream: true });
+      },
+    });
+    const child = Bun.spawn(["setsid", "--ctty", "--wait", "wine", program, ...args], {
+      terminal,
+      cwd: this.#directory.path,
+      env: { ...this.#environment, LANG: "C.UTF-8", TERM: "xterm", ...env },
+      timeout: COMMAND_MS,
+    });
+    return {
+      // The console moves its cursor over blanks instead of writing them (ECMA-48, CUF); its other sequences show nothing.
+      shown: () => shown.replace(CURSOR_FORWARD, (_, count: string) => " ".repeat(Number(count || 1))).replace(SEQUENCE, ""),
+      /** Wine's console takes keys as such only while a program waits for one, which a person's hands leave time for. */
+      async press(keys: string): Promise<void> {
+        await Bun.sleep(HANDS_MS);
+        terminal.write(keys);
+      },
+      ended: child.exited.finally(() => terminal.close()),
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

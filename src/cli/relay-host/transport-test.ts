@@ -18,7 +18,7 @@ export const TESTED = {
 const ROUND_TRIPS = 10;
 /** How much content is fetched, and for how long at most, to see how fast it comes. */
 const MAX_BYTES = 32 * 1024 * 1024;
-const MAX_MS = 2_000;
+const MAX_MS = 1_000;
 
 /** Something to measure a way to a worker by. */
 export interface Measured {

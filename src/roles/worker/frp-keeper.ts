@@ -2,6 +2,7 @@ import path from "node:path";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { sha256Hex } from "../../lib/digest.ts";
 import { Pace } from "../../lib/pace.ts";
 import type { Timers } from "../../lib/timers.ts";
 import { type FrpProxy, type FrpServer, type FrpType, frpcConfiguration } from "../../transport/frp/configuration.ts";
@@ -86,7 +87,7 @@ export class FrpKeeper {
       let echo: Echo | null = null;
       try {
         makePrivateDirectory(directory);
-        echo = await Echo.listen(path.join(directory, `${cluster.slice(0, 11)}.echo`));
+        echo = await Echo.listen(path.join(directory, `${sha256Hex(cluster).slice(0, 12)}.echo`));
         end = await this.#once(echo);
       } catch (error) {
         end = error;

@@ -58,8 +58,11 @@ export async function startFrpc(request: FrpcRequest): Promise<Frpc> {
     makePrivateDirectory(directory);
     await endLeftOver(record);
     // Of one that was killed before its frpc had read it.
-    for (const left of fs.readdirSync(directory))
-      if (left.startsWith(`${name}.`) && left.endsWith(".toml")) fs.rmSync(path.join(directory, left));
+    const own = path.basename(file).length;
+    for (const left of fs.readdirSync(directory)) {
+      // A name may begin with another one and a dot.
+      if (left.startsWith(`${name}.`) && left.endsWith(".toml") && left.length === own) fs.rmSync(path.join(directory, left));
+    }
     fs.writeFileSync(file, request.configuration, { mode: 0o600, flag: "wx" });
   } catch (cause) {
     throw new RelayError(

@@ -28,7 +28,7 @@ describeWith("frp", "over a real frps", () => {
   let there: net.Server;
   const troubles: unknown[] = [];
 
-  const own = (name: string) => ({
+  const ownOptions = (name: string) => ({
     frpc: frpProgram("frpc"),
     directory: path.join(directory.path, "run"),
     name,
@@ -36,7 +36,7 @@ describeWith("frp", "over a real frps", () => {
     onTrouble: (error: unknown) => troubles.push(error),
   });
   const visitOf = (server: Partial<FrpServer> = {}, more: Partial<FrpVisit> = {}): FrpVisit => ({
-    ...own(`visitor-${crypto.randomUUID()}`),
+    ...ownOptions(`visitor-${crypto.randomUUID()}`),
     server: frps.server(server),
     room: ROOM,
     direct: false,
@@ -56,7 +56,7 @@ describeWith("frp", "over a real frps", () => {
     });
     await new Promise<void>((resolve) => there.listen(socket, resolve));
     worker = await startFrpc({
-      ...own("worker"),
+      ...ownOptions("worker"),
       configuration: frpcConfiguration(
         frps.server({ stunServer: stun.at }),
         (["stcp", "xtcp"] as const).map((type) => ({ name: proxyName(ROOM.name, type), type, secret: ROOM.secret, target: { socket } })),
@@ -199,11 +199,21 @@ describeWith("frp", "over a real frps", () => {
     record("left", left.pid, 0);
     record("stranger", stranger.pid, 1);
     const configuration = visitorConfiguration(frps.server(), []);
-    const next = await Promise.all(["left", "stranger"].map((name) => startFrpc({ ...own(name), configuration, secrets: [] })));
+    const next = await Promise.all(["left", "stranger"].map((name) => startFrpc({ ...ownOptions(name), configuration, secrets: [] })));
     await left.exited;
     expect(isAlive(identify(stranger.pid)!)).toBe(true);
     stranger.kill("SIGKILL");
     await Promise.all(next.map((frpc) => frpc.stop()));
+  }, 20_000);
+
+  test("a configuration that was left is removed by the next of that name, and no other", async () => {
+    const run = path.join(directory.path, "run");
+    const [own, other] = ["far", "far.away"].map((name) => path.join(run, `${name}.${crypto.randomUUID()}.toml`));
+    for (const file of [own!, other!]) fs.writeFileSync(file, "", { mode: 0o600 });
+    const frpc = await startFrpc({ ...ownOptions("far"), configuration: visitorConfiguration(frps.server(), []), secrets: [] });
+    expect([fs.existsSync(own!), fs.existsSync(other!)]).toEqual([false, true]);
+    await frpc.stop();
+    fs.rmSync(other!);
   }, 20_000);
 
   test("frpc and frps take what is rendered for them", () => {

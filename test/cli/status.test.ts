@@ -52,6 +52,11 @@ describe("a job that is over", () => {
   });
 });
 
+test("a job that was given no directory says where it begins", () => {
+  const spec = { argv: ["true"], workdir: null };
+  expect(shown({ state: "running", spec } as never, null)["runs in"]).toBe("the home directory of the worker's user");
+});
+
 test("between two attempts it shows why the last one failed and when the next one comes, and no place in the lane before", () => {
   const failed = { state: "queued", last_error: "exited with code 3" } as const;
   const waiting = shown({ ...failed, not_before: at(130) }, { started_at: at(10), ended_at: at(85) });

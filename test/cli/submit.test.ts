@@ -115,6 +115,20 @@ describe("what is submitted is what runs", () => {
 });
 
 test(
+  "a directory elsewhere is named in full, and what to do without is said",
+  async () => {
+    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "nowhere.invalid");
+    for (const given of ["data", "~/data"]) {
+      const { code, stderr } = await relay.run(["job", "submit", "--cluster", "far", "--workdir", given, "--", "true"]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`--workdir "${given}" must be an absolute path on the cluster`)]);
+      expect(stderr).toContain("hint: without it the job begins in that home directory: -- sh -c 'cd DIR && exec COMMAND'");
+    }
+    await relay.ok("cluster", "remove", "far", "--yes");
+  },
+  TIMEOUT,
+);
+
+test(
   "a name takes the command's place in lists, and not in the status",
   async () => {
     const id = await relay.submit("--name", " first try ", "--", "sh", "-c", "true\nfalse || true");

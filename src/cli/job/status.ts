@@ -40,7 +40,7 @@ export function statusFields({ job, attempt, obstacle, relay_queue, progress, pr
     ["kind", job.kind],
     ["name", givenTitle(job)],
     ["what", workTitle(job)],
-    ["runs in", "workdir" in job.spec ? job.spec.workdir : null],
+    ["runs in", "workdir" in job.spec ? (job.spec.workdir ?? "the home directory of the worker's user") : null],
     ["cluster", job.cluster],
     ["submitted", `${job.created_at} (${agoText(job.created_at, now)})`],
     ["position", relay_queue.position === null || waits ? null : `${relay_queue.position} in its lane`],

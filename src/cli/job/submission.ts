@@ -104,7 +104,14 @@ function workdirOf(given: string | undefined, here: string | null): string | nul
       "--workdir names another",
     );
   }
-  if (given !== undefined) throw new RelayError("usage", "--workdir must be an absolute path on the cluster");
+  if (given !== undefined) {
+    throw new RelayError(
+      "usage",
+      `--workdir ${JSON.stringify(given.slice(0, 200))} must be an absolute path on the cluster, whose home directory is not known here`,
+      {},
+      "without it the job begins in that home directory: -- sh -c 'cd DIR && exec COMMAND'",
+    );
+  }
   return null;
 }
 

@@ -15,7 +15,7 @@ const TIMEOUT = 600_000;
 
 /** How the link goes: through a forwarded socket, or over `worker bridge`. Each hour has some forty commands. */
 const SITES = [
-  { name: "that forwards sockets", hours: 6, config: [] },
+  { name: "that forwards sockets", hours: 4, config: [] },
   { name: "that forwards nothing", hours: 2, config: ["AllowStreamLocalForwarding no", "AllowTcpForwarding no"] },
 ] as const;
 
@@ -43,6 +43,8 @@ const APART = new Set([
     "emit progress",
     "emit task-event",
   ],
+  ...["install-frp", "cluster remove-endpoint-service"],
+  ...Object.keys(COMMANDS["relay-host"]).map((verb) => `relay-host ${verb}`),
 ]);
 
 interface Worker {

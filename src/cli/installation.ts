@@ -6,7 +6,7 @@ import { type Paths, resolvePaths } from "../config/paths.ts";
 import { loadSettings, type Settings } from "../config/settings.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import { desktopDoor } from "../roles/desktop/door.ts";
-import { chooseCluster } from "./choose-cluster.ts";
+import { chooseCluster, clustersMeant } from "./choose-cluster.ts";
 import type { CliIo } from "./io.ts";
 
 /** The installation that a command works on, looked up as far as it is needed. */
@@ -67,6 +67,15 @@ export class Installation {
    */
   clusterName(named: string | undefined): Promise<string> {
     return chooseCluster(named, this.settings.default_cluster, () => this.clusters());
+  }
+
+  /**
+   * Names of the clusters that may be meant: the one named, the setting, or all.
+   *
+   * @throws RelayError usage where there is none
+   */
+  clustersMeant(named: string | undefined): Promise<readonly string[]> {
+    return clustersMeant(named, this.settings.default_cluster, () => this.clusters());
   }
 
   /** The worker of that cluster. @throws RelayError cluster_not_found where there is none at all */

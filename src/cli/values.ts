@@ -25,7 +25,11 @@ export const identifier = (label: string, what: string): Reader<string> => ({
   read: (given) => (isId(given) ? given : undefined),
 });
 
-export const jobId = identifier("JOB", "a job");
+/** A job as find-record.ts finds it. */
+export const jobId: Reader<string> = {
+  ...identifier("JOB", "a job"),
+  form: "the id of a job, at least 8 digits of its beginning, or last",
+};
 export const taskId: Reader<string> = {
   ...identifier("TASK", "a task"),
   read: (given) => (isId(given) && !given.startsWith("job_") ? given : undefined),

@@ -5,6 +5,7 @@ import { isErrno, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-fi
 import { lockWithin } from "../lib/waited-lock.ts";
 import { ClusterEntry } from "./cluster-entry.ts";
 import type { Environment } from "./environment.ts";
+import { FIRST_CLUSTER } from "./first-cluster.ts";
 import type { Paths } from "./paths.ts";
 import { readPrivateFile } from "./private-file.ts";
 
@@ -63,10 +64,6 @@ export function readClusters(paths: Files, env: Owner): Registry {
   }
   return { version: VERSION, clusters: result.output.clusters };
 }
-
-/** What to do where no cluster is known yet. */
-export const FIRST_CLUSTER =
-  "clio-relay init makes one of this machine, clio-relay cluster add --name NAME --ssh-host HOST knows one elsewhere";
 
 /** The entry of a cluster. @throws RelayError cluster_not_found */
 export function clusterEntry(registry: Pick<Registry, "clusters">, name: string): ClusterEntry {

@@ -66,6 +66,8 @@ export interface JobFilter {
   readonly states?: readonly JobState[];
   readonly kind?: JobKind;
   readonly cluster?: string;
+  /** What the id begins with. Jobs are then found by the index of ids, however many there are. */
+  readonly idPrefix?: string;
 }
 
 /** Queue listing: filters apply inside a window over the submission order. */

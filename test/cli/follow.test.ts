@@ -33,7 +33,7 @@ test(
   "followers get every byte and every event once, through the death of worker and daemon",
   async () => {
     await using relay = await withWorker();
-    const job = longJob(relay, 150);
+    const job = longJob(relay, 500);
     const id = await relay.submit(...job.args);
     const follow = (...args: string[]) => new Collected(relay.start(args));
     const log = follow("job", "read-log", "-f", "--raw", id);

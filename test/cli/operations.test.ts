@@ -59,10 +59,12 @@ describe("clusters", () => {
         env_setup: null,
         worker_capacity: { concurrency: 5, kind_concurrency: {} },
       });
-      expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\ntwo\tlocal\t5");
+      expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2\ntwo\tlocal\t5\t4");
       const ambiguous = await relay.run(["job", "list"]);
       expect(ambiguous.code).toBe(2);
-      expect(ambiguous.stderr).toBe("error: --cluster is needed: local, two [usage]\nhint: or set CLIO_RELAY_CLUSTER\n");
+      expect(ambiguous.stderr).toBe(
+        "error: --cluster is needed: local, two [usage]\nhint: or set CLIO_RELAY_CLUSTER, or default_cluster in config.toml\n",
+      );
       expect((await relay.run(["job", "list"], { env: { CLIO_RELAY_CLUSTER: "two" } })).stderr).toContain("no worker is running for two");
       fs.writeFileSync(path.join(relay.home, "config", "config.toml"), 'default_cluster = "two"\n');
       expect((await relay.run(["job", "list"])).stderr).toContain("no worker is running for two");
@@ -328,7 +330,7 @@ test(
     try {
       const env = { CLIO_RELAY_HOME: path.dirname(older.paths.runDir) };
       expect((await relay.run(["version", "--json"])).stdout).not.toContain("1.2.3");
-      expect(await relay.run(["cluster", "list"], { env })).toEqual({ code: 0, stdout: "theirs\tlocal\t3\n", stderr: "" });
+      expect(await relay.run(["cluster", "list"], { env })).toEqual({ code: 0, stdout: "theirs\tlocal\t3\t2\n", stderr: "" });
       expect(JSON.parse((await relay.run(["desktop", "start", "--json"], { env })).stdout)).toMatchObject({
         version: "1.2.3",
         started: false,

@@ -20,6 +20,8 @@ export const StateFilter = v.optional(several(v.picklist(JOB_STATES), 16));
 const RecentQuery = v.strictObject({
   state: StateFilter,
   kind: v.optional(v.picklist(JOB_KINDS)),
+  /** What the job's id begins with. */
+  id_prefix: v.optional(v.pipe(v.string(), v.regex(/^job_[0-9a-f]{8,32}$/, "must be job_ and at least 8 hexadecimal digits"))),
   before: v.optional(whole(1)),
   limit: v.optional(whole(1, LIMITS.pageMax), "20"),
 });
@@ -57,6 +59,7 @@ const readingRoutes = (services: WorkerServices): Operation[] => {
             {
               ...(query.state === undefined ? {} : { states: query.state }),
               ...(query.kind === undefined ? {} : { kind: query.kind }),
+              ...(query.id_prefix === undefined ? {} : { idPrefix: query.id_prefix }),
             },
             query.before ?? null,
             query.limit,

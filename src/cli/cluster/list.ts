@@ -1,4 +1,4 @@
-import { FIRST_CLUSTER } from "../../config/clusters.ts";
+import { FIRST_CLUSTER } from "../../config/first-cluster.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { forJobs } from "../print/slots-text.ts";
 import { styleFor } from "../print/style.ts";

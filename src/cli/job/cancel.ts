@@ -2,6 +2,7 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
@@ -29,10 +30,10 @@ export const verb = defineVerb({
     if (flags["cancel-scheduler-job"] && flags["keep-scheduler-job"]) {
       throw new RelayError("usage", "--cancel-scheduler-job and --keep-scheduler-job exclude each other");
     }
-    const cluster = await relay.cluster(flags.cluster);
-    const before = await cluster.job(args.job);
-    const asked = await cluster.cancel(args.job, { cancel_scheduler_job: flags["cancel-scheduler-job"] });
-    if (isTerminal(before.state)) await io.stderr.write(`notice: it was over already; nothing was canceled\n`);
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
+    const before = await cluster.job(id);
+    const asked = await cluster.cancel(id, { cancel_scheduler_job: flags["cancel-scheduler-job"] });
+    if (!json && isTerminal(before.state)) await io.stderr.write(`notice: it was over already; nothing was canceled\n`);
     if (!flags.wait) {
       if (json) await printJson(io.stdout, asked);
       else await io.stdout.write(`${asked.job_id} ${isTerminal(asked.state) ? asked.state : `${asked.state}, cancel requested`}\n`);
@@ -43,7 +44,7 @@ export const verb = defineVerb({
       io,
       () => `no longer waiting; the cancellation goes on`,
       async (signal) => {
-        const result = await waitForJob(cluster, args.job, flags["timeout-seconds"], io, signal);
+        const result = await waitForJob(cluster, id, flags["timeout-seconds"], io, signal);
         if (json) await printJson(io.stdout, result);
         else await printEnd(io, result, "cancel is requested, and the request stands");
         return result.observation.outcome === "terminal" ? EXIT.ok : EXIT.notFinished;

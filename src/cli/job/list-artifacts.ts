@@ -1,6 +1,7 @@
 import type { Artifact } from "../../domain/artifact.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { noteRest, PAGE } from "../page-options.ts";
 import { bytesText } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
@@ -17,7 +18,8 @@ export const verb = defineVerb({
   flags: { cluster: CLUSTER, ...PAGE },
   examples: [["job list-artifacts job_0123456789abcdef0123456789abcdef", "name, size and digest of each"]],
   async run({ flags, args, io, json, relay }) {
-    const page = await (await relay.cluster(flags.cluster)).artifacts(args.job, { cursor: flags.cursor, limit: flags.limit });
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
+    const page = await cluster.artifacts(id, { cursor: flags.cursor, limit: flags.limit });
     if (json) await printJson(io.stdout, page);
     else {
       const forPeople = io.stdout.isTerminal;

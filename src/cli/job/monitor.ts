@@ -1,5 +1,6 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { PAGE } from "../page-options.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { jobId } from "../values.ts";
@@ -15,7 +16,8 @@ export const verb = defineVerb({
     ["job monitor job_0123456789abcdef0123456789abcdef --cursor 5 --json", "what has happened since event 5, and where it stands"],
   ],
   async run({ flags, args, io, json, relay }) {
-    const monitor = await (await relay.cluster(flags.cluster)).monitor(args.job, { cursor: flags.cursor, limit: flags.limit });
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
+    const monitor = await cluster.monitor(id, { cursor: flags.cursor, limit: flags.limit });
     if (json) await printJson(io.stdout, monitor);
     else {
       const events = monitor.events.map((event) => [`event ${event.seq}`, `${event.event_type}  ${event.message}`] as const);

@@ -4,6 +4,7 @@ import type { Artifact } from "../../domain/artifact.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { type FileInTheMaking, makeWholeFile } from "../../lib/whole-file.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { clusterOfArtifact } from "../find-record.ts";
 import { artifactBytes } from "../follow/artifact-bytes.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { withLifeSigns } from "../follow/life-signs.ts";
@@ -31,7 +32,7 @@ export const verb = defineVerb({
     ["job read-artifact artifact_0123456789abcdef0123456789abcdef -o - | head", "its first lines"],
   ],
   async run({ flags, args, io, json, relay }) {
-    const cluster = await relay.cluster(flags.cluster);
+    const cluster = await clusterOfArtifact({ io, relay }, flags.cluster, args.artifact);
     const artifact = await cluster.artifact(args.artifact);
     if (flags.output === undefined) {
       if (json) await printJson(io.stdout, artifact);

@@ -3,6 +3,7 @@ import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { LogChunk, LogStream } from "../../domain/log.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { bodyBytes } from "../follow/body-bytes.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { withLifeSigns } from "../follow/life-signs.ts";
@@ -48,12 +49,12 @@ export const verb = defineVerb({
     refuseContradictions(flags);
     if (json && !flags.follow && (flags.limit ?? 0) > LIMITS.logReadMaxBytes)
       throw new RelayError("usage", `with --json, --limit may be at most ${LIMITS.logReadMaxBytes}`);
-    const cluster = await relay.cluster(flags.cluster);
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     // What cannot be reached or found at all is said at once; only what once worked is waited for.
-    if (flags.follow) await cluster.job(args.job);
-    const extent = await extentOf(cluster, args.job, flags, json);
+    if (flags.follow) await cluster.job(id);
+    const extent = await extentOf(cluster, id, flags, json);
     if (json && !flags.follow) {
-      await printJson(io.stdout, await onePiece(cluster, args.job, flags.stream, extent, flags.limit ?? LIMITS.logReadDefaultBytes));
+      await printJson(io.stdout, await onePiece(cluster, id, flags.stream, extent, flags.limit ?? LIMITS.logReadDefaultBytes));
       return EXIT.ok;
     }
     const write = writer(io, flags.raw || !io.stdout.isTerminal);
@@ -63,14 +64,14 @@ export const verb = defineVerb({
       async (signal) => {
         const reconnect = new Reconnect(write.notices, io.clock, signal);
         await withLifeSigns(cluster, reconnect, async () => {
-          const from = [cluster, args.job, flags.stream, extent.start, reconnect, signal] as const;
-          const source = { cluster, jobId: args.job, stream: flags.stream, reconnect, signal };
+          const from = [cluster, id, flags.stream, extent.start, reconnect, signal] as const;
+          const source = { cluster, jobId: id, stream: flags.stream, reconnect, signal };
           if (!flags.follow) await readOnce(source, within(extent, flags.limit), write);
           else if (json) for await (const chunk of logPieces(...from)) await io.stdout.write(`${jsonText(chunk)}\n`);
           else for await (const bytes of followLog(...from)) await write.bytes(bytes);
         });
         await write.end();
-        if (!flags.follow) await noteDropped(io, cluster, args.job, flags.stream);
+        if (!flags.follow) await noteDropped(io, cluster, id, flags.stream);
       },
     );
     return EXIT.ok;

@@ -1,5 +1,6 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { progressText } from "../print/progress-text.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
@@ -15,7 +16,8 @@ export const verb = defineVerb({
   examples: [["job record-progress job_0123456789abcdef0123456789abcdef --label epoch --current 3 --total 10", "three of ten epochs"]],
   async run({ flags, args, io, json, relay }) {
     const report = progressOf(io, flags);
-    const recorded = await (await relay.cluster(flags.cluster)).recordProgress(args.job, report);
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
+    const recorded = await cluster.recordProgress(id, report);
     if (json) await printJson(io.stdout, recorded);
     else await io.stdout.write(`${recorded.progress_id} ${oneLine(progressText(recorded))}\n`);
     return EXIT.ok;

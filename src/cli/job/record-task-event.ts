@@ -1,5 +1,6 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { clusterOfTask } from "../find-record.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { TASK_EVENT, taskEventOf } from "../task-event-options.ts";
@@ -18,7 +19,10 @@ export const verb = defineVerb({
     ],
   ],
   async run({ flags, args, io, json, relay }) {
-    const recorded = await (await relay.cluster(flags.cluster)).recordTaskEvent(args.task, taskEventOf(io, flags));
+    const recorded = await (await clusterOfTask({ io, relay }, flags.cluster, args.task)).recordTaskEvent(
+      args.task,
+      taskEventOf(io, flags),
+    );
     if (json) await printJson(io.stdout, recorded);
     else await io.stdout.write(`${recorded.seq} ${oneLine(`${recorded.label}: ${recorded.summary}`)}\n`);
     return EXIT.ok;

@@ -3,6 +3,7 @@ import { givenTitle, workTitle } from "../../domain/title.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import type { JobStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { progressText } from "../print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../print/quantities.ts";
@@ -21,7 +22,8 @@ export const verb = defineVerb({
     ["job status job_0123456789abcdef0123456789abcdef --json", "the whole document, for a program"],
   ],
   async run({ flags, args, io, json, relay }) {
-    const status = await (await relay.cluster(flags.cluster)).status(args.job);
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
+    const status = await cluster.status(id);
     if (json) await printJson(io.stdout, status);
     else await printFields(io.stdout, statusFields(status, io.clock.now()));
     return EXIT.ok;

@@ -10,6 +10,7 @@ import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
 import { assignment, duration, jsonObject, type Reader, text, whole } from "../values.ts";
 import { also, defineVerb, ignored, list, option, optionOr, refused, toggle } from "../verb.ts";
+import { keepLastJob } from "./last-job.ts";
 import { workOf } from "./submission.ts";
 
 const LONGEST_SECONDS = 366 * 86_400;
@@ -101,6 +102,7 @@ export const verb = defineVerb({
     } as JobSubmissionInput;
     const cluster = relay.desktop.cluster(name);
     const receipt = await send(cluster, submission, key, mode !== "local");
+    await keepLastJob(io, relay.paths.lastJobFile, { cluster: name, job_id: receipt.job_id });
     try {
       if (!json) await io.stdout.write(`${receipt.job_id}\n`);
       else if (!flags.wait) await printJson(io.stdout, receipt);

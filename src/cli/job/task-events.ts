@@ -1,5 +1,6 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { clusterOfTask } from "../find-record.ts";
 import { noteRest, PAGE } from "../page-options.ts";
 import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
@@ -13,7 +14,10 @@ export const verb = defineVerb({
   flags: { cluster: CLUSTER, ...PAGE },
   examples: [["job task-events task_0123456789abcdef0123456789abcdef --cursor 1", "from the beginning"]],
   async run({ flags, args, io, json, relay }) {
-    const page = await (await relay.cluster(flags.cluster)).taskEvents(args.task, { cursor: flags.cursor, limit: flags.limit });
+    const page = await (await clusterOfTask({ io, relay }, flags.cluster, args.task)).taskEvents(args.task, {
+      cursor: flags.cursor,
+      limit: flags.limit,
+    });
     if (json) await printJson(io.stdout, page);
     else {
       const now = io.clock.now();

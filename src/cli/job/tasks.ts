@@ -1,5 +1,6 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { noteRest, PAGE } from "../page-options.ts";
 import { instantCell } from "../print/quantities.ts";
 import { styleFor } from "../print/style.ts";
@@ -13,7 +14,8 @@ export const verb = defineVerb({
   flags: { cluster: CLUSTER, ...PAGE },
   examples: [["job tasks job_0123456789abcdef0123456789abcdef", "its tasks and their states"]],
   async run({ flags, args, io, json, relay }) {
-    const page = await (await relay.cluster(flags.cluster)).tasks(args.job, { cursor: flags.cursor, limit: flags.limit });
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
+    const page = await cluster.tasks(id, { cursor: flags.cursor, limit: flags.limit });
     if (json) await printJson(io.stdout, page);
     else {
       const now = io.clock.now();

@@ -3,6 +3,7 @@ import { EXIT } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { JobWaitResult } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { isOutage, Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
@@ -28,12 +29,12 @@ export const verb = defineVerb({
     ["job wait job_0123456789abcdef0123456789abcdef --timeout-seconds 12h --json", "the job with what was observed, for a program"],
   ],
   async run({ flags, args, io, json, relay }) {
-    const cluster = await relay.cluster(flags.cluster);
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     return interruptible(
       io,
-      () => `no longer waiting; the job goes on. Wait again with: clio-relay job wait ${args.job} --cluster ${cluster.name}`,
+      () => `no longer waiting; the job goes on. Wait again with: clio-relay job wait ${id} --cluster ${cluster.name}`,
       async (signal) => {
-        const result = await waitForJob(cluster, args.job, flags["timeout-seconds"], io, signal);
+        const result = await waitForJob(cluster, id, flags["timeout-seconds"], io, signal);
         if (json) await printJson(io.stdout, result);
         else await printEnd(io, result);
         return waitExit(result);

@@ -1,5 +1,6 @@
 import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { jobEvents } from "../follow/job-events.ts";
 import { withLifeSigns } from "../follow/life-signs.ts";
@@ -26,26 +27,26 @@ export const verb = defineVerb({
     ["job watch job_0123456789abcdef0123456789abcdef --cursor 120 --json", "go on after event 119, for a program"],
   ],
   async run({ flags, args, io, json, relay }) {
-    const cluster = await relay.cluster(flags.cluster);
+    const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     // What cannot be reached or found at all is said at once; only what once worked is waited for.
-    const status = await cluster.status(args.job);
+    const status = await cluster.status(id);
     let next = flags.cursor;
     const farewell = () =>
-      `detached; the job goes on. Come back with: clio-relay job watch ${args.job} --cluster ${cluster.name} --cursor ${next}`;
+      `detached; the job goes on. Come back with: clio-relay job watch ${id} --cluster ${cluster.name} --cursor ${next}`;
     return interruptible(io, farewell, async (signal) => {
       const view = json ? null : io.stdout.isTerminal ? liveView(io, status) : plainView(io);
       const reconnect = new Reconnect(view?.notices ?? io.stderr, io.clock, signal, view?.way);
       return withLifeSigns(cluster, reconnect, async () => {
-        const events = jobEvents(cluster, args.job, flags.cursor, reconnect, signal);
+        const events = jobEvents(cluster, id, flags.cursor, reconnect, signal);
         const output =
-          view === null ? null : new WatchOutput(cluster, args.job, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
+          view === null ? null : new WatchOutput(cluster, id, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
         try {
           for await (const event of events) {
             if (view === null) await io.stdout.write(`${jsonText(event)}\n`);
             else if (!(await output!.take(event))) await view.event(event);
             next = output?.resumeAt(event.seq + 1) ?? event.seq + 1;
           }
-          const job = await reconnect.persist(() => cluster.job(args.job));
+          const job = await reconnect.persist(() => cluster.job(id));
           await view?.end(job);
           return job.state === "succeeded" ? EXIT.ok : EXIT.remoteFailed;
         } finally {

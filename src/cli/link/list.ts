@@ -1,4 +1,4 @@
-import { FIRST_CLUSTER } from "../../config/clusters.ts";
+import { FIRST_CLUSTER } from "../../config/first-cluster.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { bytesText } from "../print/quantities.ts";
 import { printJson } from "../print/table.ts";

@@ -45,13 +45,27 @@ export function listingContract(open: OpenScene): void {
       expect(await scene.store.recentJobs({ states: ["canceled"] }, null, 2)).toMatchObject({ next_before: 7 });
     });
 
+    test("finds jobs by the beginning of their ids, among any number of others", async () => {
+      const scene = await open();
+      const ids = await tenJobs(scene);
+      const found = async (idPrefix: string, limit = 50) =>
+        (await scene.store.recentJobs({ idPrefix }, null, limit)).jobs.map((job) => job.job_id);
+      for (const id of ids) expect(await found(id)).toEqual([id]);
+      expect(await found("job_")).toEqual(ids.toReversed());
+      expect(await found(ids[3]!.slice(0, -1))).toEqual(ids.filter((id) => id.startsWith(ids[3]!.slice(0, -1))).toReversed());
+      expect(await found(`job_${"f".repeat(31)}`)).toEqual([]);
+      expect(await scene.store.recentJobs({ idPrefix: "job_" }, null, 4)).toMatchObject({ next_before: 7 });
+      const canceled = await scene.store.recentJobs({ idPrefix: "job_", states: ["canceled"] }, 9, 2);
+      expect(canceled.jobs.map((job) => job.sequence)).toEqual([7, 5]);
+    });
+
     test("titles are the command line, on one line", async () => {
       const scene = await open();
       await scene.submit({ spec: { ...command().spec, argv: ["python3", "train.py", "--note", "it's\nfine"] } });
       const { argv: _argv, ...rest } = command().spec;
       await scene.submit({ spec: { ...rest, script: "#!/bin/bash\n# a comment\n\nsrun ./solve --all\n" } });
       const titles = (await scene.store.recentJobs({}, null, 5)).jobs.map((job) => job.title);
-      expect(titles).toEqual(["srun ./solve --all", "python3 train.py --note 'it'\\''s fine'"]);
+      expect(titles).toEqual(["srun ./solve --all", "python3 train.py --note 'it'\\''s ↵ fine'"]);
     });
   });
 

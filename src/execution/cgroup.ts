@@ -86,6 +86,15 @@ function unlessGone<T>(read: () => T): T | null {
   }
 }
 
+/** Whether nothing in a cgroup runs, because it or one above it was frozen (cgroup.events). False where that cannot be seen. */
+export function isFrozen(group: string): boolean {
+  try {
+    return /^frozen 1$/m.test(fs.readFileSync(path.join(group, "cgroup.events"), "latin1"));
+  } catch {
+    return false;
+  }
+}
+
 /** Kill everything in a cgroup at once, forks in progress included (cgroup.kill, Linux 5.14). False where that cannot be done. */
 export function killCgroup(group: string): boolean {
   try {

@@ -159,8 +159,10 @@ export class AttemptRun {
   async #try(): Promise<"over" | "on" | "failed"> {
     try {
       const over = this.#aside === null ? await this.#step() : await this.#leftAside(this.#aside);
-      if (!over)
-        await this.#obstacle.set(this.#aside?.reason ?? (this.#claim === null ? this.#launch.obstacle : null), this.#aside === null);
+      if (!over) {
+        const { obstacle } = this.#claim === null ? this.#launch : this.#watch;
+        await this.#obstacle.set(this.#aside?.reason ?? obstacle, this.#aside === null && this.#claim === null);
+      }
       return over ? "over" : "on";
     } catch (error) {
       if (isRelayError(error, "attempt_fenced") || this.#detached) return "over";

@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { writeCancel } from "../../execution/attempt-dir.ts";
+import { isFrozen, ownCgroup } from "../../execution/cgroup.ts";
 import { attemptExit } from "../../execution/exit-record.ts";
 import { inAttempt } from "../../execution/own-place.ts";
 import { descendantsOf } from "../../execution/process-table.ts";
@@ -10,21 +11,27 @@ import { timestamp } from "../../lib/clock.ts";
 import { isAlive, isOver, type ProcessStat, processStat } from "../../lib/process-identity.ts";
 import type { WorkerContext } from "./context.ts";
 import type { ShimClaim } from "./lost-shim.ts";
-import type { Patience } from "./patience.ts";
+import { messageOf, type Patience } from "./patience.ts";
 
 /** How long a cancelled shim may take beyond the grace period before the worker does its work. */
 const CANCEL_MARGIN_MS = 45_000;
 /** How long a shim may go on without any process of its job. It reads pipes for 30 s at most, flushes, and writes one record. */
 const IDLE_MS = 120_000;
 const LOOK_EVERY_MS = 1_000;
+/** No more time than this passes for a shim between two looks: where there were more, this process did not run, and perhaps nothing did. */
+const LOOK_GAP_MS = 2_000;
 
 /** What a claimed attempt's shim does: asks it to end, finds out how the attempt ended, and sees when it does neither. */
 export class ShimWatch {
-  #cancelSentAt: number | null = null;
-  /** Since when nothing of the job runs below the shim. */
-  #idleSince: number | null = null;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #cancelSent = false;
+  /** For how long it has been asked to end, less the time in which there was nothing but the record left, and no place for that. */
+  #canceledMs = 0;
+  /** For how long nothing of the job has run below the shim, which could have recorded the end. */
+  #idleMs = 0;
+  #lookedAt: number | null = null;
   #descendants: readonly ProcessStat[] = [];
+  #stopped: string | null = null;
+  #obstacle: string | null = null;
 
   constructor(
     private readonly context: WorkerContext,
@@ -32,12 +39,17 @@ export class ShimWatch {
     private readonly patience: Patience,
     /** Bytes that the shim keeps of one stream at most. */
     private readonly keptMax: number,
-    private readonly idleMs: number = IDLE_MS,
+    private readonly idleMaxMs: number = IDLE_MS,
   ) {}
 
   /** What ran below the shim when it was last looked at, all of the job's: a shim that is killed hands them to somebody else. */
   get descendants(): readonly ProcessStat[] {
     return this.#descendants;
+  }
+
+  /** What keeps the shim from going on; null where nothing is seen to. */
+  get obstacle(): string | null {
+    return this.#obstacle;
   }
 
   /** The record of the attempt's end; `lost` when its shim is gone without one that counts, null while it may still come. */
@@ -58,36 +70,50 @@ export class ShimWatch {
 
   /** @param write false where cancel.json cannot be written: TERM alone ends the job, too */
   sendCancel({ shim }: ShimClaim, write: boolean): void {
-    if (this.#cancelSentAt !== null || shim === null) return;
+    if (this.#cancelSent || shim === null) return;
     if (write) writeCancel(this.directory, timestamp(this.context.clock));
     if (isAlive(shim)) process.kill(shim.pid, "SIGTERM");
-    this.#cancelSentAt = this.context.clock.monotonic();
+    this.#cancelSent = true;
   }
 
   #isGone({ shim }: ShimClaim): boolean {
-    if (shim === null || !isAlive(shim)) return true;
-    const now = this.context.clock.monotonic();
-    const overdue =
-      this.#cancelSentAt !== null && now - this.#cancelSentAt > this.context.limits.cancelGraceSeconds * 1_000 + CANCEL_MARGIN_MS;
+    if (shim === null || !isAlive(shim)) {
+      this.#obstacle = null;
+      return true;
+    }
+    const passed = this.#passed();
+    if (passed === null) return false;
+    this.#look(shim.pid, passed);
+    const graceMs = this.context.limits.cancelGraceSeconds * 1_000;
     // A shim that was stopped or hangs cannot end its job; without it the worker can.
-    if (overdue || this.#isStuck(shim.pid, now)) kill(shim.pid);
+    if (this.#canceledMs > graceMs + CANCEL_MARGIN_MS || this.#idleMs > this.idleMaxMs) kill(shim.pid);
     return false;
   }
 
-  /** Whether a shim has had nothing to do but to record the end for so long that it never will, though there is a place for it. */
-  #isStuck(pid: number, now: number): boolean {
-    if (now - this.#lookedAt < LOOK_EVERY_MS) return false;
+  /** Milliseconds since the last look; null while it is too early for another. */
+  #passed(): number | null {
+    const now = this.context.clock.monotonic();
+    const passed = this.#lookedAt === null ? 0 : now - this.#lookedAt;
+    if (this.#lookedAt !== null && passed < LOOK_EVERY_MS) return null;
     this.#lookedAt = now;
+    return Math.min(passed, LOOK_GAP_MS);
+  }
+
+  /** One that cannot go on is not out of time: it has the whole of it from the moment when it can. */
+  #look(pid: number, passed: number): void {
+    const wasIdle = this.#descendants.length === 0;
     this.#descendants = descendantsOf(pid).filter((stat) => !isOver(stat));
-    if (this.#descendants.length > 0) {
-      this.#idleSince = null;
-      return false;
-    }
-    this.#idleSince ??= now;
-    if (now - this.#idleSince < this.idleMs) return false;
-    // One that is stopped, or waits for a disk, goes on when it may.
-    const state = processStat(pid)?.state ?? "X";
-    return !["T", "t", "D"].includes(state) && isWritable(this.directory);
+    const isIdle = this.#descendants.length === 0;
+    const stopped = whyStopped(pid);
+    // Most shims are gone by the next look: only then does it matter whether there is a place for the record.
+    const noPlace = isIdle && wasIdle ? whyNotWritable(this.directory) : null;
+    this.#idleMs = isIdle && stopped === null && noPlace === null ? this.#idleMs + passed : 0;
+    // Where only the record is left, killing the shim would lose it, and nobody else could write one.
+    if (this.#cancelSent) this.#canceledMs = noPlace === null ? this.#canceledMs + passed : 0;
+    // Once is not worth a word: every process waits for its disk now and then.
+    const stays = stopped === this.#stopped ? stopped : null;
+    this.#stopped = stopped;
+    this.#obstacle = noPlace === null ? stays : `its shim cannot record the end: ${noPlace}`;
   }
 }
 
@@ -103,8 +129,17 @@ function kill(pid: number): void {
   }
 }
 
-/** Whether a record could be written: true also where the directory is not the attempt's any more, in which there is nothing to wait for. */
-function isWritable(directory: string): boolean {
+/** What keeps a process from running, whatever it would like to do; null where nothing does. */
+function whyStopped(pid: number): string | null {
+  const state = processStat(pid)?.state ?? "X";
+  if (state === "T" || state === "t") return `its shim, process ${pid}, is stopped`;
+  if (state === "D") return `its shim, process ${pid}, waits for a disk or a file server`;
+  const group = ownCgroup(`/proc/${pid}`);
+  return group !== null && isFrozen(group) ? `its shim, process ${pid}, is frozen with its cgroup` : null;
+}
+
+/** Why no record could be written; null where one could, also where the directory is not the attempt's any more: there is nothing to wait for then. */
+function whyNotWritable(directory: string): string | null {
   try {
     return inAttempt(
       directory,
@@ -112,11 +147,11 @@ function isWritable(directory: string): boolean {
         const probe = path.join(place, `.probe.${process.pid}.tmp`);
         fs.writeFileSync(probe, " ".repeat(4_096), { flag: "wx", mode: 0o600 });
         fs.rmSync(probe, { force: true });
-        return true;
+        return null;
       },
-      true,
+      null,
     );
-  } catch {
-    return false;
+  } catch (error) {
+    return messageOf(error);
   }
 }

@@ -4,7 +4,7 @@ import path from "node:path";
 import { isRelayError } from "../../../src/domain/errors.ts";
 import { isAlive } from "../../../src/lib/process-identity.ts";
 import { auditOffline } from "../../../src/roles/worker/offline.ts";
-import { fillUp, smallFileSystems } from "../../execution/tmpfs.ts";
+import { fillInodes, fillUp, smallFileSystems } from "../../execution/tmpfs.ts";
 import { describeWith } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
@@ -75,6 +75,23 @@ describeWith("tmpfs", "a full disk", () => {
     },
     90_000,
   );
+
+  test("as spool, without a name left: a job whose end cannot be recorded says so, and ends as it ended when there is room", async () => {
+    const disk = small("4m,nr_inodes=1500");
+    await using worker = new WorkerHarness({ spoolDir: path.join(disk, "spool"), limits: { minFreeBytes: 0 }, spares: 0 });
+    await worker.start();
+    const release = path.join(worker.directory, "release");
+    const { job_id } = await worker.shell(`while [ ! -e ${release} ]; do sleep 0.05; done; echo done`);
+    await worker.running(job_id);
+    const fillers = fillInodes(disk);
+    fs.writeFileSync(release, "");
+    const obstacle = await eventually(async () => (await worker.client.status(job_id)).obstacle, { timeoutMs: 20_000 });
+    expect(obstacle).toContain("cannot record the end: ENOSPC");
+    for (const file of fillers) fs.rmSync(file);
+    const { job, obstacle: after } = await worker.ended(job_id, 40_000);
+    expect([job.state, after]).toEqual(["succeeded", null]);
+    expect(await worker.stdout(job_id)).toBe("done\n");
+  }, 60_000);
 
   test("as spool: the job's output is cut and counted, its end is recorded, and the worker goes on", async () => {
     const { worker: made, disk } = withSmall("spool", "1m");

@@ -1,7 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { desktopKey } from "../../src/roles/desktop/desktop-key.ts";
-import { lineOfPublicKey, publicKeyOf } from "../../src/transport/session/keys.ts";
+import { publicKeyOf } from "../../src/transport/session/key-pair.ts";
+import { lineOfPublicKey } from "../../src/transport/session/keys.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 import { initialized, MAIN, type SourceRelay } from "./source-relay.ts";
@@ -12,6 +13,8 @@ export const TOKEN = "a-token-of-a-test-0123456789-abcdefgh";
 export interface TestRelayHostOptions {
   /** Files in PEM. Without them it is as behind an edge: `ws`. */
   readonly certificate?: { readonly cert: string; readonly key: string };
+  /** Plain TCP in place of what an edge would hand on. */
+  readonly plain?: boolean;
   /** Address that it listens on; loopback when left out. */
   readonly address?: string;
   /** What its command begins with. */
@@ -38,10 +41,10 @@ export class TestRelayHost implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const { certificate, address = "127.0.0.1", before = [] } = this.options;
+    const { certificate, plain = false, address = "127.0.0.1", before = [] } = this.options;
     const at = `${address}:${this.port}`;
     const listen =
-      certificate === undefined ? ["--listen-ws", at] : ["--listen", at, "--tls-cert", certificate.cert, "--tls-key", certificate.key];
+      certificate === undefined ? [plain ? "--listen-tcp" : "--listen-ws", at] : ["--listen", at, "--tls-cert", certificate.cert, "--tls-key", certificate.key];
     const { PATH = "", CLIO_RELAY_TEST_RUN } = process.env;
     const child = Bun.spawn(
       [...before, process.execPath, MAIN, "relay-host", "serve", ...listen, "--token-file", this.tokenFile, "--json"],

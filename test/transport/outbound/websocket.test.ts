@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import net from "node:net";
 import fc from "fast-check";
-import { applyMask, FrameReader, frameHeader, OPCODE } from "../../../src/transport/outbound/websocket/frames.ts";
+import { applyMask, FrameReader, frameHeader, maskInto, OPCODE } from "../../../src/transport/outbound/websocket/frames.ts";
 import { WebSocketStream } from "../../../src/transport/outbound/websocket/stream.ts";
 import { eventually } from "../../runner/wait.ts";
 
@@ -69,6 +69,21 @@ describe("frames", () => {
         applyMask(part, mask, offset);
         expect(part).toEqual(Buffer.from(original.map((byte, at) => byte ^ mask[(at + offset) % 4]!)));
         expect(place.subarray(offset + length).every((byte) => byte === 0)).toBe(true);
+      }
+    }
+  });
+
+  test("the same into other memory", () => {
+    for (const length of [0, 5, 16, 64, 67]) {
+      for (let offset = 0; offset < 5; offset++) {
+        const mask = randomBytes(4);
+        const place = randomBytes(length + offset);
+        const from = place.subarray(offset);
+        const before = Buffer.from(from);
+        const to = Buffer.alloc(length + 4);
+        maskInto(to, from, mask);
+        expect(to).toEqual(Buffer.concat([Buffer.from(from.map((byte, at) => byte ^ mask[at % 4]!)), Buffer.alloc(4)]));
+        expect(from).toEqual(before);
       }
     }
   });

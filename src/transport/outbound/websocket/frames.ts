@@ -171,3 +171,18 @@ export function applyMask(bytes: Buffer, mask: Buffer, at = 0): void {
   for (let i = 0; i < words.length; i++) words[i] = words[i]! ^ word;
   byte(head + words.length * 4, bytes.length);
 }
+
+/** The same into other memory, which begins at a whole word; 0 is the offset of the first byte. */
+export function maskInto(to: Buffer, from: Buffer, mask: Buffer): void {
+  if ((from.byteOffset & 3) !== 0 || from.length < 16) {
+    from.copy(to);
+    applyMask(to.subarray(0, from.length), mask);
+    return;
+  }
+  const count = from.length >> 2;
+  const source = new Int32Array(from.buffer, from.byteOffset, count);
+  const target = new Int32Array(to.buffer, to.byteOffset, count);
+  const word = new Int32Array(Uint8Array.from(mask.subarray(0, 4)).buffer)[0]!;
+  for (let i = 0; i < count; i++) target[i] = source[i]! ^ word;
+  for (let i = count * 4; i < from.length; i++) to[i] = from[i]! ^ mask[i & 3]!;
+}

@@ -31,7 +31,10 @@ export const verb = defineVerb({
   },
   examples: [
     ["install-frp", "once on a desktop"],
-    ["install-frp --from ./frp_0.69.1_linux_arm64.tar.gz --platform linux-arm64 --sha256 HEX", "from a file, with a digest from elsewhere"],
+    [
+      "install-frp --from ./frp_0.69.1_linux_arm64.tar.gz --platform linux-arm64 --sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+      "from a file, with a digest from elsewhere",
+    ],
   ],
   async run({ flags, io, json, relay }) {
     const stop = new AbortController();

@@ -17,6 +17,10 @@ const listed = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
 
 /** Verbs that need a host elsewhere, which is in bootstrap.rig.test.ts, and those that such a host runs: its documents are read by bootstrap itself. */
 const ELSEWHERE = [
+  // A release of frp, and a cluster that is met through one: frp-verbs.test.ts and frp.rig.test.ts have them.
+  "install-frp",
+  "relay-host render-frpc-config",
+  "relay-host render-frpc-visitor-config",
   "cluster bootstrap",
   "cluster endpoint-service-status",
   "cluster install-endpoint-service",
@@ -118,6 +122,12 @@ test(
     const { keys } = (await one("worker keys list")) as { keys: { fingerprint: string }[] };
     await one("worker keys revoke", keys[0]!.fingerprint, "--yes");
     await one("worker keys rotate");
+    fs.writeFileSync(path.join(relay.directory, "token"), "a token");
+    await one("relay-host render-frps-config", "--token", "@token");
+    await one("relay-host test-http-transport", "--cluster", "local");
+    for (const verb of ["test-ssh-transport", "test-frpc-connection", "test-direct-transport"]) {
+      await call(`relay-host ${verb}`, "document", 2, "--cluster", "local");
+    }
     await call("desktop logs", "lines", 0);
     await one("worker stop");
     await one("desktop stop");

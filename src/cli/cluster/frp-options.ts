@@ -24,7 +24,10 @@ const fallbackOnly: Reader<string> = {
 
 /** Options of a cluster whose link goes through a frps. */
 export const FRP = {
-  "frp-server-addr": option(text("HOST"), "frps that both sides dial out to; makes the mode frp-stcp, or frp-xtcp with --direct-transport"),
+  "frp-server-addr": option(
+    text("HOST"),
+    "Server of frp that both sides dial out to; makes the mode frp-stcp, or frp-xtcp with --direct-transport",
+  ),
   "frp-server-port": option(whole(1, 65_535), "Its port; 443 when it is not said"),
   "frp-protocol": option(oneOf(...FRP_PROTOCOLS), "How it is spoken to; wss, behind an HTTPS edge, when it is not said"),
   "frp-token-file": option(text("FILE"), "File with the token of frps, or - for standard input; else CLIO_RELAY_FRP_TOKEN has it"),

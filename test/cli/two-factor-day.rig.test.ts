@@ -43,8 +43,10 @@ const APART = new Set([
     "emit progress",
     "emit task-event",
   ],
-  ...["install-frp", "cluster remove-endpoint-service"],
-  ...Object.keys(COMMANDS["relay-host"]).map((verb) => `relay-host ${verb}`),
+  "install-frp",
+  ...Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
+    /^relay-host/.test(noun) ? Object.keys(verbs).map((verb) => `${noun} ${verb}`) : [],
+  ),
 ]);
 
 interface Worker {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { SecondFactorSshd } from "../rigs/sshd-2fa.ts";
@@ -57,6 +58,24 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       const gone = await relay.run(["job", "list"]);
       expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
       expect(await ok("worker", "start")).toMatch(/^worker of far runs on \S+ as process \d+$/);
+      expect((await relay.run(["job", "status", id])).code).toBe(0);
+      // Somebody starts it there in a session that has another place for its socket; whatever is done on the host finds it.
+      await ok("worker", "stop");
+      const { name, home } = node.user;
+      const runtime = path.join(home, "runtime");
+      spawnSync("runuser", ["-u", name, "--", "mkdir", "-m", "700", runtime]);
+      const there = [
+        "env",
+        "-i",
+        "-C",
+        home,
+        `HOME=${home}`,
+        "PATH=/usr/bin:/bin",
+        `XDG_RUNTIME_DIR=${runtime}`,
+        path.join(home, ".local/bin/clio-relay"),
+      ];
+      expect(spawnSync("runuser", ["-u", name, "--", ...there, "worker", "start", "--cluster", "far"]).status).toBe(0);
+      expect(await ok("worker", "start")).toContain("runs already");
       expect((await relay.run(["job", "status", id])).code).toBe(0);
       const again = await relay.json<{ sent_bytes: number; worker: { state: string } }>(
         "cluster",
@@ -117,7 +136,7 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("1 jobs of far have not ended, so its queue stays")]);
       await ok("job", "cancel", busy);
       expect((await relay.run(["job", "wait", busy])).code).toBe(10);
-      await ok("cluster", "uninstall", "far", "--yes");
+      expect(await ok("cluster", "uninstall", "far", "--yes")).toMatch(/^removed\t.*\/current\t-$/m);
       // What could say it is gone, so that it has to come back first.
       for (const [code, line] of [
         [7, ["cluster", "uninstall", "far", "--purge", "--yes"]],

@@ -148,6 +148,14 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
       expect(await relay.ok("connect", "far")).toMatch(/^far is up: worker /);
       expect((await relay.run(["job", "list"])).code).toBe(0);
       expect((await farLink(relay)).detail).toBeNull();
+      // The next worker may have its socket elsewhere, which the host knows.
+      site.worker.stop();
+      site.worker.startElsewhere();
+      expect(await relay.ok("connect", "far")).toMatch(/^far is up: worker /);
+      expect((await relay.run(["job", "list"])).code).toBe(0);
+      site.worker.stop();
+      site.worker.start();
+      await relay.ok("connect", "far");
       expect(site.sshd.connections() - before).toBe(1);
     },
     TIMEOUT,

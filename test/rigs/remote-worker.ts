@@ -25,6 +25,10 @@ export class RemoteWorker {
 
   /** Run a command there; its output. */
   run(...args: string[]): string {
+    return this.#run({}, args);
+  }
+
+  #run(more: Readonly<Record<string, string>>, args: readonly string[]): string {
     const { name, home } = this.user;
     const mark = process.env["CLIO_RELAY_TEST_RUN"];
     const env = [
@@ -33,6 +37,7 @@ export class RemoteWorker {
       `PATH=${process.env["PATH"] ?? ""}`,
       "LANG=C.UTF-8",
       ...(mark === undefined ? [] : [`CLIO_RELAY_TEST_RUN=${mark}`]),
+      ...Object.entries(more).map(([variable, value]) => `${variable}=${value}`),
     ];
     const result = spawnSync("runuser", ["-u", name, "--", "env", "-i", "-C", home, ...env, process.execPath, MAIN, ...args], {
       encoding: "utf8",
@@ -43,6 +48,13 @@ export class RemoteWorker {
 
   start(): string {
     return this.run("worker", "start", "--cluster", this.cluster);
+  }
+
+  /** As in a session that has another runtime directory: its sockets lie elsewhere. */
+  startElsewhere(): string {
+    const runtime = path.join(this.user.home, "runtime");
+    spawnSync("runuser", ["-u", this.user.name, "--", "mkdir", "-p", "-m", "700", runtime]);
+    return this.#run({ XDG_RUNTIME_DIR: runtime }, ["worker", "start", "--cluster", this.cluster]);
   }
 
   stop(): string {

@@ -80,14 +80,20 @@ function wrongNode(cluster: string, here: string, there: string, cause?: unknown
 /** Who the two are in the worker's own sessions; null where bootstrap has not told. */
 export type BridgeKeys = WorkerSessionKeys | null;
 
+/** A way to a worker, whose socket may be another one when the worker is. */
+export interface Reached extends LinkTransport {
+  /** Where it serves from now on; a bridge finds that by itself. */
+  readonly moved: (socket: string) => void;
+}
+
 /**
  * The way to the worker on its own host: a channel to its socket, which the first one shows to be open, or where the site forwards none, its own session
  * over the bridge.
  *
  * @throws RelayError relay_not_installed, worker_not_running, link_bringup_failed
  */
-export async function reachWorker(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<LinkTransport> {
-  const socket = servingSocket(entry.name, arrival);
+export async function reachWorker(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<Reached> {
+  let socket = servingSocket(entry.name, arrival);
   const { session } = arrival.connection;
   let first: Duplex | null;
   try {
@@ -95,14 +101,17 @@ export async function reachWorker(entry: SshEntry, arrival: Arrival, keys: Bridg
   } catch (error) {
     if (!isRelayError(error, "channel_refused")) throw error;
     // sshd says `connect_failed` where it may not forward, too; but the worker's process is there.
-    return await bridged(entry, arrival, keys, error, signal);
+    return { ...(await bridged(entry, arrival, keys, error, signal)), moved: () => undefined };
   }
   const open: LinkTransport["open"] = (wanted) => {
     const ready = first;
     first = null;
     return ready === null || ready.destroyed ? session.openSocket(socket, wanted) : Promise.resolve(ready);
   };
-  return { session, open };
+  const moved = (to: string): void => {
+    socket = to;
+  };
+  return { session, open, moved };
 }
 
 /** Where the worker serves. @throws RelayError relay_not_installed, worker_not_running */

@@ -8,7 +8,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { canonicalJson } from "../../lib/digest.ts";
 import { findWorker } from "../../transport/bring-up/find-worker.ts";
 import { isSsh, type Ledger } from "../../transport/ledger.ts";
-import { Link, type LinkSnapshot, type LinkTransport, type Regain } from "../../transport/link.ts";
+import { type BringUp, Link, type LinkSnapshot, type LinkTransport, type Regain } from "../../transport/link.ts";
 import type { ExpectedWorker } from "../../transport/link-version.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
 import { connectSsh } from "../../transport/ssh/connect.ts";
@@ -18,12 +18,17 @@ import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
 import type { FrpWanted } from "./host-tasks.ts";
-import { type Arrival, activeJobs, arrive, type BridgeKeys, notInstalled, reachWorker, servingSocket } from "./login-node.ts";
+import { type Arrival, activeJobs, arrive, type BridgeKeys, notInstalled, type Reached, reachWorker, servingSocket } from "./login-node.ts";
 import { sshRequest } from "./ssh-request.ts";
 import { expectedWorker, pinnedKeys } from "./worker-pins.ts";
 
 /** How long a connection without a link is kept for the next command. */
 const KEPT_MS = 15 * 60_000;
+
+/** Tasks that may leave another worker behind than there was before. */
+const STARTING: ReadonlySet<HostTask["task"]> = new Set(["bootstrap", "rollback", "service-install", "service-restart", "worker-start"]);
+
+const placeOf = (entry: SshEntry) => ({ cluster: entry.name, coreDir: entry.core_dir, site: false });
 
 export interface SshClusterOptions {
   readonly cluster: string;
@@ -67,6 +72,7 @@ export class SshCluster {
   /** Entry of the ledger of the last connection. */
   #seq: number | null = null;
   #expiry: ReturnType<typeof setTimeout> | undefined;
+  #reached: Reached | null = null;
   /** Where the installation was removed from here, until there is one again. */
   #uninstalled: Arrival["found"] | null = null;
   #run: { readonly what: string; readonly run: AttendedRun } | null = null;
@@ -121,6 +127,7 @@ export class SshCluster {
         );
         if (task.task === "uninstall") this.#uninstalled = arrival.found;
         else if (task.task === "bootstrap") this.#uninstalled = null;
+        if (this.isUp && STARTING.has(task.task)) await this.#findAgain(entry, arrival, attended.attending.signal);
         return done;
       } catch (error) {
         throw this.#withRemedy(error);
@@ -128,6 +135,12 @@ export class SshCluster {
         this.#hold();
       }
     });
+  }
+
+  /** The worker that was started may have its socket elsewhere than the one that the link led to. */
+  async #findAgain(entry: SshEntry, { connection }: Arrival, signal: AbortSignal): Promise<void> {
+    const { worker, runsHere } = await findWorker(remoteOver(connection.session), placeOf(entry), signal);
+    if (worker !== null && runsHere) this.#reached?.moved(worker.socket);
   }
 
   /** A failure on the host says of which cluster. A connection that ends under a task is made anew by the next command of a person. */
@@ -170,19 +183,21 @@ export class SshCluster {
 
   async #connect(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkStatus> {
     const before = this.isUp;
-    const connected = this.link.connect(async (stop) => {
+    const bringUp: BringUp = async (stop) => {
       const signal = AbortSignal.any([stop, attended.attending.signal]);
       const own = { ...attended, attending: { ...attended.attending, signal } };
       const arrival = await this.arrival(entry, request, own, "connect");
       const transport = await reachWorker(entry, arrival, this.#keys(entry), signal);
+      this.#reached = transport;
       own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
       return transport;
-    }, expectedWorker(entry));
-    await connected.catch(async (error: unknown) => {
+    };
+    await this.link.connect(bringUp, expectedWorker(entry)).catch(async (error: unknown) => {
       if (!before || !isRelayError(error, "worker_not_running")) throw error;
       // The link is left as it is; why nobody is at its other end is for the host to say.
-      servingSocket(entry.name, await this.arrival(entry, request, attended, "connect"));
-      throw error;
+      const socket = servingSocket(entry.name, await this.arrival(entry, request, attended, "connect"));
+      this.#reached?.moved(socket);
+      await this.link.connect(bringUp, expectedWorker(entry));
     });
     const { worker } = this.link.snapshot();
     this.#uninstalled = null;
@@ -213,8 +228,9 @@ export class SshCluster {
     const entry = this.options.entry();
     if (entry.mode !== "ssh" || routeRevision(entry) !== route)
       throw new RelayError("link_down", "the cluster's entry leads elsewhere now");
-    const found = await findWorker(remoteOver(connection.session), { cluster: entry.name, coreDir: entry.core_dir, site: false }, signal);
-    return reachWorker(entry, { connection, found }, this.#keys(entry), signal);
+    const found = await findWorker(remoteOver(connection.session), placeOf(entry), signal);
+    this.#reached = await reachWorker(entry, { connection, found }, this.#keys(entry), signal);
+    return this.#reached;
   }
 
   /** Open a connection with the client that the entry names. */

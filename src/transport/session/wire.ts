@@ -37,7 +37,7 @@ export class Wire extends EventEmitter {
     private readonly onChunk: (chunk: Buffer) => void = () => undefined,
   ) {
     super();
-    this.#exclusive = duplex instanceof Socket;
+    this.#exclusive = duplex instanceof Socket || (duplex as { readonly exclusive?: boolean }).exclusive === true;
     // Each channel listens.
     this.setMaxListeners(0);
     duplex.pause();

@@ -29,6 +29,8 @@ export interface WebSocketEnd {
  * written. A connection that breaks, or ends without a close frame, is an error.
  */
 export class WebSocketStream extends Duplex {
+  /** Nobody else knows the memory of what is read here, and what was written is not looked at again. */
+  readonly exclusive = true;
   /** The close frame that came; null while none has. */
   closedBy: WebSocketEnd | null = null;
   readonly #reader: FrameReader;

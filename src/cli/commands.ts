@@ -37,6 +37,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     "task-events": command("List the timeline of a task", () => import("./job/task-events.ts")),
     "record-task-event": command("Add to the timeline of a task", () => import("./job/record-task-event.ts")),
     "list-artifacts": command("List the files that a job left", () => import("./job/list-artifacts.ts")),
+    fetch: command("Fetch all files that a job left", () => import("./job/fetch.ts")),
     "read-artifact": command("Fetch a file that a job left", () => import("./job/read-artifact.ts")),
   },
   queue: {

@@ -62,6 +62,7 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "job task-events": ({ task }) => [task],
   "job record-task-event": ({ task }) => [task, "--event-type", "seen", "--label", "a", "--summary", "b"],
   "job list-artifacts": ({ job }) => [job],
+  "job fetch": ({ job }) => [job, "-o", "copies"],
   "job read-artifact": ({ artifact }) => [artifact, "-o", "copy"],
   "queue list": () => [],
   "queue audit": () => [],

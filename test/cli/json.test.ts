@@ -89,7 +89,9 @@ test(
     await one("worker start");
     await one("connect", "local");
     await one("worker status");
-    const { job_id: job } = (await one("job submit", "--wait", "--", "echo", "said")) as { job_id: string };
+    const { job_id: job } = (await one("job submit", "--wait", "--output", "f*", "--", "sh", "-c", "echo said | tee f")) as {
+      job_id: string;
+    };
     await one("job status", job);
     await one("job monitor", job);
     await one("job wait", job);
@@ -107,6 +109,7 @@ test(
     const { artifacts } = (await one("job list-artifacts", job)) as { artifacts: { artifact_id: string }[] };
     await one("job read-artifact", artifacts[0]!.artifact_id);
     await one("job read-artifact", artifacts[0]!.artifact_id, "-o", ".");
+    await one("job fetch", job, "-o", "fetched");
     await one("queue list");
     await one("queue audit");
     await one("queue repair", "--yes");

@@ -44,7 +44,9 @@ export class TestRelayHost implements AsyncDisposable {
     const { certificate, plain = false, address = "127.0.0.1", before = [] } = this.options;
     const at = `${address}:${this.port}`;
     const listen =
-      certificate === undefined ? [plain ? "--listen-tcp" : "--listen-ws", at] : ["--listen", at, "--tls-cert", certificate.cert, "--tls-key", certificate.key];
+      certificate === undefined
+        ? [plain ? "--listen-tcp" : "--listen-ws", at]
+        : ["--listen", at, "--tls-cert", certificate.cert, "--tls-key", certificate.key];
     const { PATH = "", CLIO_RELAY_TEST_RUN } = process.env;
     const child = Bun.spawn(
       [...before, process.execPath, MAIN, "relay-host", "serve", ...listen, "--token-file", this.tokenFile, "--json"],

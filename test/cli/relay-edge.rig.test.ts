@@ -54,7 +54,11 @@ describeWith(["nginx", "openssl"], "a relay-host behind an HTTPS edge, a desk be
     async () => {
       const script = "mkdir -p out; head -c 20000000 /dev/urandom > out/big; sha256sum < out/big | cut -c1-64";
       const job = await both.desk.submit("--output", "out/*", "--wait", "--", "sh", "-c", script);
-      const { artifacts } = await both.desk.json<{ artifacts: { artifact_id: string; size_bytes: number }[] }>("job", "list-artifacts", job);
+      const { artifacts } = await both.desk.json<{ artifacts: { artifact_id: string; size_bytes: number }[] }>(
+        "job",
+        "list-artifacts",
+        job,
+      );
       const big = artifacts.find(({ size_bytes }) => size_bytes === 20_000_000);
       await both.desk.ok("job", "read-artifact", big!.artifact_id, "-o", "big");
       const digest = createHash("sha256")

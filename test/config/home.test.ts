@@ -16,7 +16,7 @@ test("the home directory is the one that HOME names", () => {
 test("one that depends on where a command is typed is refused, unless nothing lies there", () => {
   const resolve = (more: Record<string, string>) => resolvePaths(readEnvironment({ HOME: "here", ...more }, "/work"));
   expect(() => resolve({})).toThrow('HOME is "here", but must be an absolute path');
-  expect(resolve({ CLIO_RELAY_HOME: "there" }).base).toBe("/work/there");
+  expect(resolve({ CLIO_RELAY_HOME: "/work/there" }).base).toBe("/work/there");
 });
 
 describeWith("root", "a user whom the system has no record of", () => {

@@ -1,4 +1,5 @@
 import { EXIT, errorRule, hintOf, RelayError } from "../domain/errors.ts";
+import { SystemLimit } from "../lib/process-limits.ts";
 import { type CliIo, OutputClosed } from "./io.ts";
 import { jsonText, oneLine } from "./print/safe-text.ts";
 
@@ -42,6 +43,14 @@ function unexpected(error: unknown): RelayError {
     const full = error.code === "ENOSPC" || error.code === "EDQUOT";
     return new RelayError(full ? "storage_admission_refused" : "local_file_unusable", error.message, {}, undefined, { cause: error });
   }
+  if (error instanceof SystemLimit)
+    return new RelayError(
+      "system_limit",
+      error.message,
+      {},
+      "`ulimit -v unlimited`, or 4 GB, before it is started; it reserves more than it uses",
+      { cause: error },
+    );
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return new RelayError("internal_error", text.slice(0, 2_000), {}, "this is a fault of clio-relay", { cause: error });
 }

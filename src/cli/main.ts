@@ -25,9 +25,12 @@ export async function runCli(argv: readonly string[], io: CliIo = processIo(read
     refuseUndecodableArguments(argv, io);
     return await dispatch(argv, io);
   } catch (error) {
-    return reportFailure(io, error, own.includes("--json"));
+    return reportFailure(io, error, own.some(isJson));
   }
 }
+
+/** Also where it has a value, which it does not take: whoever writes that reads documents. */
+const isJson = (word: string): boolean => word === "--json" || word.startsWith("--json=");
 
 const LEADING = new Set(["--json", "--yes", "-y", "--no-input"]);
 

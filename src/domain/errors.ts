@@ -212,6 +212,7 @@ export const ERRORS = {
   platform_unsupported: rule(501, "This part of clio-relay does not run on this system", {
     hint: "workers run on Linux; from here, reach one: clio-relay cluster add --name NAME --ssh-host HOST",
   }),
+  system_limit: rule(503, "A limit of the system keeps clio-relay from running", { exit: EXIT.failed }),
   local_file_unusable: rule(500, "A file on this machine cannot be used"),
   internal_error: rule(500, "Something went wrong inside clio-relay"),
 } as const satisfies Record<string, ErrorRule>;

@@ -1,4 +1,5 @@
 import path from "node:path";
+import { within } from "../lib/within.ts";
 import type { LaunchedShim, ShimLauncher, ShimProcess, ShimSpawner } from "./launcher.ts";
 import { FILES } from "./spool-records.ts";
 
@@ -103,9 +104,10 @@ export class SpareShimLauncher implements ShimLauncher {
   /** A spare has no attempt, so that killing it loses nothing. */
   async #end(spare: ShimProcess): Promise<void> {
     spare.dismiss();
-    if (await endsWithin(spare, DISMISSED_MS)) return;
+    if (await within(spare.exited, DISMISSED_MS)) return;
     spare.kill();
-    if (!(await endsWithin(spare, KILLED_MS))) this.options.onTrouble?.(`spare shim ${spare.pid} does not end, and is left behind`, null);
+    if (!(await within(spare.exited, KILLED_MS)))
+      this.options.onTrouble?.(`spare shim ${spare.pid} does not end, and is left behind`, null);
   }
 
   #refillSoon(delayMs: number): void {
@@ -142,15 +144,5 @@ export class SpareShimLauncher implements ShimLauncher {
       this.options.onTrouble?.("a spare shim ended while it waited", null);
       this.#refillSoon(early ? REFILL_DELAY_MS : 0);
     });
-  }
-}
-
-async function endsWithin(shim: LaunchedShim, ms: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), ms);
-  try {
-    return await Promise.race([shim.exited.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -1,5 +1,6 @@
 import { CString, dlopen, type Pointer, ptr, read } from "bun:ffi";
 import os from "node:os";
+import { ADDRESS_SPACE, SystemLimit, softLimit } from "./process-limits.ts";
 
 type Calls = Parameters<typeof dlopen>[1];
 
@@ -43,9 +44,16 @@ function lazily<const C extends Calls>(calls: C) {
         failures.push(error);
       }
     }
-    if (symbols === undefined) throw new AggregateError(failures, `no C library could be loaded on ${process.platform}`);
+    if (symbols === undefined) throw notLoaded(failures);
     return symbols;
   };
+}
+
+/** Calls of C need compiled code, for which JavaScriptCore reserves much more address space than it uses. Without it, they are what is missing. */
+function notLoaded(failures: readonly unknown[]): Error {
+  const limit = softLimit(ADDRESS_SPACE);
+  const cause = new AggregateError(failures, `no C library could be loaded on ${process.platform}: ${failures.join("; ")}`);
+  return limit === null ? cause : new SystemLimit(`the limit of the address space is ${limit} bytes, which is too little`, { cause });
 }
 
 const locking = lazily(LOCKING);

@@ -30,6 +30,12 @@ function named(line: readonly string[]): { path: string; command: Command; rest:
 const before = (line: string): string => line.replace(/ (?:[|<>]|&&) ?.*$/, "");
 
 describe.each(listed)("%s", (path, command) => {
+  test("refuses a value of --json with a document, as it refuses everything with --json", async () => {
+    const { code, stdout, stderr } = await cli(...path.split(" "), "--json=1");
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(JSON.parse(stderr)).toMatchObject({ reason: "usage", detail: expect.stringContaining("--json") });
+  });
+
   test("has a summary, documented options that do not clash, and examples that it takes", async () => {
     const { verb } = await command.load();
     expect(command.summary).toBe(verb.summary);

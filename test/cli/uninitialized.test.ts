@@ -39,6 +39,20 @@ test(
   TIMEOUT,
 );
 
+test(
+  "a limit of the address space that is too low is named",
+  async () => {
+    await using relay = new SourceRelay({}, ["/bin/sh", "-c", 'ulimit -v 2000000; exec "$@"', "sh"]);
+    const { code, stdout, stderr } = await relay.run(["init", "--json"]);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(JSON.parse(stderr)).toMatchObject({
+      reason: "system_limit",
+      detail: expect.stringContaining("address space is 2048000000 bytes"),
+    });
+  },
+  TIMEOUT,
+);
+
 describe("worker stop", () => {
   test(
     "needs no daemon, and starts none",

@@ -53,6 +53,15 @@ describe("a launched shim", () => {
     }
   });
 
+  test("has no threads but those that its file calls need, so that it has none to start when there is no room for one", async () => {
+    const job = attempt(sh("head -c 3000000 /dev/zero; echo up >&2; sleep 1000"));
+    const shim = await direct().launch(job.directory);
+    await eventually(() => job.text("stderr.log") === "up\n" && fs.statSync(path.join(job.directory, "stdout.log")).size === 3_000_000);
+    const tasks = fs.readdirSync(`/proc/${shim.pid}/task`).filter((task) => task !== String(shim.pid));
+    const names = tasks.map((task) => fs.readFileSync(`/proc/${shim.pid}/task/${task}/comm`, "utf8").trim());
+    expect(names.filter((name) => name !== "mi-scavenger" && !name.startsWith("Bun Pool"))).toEqual([]);
+  });
+
   test("that cannot be started is an error", async () => {
     const launcher = new SpareShimLauncher(directSpawner({ command: ["/no/such/relay"], cgroupParent: null }), {
       spares: 0,

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { isErrno } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { startFileThreads } from "../../lib/file-threads.ts";
 import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
 import { runAttempt } from "./attempt.ts";
@@ -26,6 +27,7 @@ export interface ShimIo {
 const PATIENCE_MS = 10_000;
 const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
+const THREADS_MS = 5_000;
 
 /**
  * The shim: run one attempt and see it to its end. `argv` is the attempt's directory; or `--spare SPOOL`, or `--told` for one whose attempt is near: then the directory is
@@ -40,6 +42,8 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   const given = spool === null && argv[0] !== "--told" ? argv[0]! : null;
   const term = listenForTerm();
   const subreaper = becomeSubreaper();
+  // Without them it could not even notice that it is told its attempt.
+  if (!(await startFileThreads(THREADS_MS))) return 1;
   const provision = spool === null ? undefined : provideEarly(spool, io.version);
   if (spool !== null) await rehearse(spool, io.clock);
   // Whoever starts a shim closes its input when it is in its cgroup, which the claim names.

@@ -6,7 +6,7 @@ import { holdAttempt } from "../../execution/own-place.ts";
 import { FILES } from "../../execution/spool-records.ts";
 import { isThere } from "../../lib/file-system.ts";
 import type { HeldDirectory } from "../../lib/held-directory.ts";
-import { type Identity, identify } from "../../lib/process-identity.ts";
+import { type Identity, identify, isAlive } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 import type { ShimClaim } from "./lost-shim.ts";
@@ -91,14 +91,19 @@ export class AttemptLaunch {
     this.#place = null;
   }
 
-  /** See to it that the shim claims nothing any more: it is this worker's child, and was told nothing but this attempt. */
-  async stop(): Promise<void> {
-    if (this.#shim === null) return;
+  /** Kill a shim that has not claimed the attempt: it is this worker's child, and was told nothing else. Nothing where it is gone. */
+  kill(): void {
+    if (this.#shim === null || this.#identity === null || !isAlive(this.#identity)) return;
     try {
       process.kill(this.#shim.pid, "SIGKILL");
     } catch {
       // It is gone.
     }
-    await this.#shim.exited;
+  }
+
+  /** The same, and see to it that it claims nothing any more. */
+  async stop(): Promise<void> {
+    this.kill();
+    await this.#shim?.exited;
   }
 }

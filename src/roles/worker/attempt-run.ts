@@ -314,6 +314,8 @@ export class AttemptRun {
       this.#doorbell.ring("now");
       return false;
     }
+    // It has nothing left to do, and may hang.
+    this.#launch.kill();
     if (failure !== null && !this.#canceling) {
       this.launchFailed = true;
       this.context.laneFailed(`launch of ${this.#name}`, failure);

@@ -5,7 +5,7 @@ import { keepServing, type SocketServer, serveOnSocket } from "../../api/socket-
 import { workerApp } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";
 import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
-import { isRelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { type LinkInfo, OLDEST_PROTOCOL, PROTOCOL } from "../../domain/link.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
@@ -14,9 +14,11 @@ import { lostVariables } from "../../execution/environment.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
+import { startFileThreads } from "../../lib/file-threads.ts";
 import { newId } from "../../lib/ids.ts";
 import { self } from "../../lib/process-identity.ts";
 import { systemTimers } from "../../lib/timers.ts";
+import { within } from "../../lib/within.ts";
 import { type OwnedQueue, openOwnedQueue } from "../../queue/owned-queue.ts";
 import { QUEUE_FILE } from "../../queue/sqlite/database-file.ts";
 import type { QueueStore } from "../../queue/store.ts";
@@ -35,10 +37,14 @@ import { spoolLogs } from "./logs.ts";
 import { announce, withdraw, workerId } from "./presence.ts";
 import type { RelayJoiner, RelayMeeting } from "./relay-joiner.ts";
 import { workerStatus } from "./status.ts";
+import { STOP_STEP_MS, stopInTurn } from "./stop-in-turn.ts";
 import { cancelOf, repairQueue } from "./unreadable.ts";
 
 /** How long answers in flight may take when the worker drains. */
 const DRAIN_GRACE_MS = 5_000;
+
+/** How long a starting worker waits for its first thread: without one, nothing that it would wait for later comes. */
+const FILE_THREADS_MS = 10_000;
 
 /** How long a starting worker waits for the one before it to be gone. */
 const OWNER_PATIENCE_MS = 2_000;
@@ -72,6 +78,8 @@ export interface WorkerOptions {
   /** Stands between the worker and its queue: what it makes of the store is what the worker uses. */
   readonly storeThrough?: (store: QueueStore) => QueueStore;
   /** Called when the socket answers. */
+  /** Milliseconds that each part of it may take to stop. 10 s. */
+  readonly stopStepMs?: number;
   readonly onReady?: (endpoint: Endpoint) => void;
 }
 
@@ -79,13 +87,20 @@ export interface WorkerOptions {
  * Run a cluster's worker until the signal is aborted, then drain: jobs go on under their shims, and the next worker takes
  * them over.
  *
- * @throws RelayError queue_owned, queue_* when the queue cannot be had
+ * @throws RelayError queue_owned, queue_* when the queue cannot be had; system_limit when it can have no thread
  */
 export async function runWorker(options: WorkerOptions, stop: AbortSignal): Promise<void> {
   const clock = options.clock ?? systemClock;
   const log = options.log ?? stderrLog(options.stderrFile);
   const endpointId = newId("endpoint");
   makePrivateDirectory(options.coreDir);
+  if (!(await startFileThreads(FILE_THREADS_MS)))
+    throw new RelayError(
+      "system_limit",
+      "no thread could be started; the user's processes seem to be at their limit",
+      {},
+      "ulimit -u shows the limit",
+    );
   makePrivateDirectory(options.spoolDir);
   const queue = await owning(
     () =>
@@ -102,7 +117,7 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
       stop,
     );
   } finally {
-    await queue.close();
+    if (!(await within(queue.close(), options.stopStepMs ?? STOP_STEP_MS))) log.warn("not waited for any longer: the queue");
   }
 }
 
@@ -189,14 +204,19 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     log.info("draining: jobs go on, the next worker takes them over");
   } finally {
     draining.abort();
-    await dispatcher.stop();
-    withdraw(options.coreDir);
-    await server?.stop(DRAIN_GRACE_MS);
-    await links?.stop(0);
-    await Promise.all([relay?.stop(), frp?.stop()]);
-    await sessions.close();
-    await beat.stop();
-    await launcher.close();
+    await stopInTurn(
+      [
+        ["the attempts that are looked after", () => dispatcher.stop()],
+        ["its record", () => withdraw(options.coreDir)],
+        ["answers", () => server?.stop(DRAIN_GRACE_MS)],
+        ["links", async () => void (await Promise.all([links?.stop(0), relay?.stop(), frp?.stop()]))],
+        ["link sessions", () => sessions.close()],
+        ["the heartbeat", () => beat.stop()],
+        ["spare shims", () => launcher.close()],
+      ],
+      log,
+      options.stopStepMs,
+    );
   }
   await store.stopEndpoint(endpointId);
 }

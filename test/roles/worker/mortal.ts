@@ -1,7 +1,7 @@
-/** A call at which a worker dies: by SIGKILL, before it is made or when its answer is there. */
+/** A call at which a worker dies: by SIGKILL, before it is made or when its answer is there. `never`: it lives, and no answer comes. */
 export interface Death {
   readonly call: string;
-  readonly when: "before" | "after";
+  readonly when: "before" | "after" | "never";
 }
 
 const die = (): void => void process.kill(process.pid, "SIGKILL");
@@ -19,6 +19,7 @@ export function mortal<T extends object>(part: T, death: Death | null): T {
       const call = member.bind(target) as (...args: unknown[]) => unknown;
       if (name !== death.call) return call;
       return async (...args: unknown[]) => {
+        if (death.when === "never") return new Promise(() => undefined);
         if (death.when === "before") die();
         const answer = await call(...args);
         if (answer !== null) die();

@@ -102,7 +102,7 @@ describeWith("tmpfs", "a spool without room", () => {
     const place = smallFileSystem("1m,nr_inodes=40");
     const seen = await watched(["sleep", "600"], path.join(place, "job_a", "attempt-1"));
     const fillers = fillInodes(place);
-    return { ...seen, makeRoom: () => fillers.forEach((file) => void fs.rmSync(file)) };
+    return { ...seen, makeRoom: () => fillers.map((file) => fs.rmSync(file)) };
   }
 
   test("one that has no place for its record has its whole time from when there is one, and what is in its way is said", async () => {

@@ -6,7 +6,10 @@ import { LIMITS } from "../../../src/domain/limits.ts";
 import { systemClock, timestamp } from "../../../src/lib/clock.ts";
 import { self } from "../../../src/lib/process-identity.ts";
 import { openQueue } from "../../../src/queue/sqlite/open.ts";
+import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
+
+const childrenOf = (pid: number): string[] => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
 
 const CAPACITY = { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {} };
 
@@ -63,3 +66,16 @@ test("an attempt whose directory cannot be made ends as not started, after a few
   const after = await worker.shell("echo after");
   expect((await worker.ended(after.job_id)).job.state).toBe("succeeded");
 }, 60_000);
+
+test("a shim that has not claimed its attempt when that is taken back is ended: it may hang", async () => {
+  await using worker = new WorkerHarness({ command: ["/bin/sh", "-c", "exec sleep 600", "a-shim-that-hangs"] });
+  await worker.start();
+  const { job_id } = await worker.shell("true");
+  const hanging = () => childrenOf(worker.pid);
+  await eventually(() => hanging().length > 0, { what: "the shim" });
+  await eventually(() => fs.existsSync(worker.attemptDir(job_id)), { what: "its attempt" });
+  await worker.client.cancel(job_id);
+  expect((await worker.ended(job_id)).job.state).toBe("canceled");
+  await eventually(() => hanging().length === 0, { what: "its end" });
+  expect(await worker.drain()).toBe(0);
+});

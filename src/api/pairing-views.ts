@@ -9,6 +9,7 @@ export const PairClusterRequest = v.strictObject({
   /** What is to be in the cluster's entry, besides who answers and where. */
   entry: v.strictObject({
     env_setup: v.nullable(looseText(64 * 1024)),
+    env_setup_strict: v.exactOptional(v.boolean()),
     worker_capacity: Capacity,
     /** A private file with the relay-host's token, absolute; null: CLIO_RELAY_HOST_TOKEN of the daemon. */
     relay_token_file: v.nullable(text(1_024)),

@@ -40,6 +40,8 @@ const SHARED = {
   name: Id,
   /** Shell text that runs before every job, for example `module load python`. */
   env_setup: v.optional(v.nullable(looseText(64 * 1024)), null),
+  /** Whether a command of it that fails, fails the job. Absent: no. */
+  env_setup_strict: v.exactOptional(v.boolean()),
   worker_capacity: v.optional(Capacity, DEFAULT_CAPACITY),
 };
 
@@ -138,11 +140,12 @@ export const isOutbound = (entry: ClusterEntry): entry is OutboundEntry => entry
 export function sshView(entry: ClusterEntry): SshEntry | null {
   if (entry.mode === "ssh") return entry;
   if (entry.mode === "local" || entry.ssh_host === null) return null;
-  const { name, env_setup, worker_capacity, ssh_host, ssh_client, core_dir, spool_dir, target_identity } = entry;
+  const { name, env_setup, env_setup_strict, worker_capacity, ssh_host, ssh_client, core_dir, spool_dir, target_identity } = entry;
   const { worker_key, next_worker_key, worker_cluster, worker_id } = entry;
   return {
     name,
     env_setup,
+    ...(env_setup_strict === undefined ? {} : { env_setup_strict }),
     worker_capacity,
     mode: "ssh",
     ssh_host,

@@ -25,6 +25,7 @@ export const OUTCOME_REASONS = [
   "timeout",
   "canceled",
   "spawn_failed",
+  "env_setup_failed",
   "output_missing",
   "outcome_unknown",
   "engine_failed",

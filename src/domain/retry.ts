@@ -5,6 +5,7 @@ const RETRYABLE: ReadonlySet<OutcomeReason> = new Set<OutcomeReason>([
   "signaled",
   "timeout",
   "spawn_failed",
+  "env_setup_failed",
   "output_missing",
   "outcome_unknown",
 ]);

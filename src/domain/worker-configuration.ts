@@ -13,6 +13,8 @@ export const WorkerConfiguration = v.strictObject({
   cluster: Id,
   /** Shell text that runs before every job. */
   env_setup: v.nullable(looseText(64 * 1024)),
+  /** Whether a command of it that fails, fails the job. Left out: no. */
+  env_setup_strict: v.exactOptional(v.boolean()),
   worker_capacity: Capacity,
   /** Desktops that may come in by a session of the worker's own; those that it has stay. */
   client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),

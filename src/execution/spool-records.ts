@@ -14,6 +14,7 @@ export const FILES = {
   spec: "spec.json",
   script: "script",
   envSetup: "env-setup",
+  envSetupFailed: "env-setup.failed",
   start: "start.json",
   process: "process.json",
   events: "events",
@@ -51,6 +52,8 @@ export interface AttemptSpec {
   readonly login: boolean;
   /** Shell text that is sourced before the program. */
   readonly env_setup: string | null;
+  /** The first command of it that fails ends the attempt, as does its exit. Absent: it may fail. */
+  readonly env_setup_strict?: boolean;
   readonly timeout_seconds: number | null;
   readonly quota: OutputQuota;
   readonly cancel_grace_seconds: number;

@@ -23,6 +23,7 @@ export const SpecSchema: v.GenericSchema<unknown, AttemptSpec> = v.object({
   env: recordOf(v.string(), v.string()),
   login: v.boolean(),
   env_setup: v.nullable(v.string()),
+  env_setup_strict: v.exactOptional(v.boolean()),
   timeout_seconds: v.nullable(v.pipe(Finite, v.gtValue(0))),
   quota: v.object({
     stream_bytes: ByteCount,

@@ -58,7 +58,7 @@ test(
     expect(await show()).toMatchObject({
       target_identity: { hostnames: ["login2"], scheduler_cluster_name: null, site_marker_sha256: null },
     });
-    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\nfar\tssh\t9");
+    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2\nfar\tssh\t9\t8");
     // What a host on this machine has is not what a host elsewhere has.
     expect((await add("--ssh-host", "localhost")).code).toBe(0);
     expect(await show()).toEqual({
@@ -92,7 +92,7 @@ test(
       const result = await relay.run(["cluster", "add", "--name", "far", ...args]);
       expect([args, result.code, result.stdout]).toEqual([args, 2, ""]);
     }
-    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
     expect((await relay.run(["cluster", "pin-target", "far", "--clear"])).code).toBe(3);
     expect((await relay.run(["cluster", "pin-target", "local", "--clear"])).code).toBe(2);
     expect((await relay.run(["cluster", "pin-target", "local"])).code).toBe(2);

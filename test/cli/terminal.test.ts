@@ -206,7 +206,7 @@ describe("questions", () => {
       const unanswered = await remove(relay, "\r");
       expect([unanswered.code, screen(unanswered.shown).at(-2)]).toEqual([1, "error: nothing was changed [confirmation_declined]"]);
       expect((await remove(relay, "no\r")).code).toBe(1);
-      expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+      expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
       expect((await remove(relay, "y\r")).code).toBe(0);
       expect(await relay.ok("cluster", "list")).toBe("");
     },

@@ -201,6 +201,34 @@ describe("setup text and login shells", () => {
     expect(where.text("stdout.log")).toBe(`${fs.realpathSync(where.workdir)}\nyes\n`);
   });
 
+  const strict: [title: string, setup: string, login: boolean, code: number][] = [
+    ["a command that is not there", "no-such-module load x\nexport LATER=yes", false, 127],
+    ["a function that fails", "f() { return 3; }\nf\ntrue", true, 3],
+    ["a text that exits", "exit 0", false, 0],
+    ["a text that no shell understands", "if", false, 2],
+  ];
+  for (const [title, env_setup, login, code] of strict) {
+    test(`strict setup text ends the attempt before its program: ${title}`, async () => {
+      const env = { PATH: "/usr/bin:/bin", SHELL: "/bin/bash" };
+      const job = attempt(sh("echo ran"), { env_setup, env_setup_strict: true, login, env });
+      expect((await job.run()).outcome).toMatchObject({
+        reason: "env_setup_failed",
+        exit_code: code,
+        message: `the cluster's setup text ended with code ${code}, and the program was not started`,
+      });
+      expect(job.text("stdout.log")).toBe("");
+    });
+  }
+
+  test("strict setup text that succeeds leaves neither set -e nor a trap, and the exit code is the program's", async () => {
+    const job = attempt(["sh", "-c", "false; echo $FROM_SETUP; exit 3"], {
+      env_setup: "export FROM_SETUP=yes; false || true; set -- lost",
+      env_setup_strict: true,
+    });
+    expect((await job.run()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 3 });
+    expect(job.text("stdout.log")).toBe("yes\n");
+  });
+
   test("setup text is not in any argument list, and the exit code is the program's", async () => {
     const job = attempt(sh("tr '\\0' '\\n' < /proc/self/cmdline; exit 4"), { env_setup: "SECRET_LOOKING=hunter2" });
     expect((await job.run()).outcome.exit_code).toBe(4);

@@ -29,7 +29,7 @@ export const verb = defineVerb({
     ),
     "env-setup": option(
       text("SHELL"),
-      "Text that /bin/sh, or the login shell of a job with --login, reads before the job's command, or @FILE with it; a command in it that fails does not end the job",
+      "Text that /bin/sh, or the login shell of a job with --login, reads before the job's command, or @FILE with it; a command in it that fails does not end the job, unless --env-setup-strict is given",
     ),
     "env-setup-file": option(text("FILE"), "The same, from a file"),
     "clear-env-setup": toggle("No such text any more"),
@@ -83,8 +83,10 @@ export const verb = defineVerb({
     }
     const here = entry.mode === "local" ? localWorker(io, relay, entry.name) : relay.desktop.cluster(entry.name);
     if (await runsOtherwise(here, known, entry)) {
+      const service =
+        entry.mode === "local" ? "" : `clio-relay cluster restart-endpoint-service ${entry.name} where a service keeps it, else `;
       await io.stderr.write(
-        `notice: a worker of ${entry.name} runs; this takes effect when it is restarted: ${restartCommand(entry.name)}\n`,
+        `notice: a worker of ${entry.name} runs; this takes effect when it is restarted: ${service}${restartCommand(entry.name)}\n`,
       );
     }
     return EXIT.ok;
@@ -93,7 +95,8 @@ export const verb = defineVerb({
 
 /** Whether a worker runs that began with another entry than the one there is now. */
 async function runsOtherwise(worker: ClusterClient, before: ClusterEntry | null, now: ClusterEntry): Promise<boolean> {
-  if (before !== null && before.env_setup === now.env_setup && Bun.deepEquals(before.worker_capacity, now.worker_capacity)) return false;
+  const sameSetup = before?.env_setup === now.env_setup && before?.env_setup_strict === now.env_setup_strict;
+  if (before !== null && sameSetup && Bun.deepEquals(before.worker_capacity, now.worker_capacity)) return false;
   return (await runningWorker(worker)) !== null;
 }
 

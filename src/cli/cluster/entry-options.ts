@@ -49,6 +49,8 @@ export const ENTRY = {
   "spool-dir": option(remotePath, "Where the output of jobs lies on the cluster"),
   ...PINS,
   ...FRP,
+  "env-setup-strict": toggle("A command of --env-setup that fails ends the job (env_setup_failed), as set -e has it"),
+  "no-env-setup-strict": toggle("It may fail again"),
   "worker-concurrency": option(slots, SLOTS_DOC),
   "worker-control-query-concurrency": option(whole(1, 10_000), CONTROL_DOC),
   "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
@@ -75,7 +77,7 @@ export function entryWith(
   const capacity = before?.worker_capacity ?? DEFAULT_CAPACITY;
   const shared = {
     name,
-    env_setup: setup === undefined ? (before?.env_setup ?? null) : setup,
+    ...setupWith(before, flags, setup),
     worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
       concurrency: flags["worker-concurrency"],
       control: flags["worker-control-query-concurrency"],
@@ -88,6 +90,20 @@ export function entryWith(
   if (namesFrp(flags)) throw new RelayError("usage", "--frp-server-addr is missing");
   if (mode === "local") return localEntry(shared, before, flags, relay);
   return mode === "ssh" ? sshEntry(shared, before, flags, relay) : relayEntry(shared, before, flags, relay);
+}
+
+/** @throws RelayError usage where there is no text that could be strict */
+function setupWith(
+  before: ClusterEntry | null,
+  flags: EntryFlags,
+  setup: string | null | undefined,
+): Pick<ClusterEntry, "env_setup" | "env_setup_strict"> {
+  const [strict, lenient] = [flags["env-setup-strict"], flags["no-env-setup-strict"]];
+  if (strict && lenient) throw new RelayError("usage", "--env-setup-strict and --no-env-setup-strict exclude each other");
+  const env_setup = setup === undefined ? (before?.env_setup ?? null) : setup;
+  if (strict && env_setup === null) throw new RelayError("usage", "--env-setup-strict needs --env-setup: there is no text that could fail");
+  const kept = env_setup !== null && !lenient && before?.env_setup_strict === true;
+  return { env_setup, ...(strict || kept ? { env_setup_strict: true } : {}) };
 }
 
 /** @throws RelayError usage where the options name several */
@@ -113,7 +129,7 @@ interface RelayFlags {
   readonly relay_token_file: string | undefined;
 }
 
-type Shared = Pick<ClusterEntry, "name" | "env_setup" | "worker_capacity">;
+type Shared = Pick<ClusterEntry, "name" | "env_setup" | "env_setup_strict" | "worker_capacity">;
 
 function localEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
   const foreign = FOR_SSH.find((option) => (Array.isArray(flags[option]) ? flags[option].length > 0 : flags[option] !== undefined));

@@ -40,6 +40,7 @@ export async function pairedWith(
   const relay_token_file = (await keptToken(io, relay, { cluster: name, given: tokenFile, named: true })) ?? null;
   const before = await knownEntry(call, name);
   const { env_setup, worker_capacity } = before ?? { env_setup: null, worker_capacity: DEFAULT_CAPACITY };
+  const strict = before?.env_setup_strict ? { env_setup_strict: true } : {};
   const known = before?.mode === "relay" ? before.relay_token_file : null;
   const entry = await interruptible(
     io,
@@ -49,7 +50,7 @@ export async function pairedWith(
         name,
         {
           code,
-          entry: { env_setup, worker_capacity, relay_token_file: relay_token_file ?? known },
+          entry: { env_setup, ...strict, worker_capacity, relay_token_file: relay_token_file ?? known },
           request: attendedRequest(io, "cluster add --pair", false),
         },
         signal,

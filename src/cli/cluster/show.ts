@@ -42,6 +42,7 @@ export const verb = defineVerb({
         ["slots", slotsText(entry.worker_capacity)],
         ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
         ["before every job", entry.env_setup],
+        ["if it fails", entry.env_setup === null ? null : entry.env_setup_strict ? "the job fails" : "the job runs all the same"],
       ]);
     }
     return EXIT.ok;

@@ -49,8 +49,10 @@ export const verb = defineVerb({
           `clio-relay cluster remove ${cluster}, on ${os.hostname()}`,
         );
       }
-      const plain = { name: cluster, mode: "local" as const, env_setup, worker_capacity };
-      const kept = before === undefined ? plain : { ...before, ...plain };
+      const strict = wanted.env_setup_strict ? { env_setup_strict: true } : {};
+      const plain = { name: cluster, mode: "local" as const, env_setup, ...strict, worker_capacity };
+      const { env_setup_strict: _, ...others } = before ?? plain;
+      const kept = { ...others, ...plain };
       const entry: ClusterEntry =
         wanted.relay === undefined ? kept : relay_host === null ? plain : { ...plain, relay_host, relay_token_file: tokenFile };
       restart = token || offering || relayHostOf(before) !== relayHostOf(entry);

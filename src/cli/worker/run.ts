@@ -78,6 +78,7 @@ export const verb = defineVerb({
           homeDir: io.env.home,
           executableDir: io.self.length === 1 ? path.dirname(io.self[0]!) : null,
           envSetup: entry.env_setup,
+          envSetupStrict: entry.env_setup_strict ?? false,
           takeOver: flags["take-over"],
           confirmHostDead: flags["confirm-host-dead"],
           launcher: (log) =>

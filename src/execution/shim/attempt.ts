@@ -147,7 +147,7 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
   let leftover = 0;
   try {
     const end = await superviseJob(supervision);
-    outcome = outcomeOf(end.cause, end.exit, spec, end.residual);
+    outcome = outcomeOf(end.cause, end.exit, spec, end.residual, isThere(path.join(place.path, FILES.envSetupFailed)));
     leftover = end.leftover;
   } catch (error) {
     log.note(`supervision failed: ${String(error)}`);

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isErrno } from "../../lib/atomic-file.ts";
-import type { AttemptSpec } from "../spool-records.ts";
+import { type AttemptSpec, FILES } from "../spool-records.ts";
 
 /** What is handed to the kernel. */
 export interface CommandLine {
@@ -29,7 +29,7 @@ export class NotRunnable extends Error {
  * @throws NotRunnable
  */
 export function commandLine(spec: AttemptSpec, envSetupFile: string | null): CommandLine {
-  const setup = envSetupFile === null ? spec.argv : ["/bin/sh", "-c", withSetup(RUN), "sh", envSetupFile, spec.workdir, ...spec.argv];
+  const setup = envSetupFile === null ? spec.argv : ["/bin/sh", "-c", withSetup(spec), "sh", envSetupFile, spec.workdir, ...spec.argv];
   if (!spec.login) return resolve(setup, spec);
   const shell = spec.env.SHELL ?? "/bin/sh";
   const kind = path.basename(shell);
@@ -43,14 +43,23 @@ export function commandLine(spec: AttemptSpec, envSetupFile: string | null): Com
   }
   if (envSetupFile === null) return resolve([shell, "-l", "-c", RUN, "sh", spec.workdir, ...spec.argv], spec);
   // Sourced by the login shell itself, whose functions (`module`) the setup text may need.
-  return resolve([shell, "-l", "-c", withSetup(RUN), "sh", envSetupFile, spec.workdir, ...spec.argv], spec);
+  return resolve([shell, "-l", "-c", withSetup(spec), "sh", envSetupFile, spec.workdir, ...spec.argv], spec);
 }
 
 /** $1 is the working directory, which profiles sometimes leave; the rest is the program. */
 const RUN = 'cd "$1" && shift && exec "$@"';
 
-/** $1 is the setup file. Sourced within a function, so that it cannot change the arguments that follow. */
-const withSetup = (run: string): string => `relay_setup() { . "$1"; }; relay_setup "$1"; shift; unset -f relay_setup; ${run}`;
+/**
+ * $1 is the setup file. Sourced within a function, so that it cannot change the arguments that follow. Where it is strict, a command of it that
+ * fails (set -e), or its exit, ends the shell, which then leaves its code in a file beside: the program's own exit cannot be taken for it.
+ */
+const withSetup = ({ env_setup_strict = false }: AttemptSpec): string => {
+  const source = 'relay_setup "$1"';
+  const strict = `relay_failed="$1${SETUP_FAILED}"; trap 'echo $? > "$relay_failed"' EXIT; set -e; ${source}; set +e; trap - EXIT; unset relay_failed`;
+  return `relay_setup() { . "$1"; }; ${env_setup_strict ? strict : source}; shift; unset -f relay_setup; ${RUN}`;
+};
+
+const SETUP_FAILED = FILES.envSetupFailed.slice(FILES.envSetup.length);
 
 /** Takes the first character off every argument. */
 const TAKE_PLUS = `for word do set -- "$@" "\${word#+}"; shift; done`;

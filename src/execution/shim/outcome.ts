@@ -12,9 +12,19 @@ export interface FirstExit {
 
 const RESIDUAL_MAX = 1_000;
 
-/** The outcome of an attempt whose job was started. */
-export function outcomeOf(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec, "timeout_seconds">, residual: readonly number[]): Outcome {
-  const { reason, message } = verdict(cause, exit, spec);
+/**
+ * The outcome of an attempt whose job was started.
+ *
+ * @param setupFailed whether the cluster's setup text ended it before its program
+ */
+export function outcomeOf(
+  cause: Cause,
+  exit: FirstExit,
+  spec: Pick<AttemptSpec, "timeout_seconds">,
+  residual: readonly number[],
+  setupFailed = false,
+): Outcome {
+  const { reason, message } = setupFailed && cause === "ended" ? setupVerdict(exit) : verdict(cause, exit, spec);
   return {
     reason,
     exit_code: exit.code,
@@ -23,6 +33,11 @@ export function outcomeOf(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec,
     residual: residual.slice(0, RESIDUAL_MAX),
   };
 }
+
+const setupVerdict = ({ code, signal }: FirstExit): Pick<Outcome, "reason" | "message"> => ({
+  reason: "env_setup_failed",
+  message: `the cluster's setup text ended with ${signal ?? `code ${code}`}, and the program was not started`,
+});
 
 function verdict(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec, "timeout_seconds">): Pick<Outcome, "reason" | "message"> {
   switch (cause) {

@@ -88,6 +88,7 @@ async function configurationOf(work: HostWork) {
   const client_keys = [`${lineOfPublicKey(key)} ${ownName()}`];
   return {
     env_setup: entry.env_setup,
+    ...(entry.env_setup_strict ? { env_setup_strict: true } : {}),
     worker_capacity: entry.worker_capacity,
     client_keys,
     ...(met === null ? {} : { relay: met }),

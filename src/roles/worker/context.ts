@@ -36,6 +36,8 @@ export interface WorkerContext {
   readonly executableDir: string | null;
   /** Shell text that the cluster's configuration puts before every job; null for none. */
   readonly envSetup: string | null;
+  /** Whether that text ends an attempt when it fails. */
+  readonly envSetupStrict: boolean;
   readonly store: QueueStore;
   readonly launcher: ShimLauncher;
   readonly clock: Clock;

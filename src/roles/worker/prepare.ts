@@ -35,6 +35,7 @@ export function prepare(context: WorkerContext, job: Job, fence: Fence, director
     }),
     login: command.login,
     env_setup: context.envSetup,
+    ...(context.envSetupStrict ? { env_setup_strict: true } : {}),
     timeout_seconds: command.timeout_seconds,
     quota: {
       stream_bytes: context.limits.logStreamBytes,

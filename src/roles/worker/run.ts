@@ -69,6 +69,7 @@ export interface WorkerOptions {
   readonly homeDir: string;
   readonly executableDir: string | null;
   readonly envSetup: string | null;
+  readonly envSetupStrict: boolean;
   /** Take over a queue whose owner's record is of another host. */
   readonly takeOver: boolean;
   readonly confirmHostDead: boolean;
@@ -77,9 +78,9 @@ export interface WorkerOptions {
   readonly log?: Log;
   /** Stands between the worker and its queue: what it makes of the store is what the worker uses. */
   readonly storeThrough?: (store: QueueStore) => QueueStore;
-  /** Called when the socket answers. */
   /** Milliseconds that each part of it may take to stop. 10 s. */
   readonly stopStepMs?: number;
+  /** Called when the socket answers. */
   readonly onReady?: (endpoint: Endpoint) => void;
 }
 
@@ -93,7 +94,6 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
   const clock = options.clock ?? systemClock;
   const log = options.log ?? stderrLog(options.stderrFile);
   const endpointId = newId("endpoint");
-  makePrivateDirectory(options.coreDir);
   if (!(await startFileThreads(FILE_THREADS_MS)))
     throw new RelayError(
       "system_limit",
@@ -101,6 +101,7 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
       {},
       "ulimit -u shows the limit",
     );
+  makePrivateDirectory(options.coreDir);
   makePrivateDirectory(options.spoolDir);
   const queue = await owning(
     () =>

@@ -28,7 +28,7 @@ describe.each(["tcp", "unix"])("%s: a proxy in the environment", (listen) => {
         await plain.exited;
         expect(heard).toEqual(["GET http://127.0.0.1:9/plain"]);
         heard.length = 0;
-        expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+        expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
         expect(await relay.run(["worker", "status"])).toMatchObject({ code: 5 });
         expect(await relay.ok("desktop", "stop")).toMatch(/^stopped process \d+$/);
         expect(heard).toEqual([]);

@@ -75,7 +75,7 @@ test(
       CLIO_RELAY_CLUSTER: "local",
       CLIO_RELAY_EVENTS: "/nowhere",
       CLIO_RELAY_JOB_ID: "job_1",
-      CLIO_RELAY_HOME: "../home",
+      CLIO_RELAY_HOME: `${elsewhere}/../home`,
     };
     expect((await relay.run(["cluster", "list"], { env, cwd: elsewhere })).code).toBe(0);
     const [pid] = relay.daemons();
@@ -160,7 +160,7 @@ test(
     expect(await relay.json("desktop", "status")).toMatchObject({ socket: tcp.url, process: { pid } });
     // After a daemon that was killed, the next has another port and token, and is found.
     await relay.kill(pid!);
-    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
     expect(await relay.ok("desktop", "stop")).toMatch(/^stopped process \d+$/);
     expect(await relay.ok("desktop", "stop")).toBe("no daemon is running");
   },
@@ -282,7 +282,7 @@ test(
     await relay.ok("desktop", "start");
     const [pid] = relay.daemons();
     fs.rmSync(run(relay.home, "desktop.sock"));
-    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
     expect(relay.daemons()).toHaveLength(1);
     expect(relay.daemons()).not.toContain(pid);
     expect(await relay.ok("desktop", "logs")).toContain("was taken away");
@@ -302,7 +302,7 @@ test(
     expect(results[0]!.stderr).toContain("does not answer [desktop_unavailable]");
     expect(results[1]!.stderr).toContain(`the desktop daemon, process ${pid}, does not answer [desktop_unavailable]`);
     process.kill(pid!, "SIGCONT");
-    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
     expect(relay.daemons()).toEqual([pid!]);
   },
   TIMEOUT,

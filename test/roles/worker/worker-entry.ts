@@ -30,6 +30,7 @@ await runWorker(
     homeDir: directory,
     executableDir: null,
     envSetup: null,
+    envSetupStrict: false,
     takeOver: false,
     confirmHostDead: false,
     storeThrough: (store) => mortal(store, death),

@@ -16,7 +16,7 @@ test(
     await using relay = new Relay();
     expect((await relay.run(["init"])).code).toBe(0);
     const results = await Promise.all(Array.from({ length: 20 }, () => relay.run(["cluster", "list"])));
-    for (const { code, stdout, stderr } of results) expect([code, stdout, stderr]).toEqual([0, "local\tlocal\t3\n", ""]);
+    for (const { code, stdout, stderr } of results) expect([code, stdout, stderr]).toEqual([0, "local\tlocal\t3\t2\n", ""]);
     expect(daemons(relay)).toEqual([`${EXECUTABLE} desktop run --background`]);
   },
   TIMEOUT,

@@ -95,7 +95,7 @@ describe("clusters", () => {
         const result = await relay.run(["cluster", "add", "--name", "far", ...args]);
         expect([args, result.code, result.stdout]).toEqual([args, 2, ""]);
       }
-      expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3");
+      expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
       fs.writeFileSync(path.join(relay.directory, "large"), "#".repeat(65_537));
       for (const [args, code, message] of [
         [["--env-setup-file", "none.sh"], 1, "--env-setup-file none.sh: there is no such file [local_file_unusable]"],

@@ -31,7 +31,7 @@ test(
     // By another name it is the same file.
     fs.symlinkSync(path.dirname(clusters), path.join(relay.directory, "alias"));
     const alias = { CLIO_RELAY_CLUSTER_REGISTRY: path.join(relay.directory, "alias", "clusters.json") };
-    expect((await relay.run(["cluster", "list"], { env: alias })).stdout).toBe("local\tlocal\t3\n");
+    expect((await relay.run(["cluster", "list"], { env: alias })).stdout).toBe("local\tlocal\t3\t2\n");
     // The daemon says which one it has, and goes when it is told to.
     expect((await relay.run(["desktop", "status"], { env })).stdout).toContain(`clusters in  ${clusters}\n`);
     expect((await relay.run(["desktop", "stop"], { env })).code).toBe(0);

@@ -13,7 +13,7 @@ test(
     await using relay = await initialized();
     expect(relay.daemons()).toEqual([]);
     const results = await Promise.all(Array.from({ length: 20 }, () => relay.run(["cluster", "list"])));
-    for (const result of results) expect(result).toEqual({ code: 0, stdout: "local\tlocal\t3\n", stderr: "" });
+    for (const result of results) expect(result).toEqual({ code: 0, stdout: "local\tlocal\t3\t2\n", stderr: "" });
     expect(relay.daemons()).toHaveLength(1);
   },
   TIMEOUT,
@@ -29,7 +29,7 @@ describe("a daemon that died leaves its socket, and", () => {
       await relay.kill(first!);
       expect(fs.existsSync(run(relay.home, "desktop.sock"))).toBe(true);
       const results = await Promise.all(Array.from({ length: 5 }, () => relay.run(["cluster", "list"])));
-      for (const result of results) expect(result).toEqual({ code: 0, stdout: "local\tlocal\t3\n", stderr: "" });
+      for (const result of results) expect(result).toEqual({ code: 0, stdout: "local\tlocal\t3\t2\n", stderr: "" });
       const daemons = relay.daemons();
       expect(daemons).toHaveLength(1);
       expect(daemons).not.toContain(first);
@@ -150,7 +150,7 @@ test(
   async () => {
     await using relay = await initialized({ CLIO_RELAY_LOCAL_LISTEN: "tcp" });
     const results = await Promise.all(Array.from({ length: 6 }, () => relay.run(["cluster", "list"])));
-    for (const result of results) expect(result).toEqual({ code: 0, stdout: "local\tlocal\t3\n", stderr: "" });
+    for (const result of results) expect(result).toEqual({ code: 0, stdout: "local\tlocal\t3\t2\n", stderr: "" });
     const [pid, ...more] = relay.daemons();
     expect(more).toEqual([]);
     expect(fs.existsSync(run(relay.home, "desktop.sock"))).toBe(false);

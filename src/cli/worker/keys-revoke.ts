@@ -30,9 +30,10 @@ export const verb = defineVerb({
 });
 
 async function isOwn(configDir: string, named: string): Promise<boolean> {
-  const [{ desktopKey }, { fingerprintOf, publicKeyOf }] = await Promise.all([
+  const [{ desktopKey }, { fingerprintOf }, { publicKeyOf }] = await Promise.all([
     import("../../roles/desktop/desktop-key.ts"),
     import("../../transport/session/keys.ts"),
+    import("../../transport/session/key-pair.ts"),
   ]);
   return fingerprintOf(publicKeyOf(desktopKey(configDir)))
     .slice(7)

@@ -88,7 +88,6 @@ describe("clusters", () => {
       await using relay = await initialized();
       for (const args of [
         ["--ssh-host", "x", "--agent-adapter", "exec", "--agent-bin", "agent"],
-        ["--frp-server-addr", "relay.example.edu"],
         ["--scheduler-provider", "slurm"],
         ["--worker-concurrency", "2", "--worker-control-query-concurrency", "2"],
       ]) {
@@ -188,7 +187,7 @@ describe("a worker", () => {
       expect(commandIn(await change("--worker-concurrency", "6"))).toEqual([0, restart]);
       expect(commandIn(await change("--worker-concurrency", "6"))).toEqual([0, ""]);
       expect(commandIn(await change("--env-setup", "module load python", "--json"))).toEqual([0, restart]);
-      expect(commandIn(await relay.run(["cluster", "add", "--name", "two"]))).toEqual([0, ""]);
+      expect(commandIn(await relay.run(["cluster", "add", "--name", "two", "--json"]))).toEqual([0, ""]);
       expect(await relay.json("worker", "status", "--cluster", "local")).toMatchObject({
         workers: [{ process: { pid }, capacity: { concurrency: 4 } }],
       });

@@ -172,6 +172,39 @@ describe("a damaged file", () => {
     expect(fs.readdirSync(directory).filter((name) => name.includes("anew") || name.includes("damaged"))).toEqual([]);
   });
 
+  test("with the pages of two tables in each other's place: repaired, or beyond it; nothing is a fault of ours", async () => {
+    const directory = await closed();
+    const file = path.join(directory, "queue.db");
+    const whole = fs.readFileSync(file);
+    const database = new Database(file, { readonly: true });
+    const roots = database
+      .query<{ rootpage: number }, []>("SELECT rootpage FROM sqlite_schema WHERE type = 'table'")
+      .all()
+      .map(({ rootpage }) => rootpage);
+    database.close();
+    const page = (number: number): Buffer => whole.subarray((number - 1) * 4_096, number * 4_096);
+    const filled = roots.filter((root) => !page(root).equals(page(roots.at(-1)!)));
+    const outcomes = new Set<string>();
+    for (const [i, one] of filled.slice(0, 3).entries()) {
+      for (const other of filled.slice(i + 1)) {
+        const swapped = Buffer.from(whole);
+        page(one).copy(swapped, (other - 1) * 4_096);
+        page(other).copy(swapped, (one - 1) * 4_096);
+        for (const name of fs.readdirSync(directory)) fs.rmSync(path.join(directory, name));
+        fs.writeFileSync(file, swapped);
+        const outcome = await repairOffline(directory).then(
+          () => "repaired",
+          (error: RelayError) => `${error.code}: ${error.hint}`,
+        );
+        outcomes.add(outcome);
+        if (outcome !== "repaired") expect(fs.readFileSync(file).equals(swapped)).toBe(true);
+      }
+    }
+    const codes = [...outcomes].map((outcome) => outcome.replace(/: .*/, ""));
+    expect(codes.filter((code) => !["repaired", "queue_corrupt"].includes(code))).toEqual([]);
+    expect([...outcomes].some((outcome) => outcome.includes("put a backup in its place"))).toBe(true);
+  }, 30_000);
+
   test("the hint names the newest backup", async () => {
     const directory = await closed();
     for (const [name, day] of [

@@ -6,7 +6,7 @@ import { fsyncDirectory } from "../../lib/atomic-file.ts";
 import { nameForDamaged } from "../queue-files.ts";
 import { keepLog, lookInto, makeEmpty, quickCheck } from "./database-file.ts";
 import { MIGRATIONS, schemaVersion } from "./migrate.ts";
-import { corrupt, relayFailure, sqliteCode } from "./sqlite-failure.ts";
+import { corrupt, isConstraint, relayFailure, sqliteCode } from "./sqlite-failure.ts";
 
 /**
  * Make a damaged queue file anew from its tables. That brings back whatever can be derived from them: indexes, and the order of pages. The damaged
@@ -54,13 +54,20 @@ function copyTables(file: string, anew: string): void {
       }
     });
   } catch (error) {
-    // A table or a column that is not there.
-    const failure =
-      sqliteCode(error) === "SQLITE_ERROR" ? corrupt(file, "its tables are not those of a queue", {}, error) : relayFailure(error, file);
+    const failure = isOfTheRows(error)
+      ? corrupt(file, "what its tables hold is not what tables of a queue hold", { sqlite: sqliteCode(error) }, error)
+      : relayFailure(error, file);
     if (failure.code !== "queue_corrupt") throw failure;
     throw new RelayError(failure.code, failure.message, failure.data, BEYOND_REPAIR, { cause: error });
   }
 }
+
+/**
+ * Whether the damaged file is at fault: a table or a column that is not there, rows that the rules of a sound table refuse, values that are none. A page in
+ * the place of another one can hold rows that SQLite reads without a complaint.
+ */
+const isOfTheRows = (error: unknown): boolean =>
+  isConstraint(error) || ["SQLITE_ERROR", "SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"].includes(sqliteCode(error) ?? "");
 
 /** The counters of sequences come after the tables whose rows move them. */
 const tablesOf = (database: Database): string[] => [

@@ -30,6 +30,9 @@ export class SpareShimLauncher implements ShimLauncher {
   #expected: Promise<ShimProcess | null> | null = null;
   #unexpected: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  /** Shims that were told nothing and have not ended yet. */
+  readonly #ending = new Set<Promise<void>>();
+  #refilling: Promise<void> = Promise.resolve();
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #verb: string;
 
@@ -97,12 +100,19 @@ export class SpareShimLauncher implements ShimLauncher {
     this.#closed = true;
     clearTimeout(this.#timer);
     const expected = await this.#takeExpected();
-    const waiting = [...this.#waiting.splice(0), ...(expected === null ? [] : [expected])];
-    await Promise.all(waiting.map((spare) => this.#end(spare)));
+    for (const spare of [...this.#waiting.splice(0), ...(expected === null ? [] : [expected])]) void this.#end(spare);
+    await this.#refilling;
+    await Promise.all(this.#ending);
   }
 
-  /** A spare has no attempt, so that killing it loses nothing. */
-  async #end(spare: ShimProcess): Promise<void> {
+  /** A shim that was told nothing has no attempt, so that killing it loses nothing. */
+  #end(spare: ShimProcess): Promise<void> {
+    const ending = this.#seeToEndOf(spare).finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+    return ending;
+  }
+
+  async #seeToEndOf(spare: ShimProcess): Promise<void> {
     spare.dismiss();
     if (await within(spare.exited, DISMISSED_MS)) return;
     spare.kill();
@@ -114,7 +124,7 @@ export class SpareShimLauncher implements ShimLauncher {
     if (this.#closed || this.#timer !== undefined || this.#waiting.length >= this.options.spares) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      void this.#refill();
+      this.#refilling = this.#refill();
     }, delayMs);
     this.#timer.unref?.();
   }
@@ -131,7 +141,7 @@ export class SpareShimLauncher implements ShimLauncher {
 
   #keep(spare: ShimProcess): void {
     if (this.#closed) {
-      spare.dismiss();
+      void this.#end(spare);
       return;
     }
     this.#waiting.push(spare);

@@ -209,6 +209,8 @@ describe("spares", () => {
 });
 
 describe("a shim for an attempt that is expected", () => {
+  const dismissed = new Set<number>();
+
   /** A launcher without spares, and the shims that it starts. */
   function watched(expectedMs?: number): { launcher: SpareShimLauncher; started: { args: readonly string[]; shim: ShimProcess }[] } {
     const real = directSpawner({ command: FROM_SOURCE, cgroupParent: null });
@@ -217,7 +219,13 @@ describe("a shim for an attempt that is expected", () => {
       async spawn(args, logFile) {
         const shim = await real.spawn(args, logFile);
         started.push({ args, shim });
-        return shim;
+        return {
+          ...shim,
+          dismiss: () => {
+            dismissed.add(shim.pid);
+            shim.dismiss();
+          },
+        };
       },
     };
     const launcher = new SpareShimLauncher(spawner, { spares: 0, spool: SPARE_SPOOL, ...(expectedMs === undefined ? {} : { expectedMs }) });
@@ -246,6 +254,17 @@ describe("a shim for an attempt that is expected", () => {
     await eventually(() => started.length === 1, { what: "a shim" });
     await started[0]!.shim.exited;
     expect(identify(started[0]!.shim.pid)).toBeNull();
+  });
+
+  test("that does not come, and is stopped, is ended all the same, before the launcher has closed", async () => {
+    const { launcher, started } = watched(50);
+    launcher.expect();
+    await eventually(() => started.length === 1, { what: "a shim" });
+    const { shim } = started[0]!;
+    process.kill(shim.pid, "SIGSTOP");
+    await eventually(() => dismissed.has(shim.pid), { what: "its dismissal" });
+    await launcher.close();
+    expect(identify(shim.pid)).toBeNull();
   });
 
   test("and cannot be started is nobody's error before the launch", async () => {

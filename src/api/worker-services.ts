@@ -1,5 +1,5 @@
 import type { Artifact } from "../domain/artifact.ts";
-import type { JobKind, Lane } from "../domain/job.ts";
+import type { Job, JobKind, Lane } from "../domain/job.ts";
 import type { LinkInfo } from "../domain/link.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { WorkerStatus } from "../domain/views.ts";
@@ -52,8 +52,8 @@ export interface WorkerServices {
   admit(): Promise<void>;
   /** Told while a submission waits for its commit, so that its claim can be part of the same one. */
   workExpected(lane: Lane): void;
-  /** What stands in the way of a job's current attempt; null where nothing does. */
-  obstacle(jobId: string): string | null;
+  /** What stands in the way of a job's current attempt, or of the next one; null where nothing does. */
+  obstacle(job: Pick<Job, "job_id" | "state">): string | null;
   status(): Promise<WorkerStatus>;
   audit(): Promise<AuditReport>;
   repair(): Promise<RepairReport>;

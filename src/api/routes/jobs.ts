@@ -165,7 +165,7 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
   return {
     job,
     attempt,
-    obstacle: services.obstacle(jobId),
+    obstacle: services.obstacle(job),
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
     progress: [...progress.items],
     progress_truncated: progress.truncated,

@@ -27,8 +27,9 @@ import { endLostAttempt, type ShimClaim } from "./lost-shim.ts";
 import { Obstacle } from "./obstacle.ts";
 import { isPassing, messageOf, Patience } from "./patience.ts";
 import { keptMaxOf, recoveredEvent } from "./recovered.ts";
-import { settle, settleUnstarted } from "./settlement.ts";
+import { settle, settleUnstarted, voidsBefore } from "./settlement.ts";
 import { ShimWatch } from "./shim-watch.ts";
+import { SlowStart } from "./slow-start.ts";
 import { claimDamage } from "./spool-damage.ts";
 
 const POLL_MS = 1_000;
@@ -50,8 +51,8 @@ export class AttemptRun {
   /** Settles when it is known whether the attempt lives: what a starting worker waits for before it claims. */
   readonly classified: Promise<void>;
 
-  /** True when no shim could be started: the machine is short of something, and claiming on would not help. */
-  launchFailed = false;
+  /** Why no shim could be started, for people: the machine is short of something, and claiming on would not help. Null where one could. */
+  launchFailure: string | null = null;
 
   /** Null until a shim is known to have claimed the attempt. */
   #claim: ShimClaim | null = null;
@@ -69,6 +70,7 @@ export class AttemptRun {
   readonly #ingester: Ingester;
   readonly #launch: AttemptLaunch;
   readonly #watch: ShimWatch;
+  readonly #slowStart: SlowStart;
   readonly #keptMax: number;
   /** Set once its records turn out to be of a later version. */
   #aside: AsideAttempt | null = null;
@@ -98,6 +100,7 @@ export class AttemptRun {
     this.#keptMax = keptMaxOf(context.limits, mode === "new" ? null : this.directory);
     this.#obstacle = new Obstacle(this.fence, (notice) => this.#notice(notice));
     this.#watch = new ShimWatch(context, this.directory, this.#patience, this.#keptMax);
+    this.#slowStart = new SlowStart(context.clock, this.directory);
     this.classified = new Promise((resolve) => {
       this.#classify = resolve;
     });
@@ -161,7 +164,8 @@ export class AttemptRun {
       const over = this.#aside === null ? await this.#step() : await this.#leftAside(this.#aside);
       if (!over) {
         const { obstacle } = this.#claim === null ? this.#launch : this.#watch;
-        await this.#obstacle.set(this.#aside?.reason ?? obstacle, this.#aside === null && this.#claim === null);
+        const slow = this.#claim !== null && !this.#startRecorded ? this.#slowStart.obstacle : null;
+        await this.#obstacle.set(this.#aside?.reason ?? obstacle ?? slow, this.#aside === null && this.#claim === null);
       }
       return over ? "over" : "on";
     } catch (error) {
@@ -317,22 +321,13 @@ export class AttemptRun {
     // It has nothing left to do, and may hang.
     this.#launch.kill();
     if (failure !== null && !this.#canceling) {
-      this.launchFailed = true;
+      this.launchFailure = messageOf(failure);
       this.context.laneFailed(`launch of ${this.#name}`, failure);
-      const tries = 1 + (await this.#voidsBefore());
+      const tries = 1 + (await voidsBefore(this.context.store, this.fence));
       if (tries >= LIMITS.startTries) return this.#refuse(`it could not be started ${tries} times in a row: ${messageOf(failure)}`);
     }
     await this.context.store.voidAttempt(this.fence, reason);
     return true;
-  }
-
-  async #voidsBefore(): Promise<number> {
-    const { job_id, attempt } = this.fence;
-    // No more are counted than it takes.
-    const limit = Math.min(attempt - 1, LIMITS.startTries);
-    if (limit === 0) return 0;
-    const { items } = await this.context.store.attempts(job_id, { cursor: attempt - limit, limit });
-    return items.length - 1 - items.findLastIndex(({ state }) => state !== "void");
   }
 
   /** The attempt ends without a start, for a reason that another try would meet again. */
@@ -353,7 +348,7 @@ export class AttemptRun {
       return false;
     }
     if (this.mode === "new") {
-      this.launchFailed = true;
+      this.launchFailure = messageOf(cause);
       return this.#refuse(`it could not be started: ${messageOf(cause)}`);
     }
     const message = `it cannot be found out whether the attempt had started: ${messageOf(cause)}`;

@@ -6,7 +6,8 @@ import { Backoff } from "../../lib/backoff.ts";
 import type { Finding } from "../../queue/store.ts";
 import { AttemptRun } from "./attempt-run.ts";
 import type { WorkerContext } from "./context.ts";
-import { isPassing } from "./patience.ts";
+import { OBSTACLE_MAX } from "./obstacle.ts";
+import { isPassing, messageOf } from "./patience.ts";
 
 /** A delayed retry is looked for at least this often, so that a clock that stepped cannot hide it for long. */
 const DELAY_CAP_MS = 60_000;
@@ -21,6 +22,8 @@ export class Dispatcher {
   #again = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pausedUntil = 0;
+  /** Why nothing is claimed until then. */
+  #pausedFor = "";
   #unsubscribe: () => void = () => undefined;
 
   constructor(private readonly context: WorkerContext) {}
@@ -98,6 +101,13 @@ export class Dispatcher {
     return given.flatMap(({ subject, detail }) => (detail === null ? [] : [{ check: "quarantine", subject, detail, repairable: true }]));
   }
 
+  /** What stands in the way of a job: of its attempt, or, while it waits, of claiming any. Null where nothing does. */
+  obstacle({ job_id, state }: Pick<Job, "job_id" | "state">): string | null {
+    const run = this.#runs.get(job_id);
+    if (run !== undefined) return run.obstacle;
+    return state === "queued" && this.#pause() > 0 ? this.#pausedFor : null;
+  }
+
   /** The job's attempt that is looked after now. */
   run(jobId: string): AttemptRun | undefined {
     return this.#runs.get(jobId);
@@ -132,7 +142,7 @@ export class Dispatcher {
         if (delay !== null) this.#later(Math.min(delay, DELAY_CAP_MS));
       } catch (error) {
         this.context.laneFailed("claim", error);
-        this.#pausedUntil = this.context.clock.monotonic() + this.#backoff.next();
+        this.#pauseFor(messageOf(error));
         this.#later(this.#pause());
       }
     }
@@ -145,6 +155,11 @@ export class Dispatcher {
   /** Milliseconds for which nothing is claimed, because claiming or launching failed; 0 when nothing is wrong. */
   #pause(): number {
     return Math.max(0, this.#pausedUntil - this.context.clock.monotonic());
+  }
+
+  #pauseFor(reason: string): void {
+    this.#pausedUntil = this.context.clock.monotonic() + this.#backoff.next();
+    this.#pausedFor = reason.slice(0, OBSTACLE_MAX);
   }
 
   #later(ms: number): void {
@@ -160,7 +175,7 @@ export class Dispatcher {
       })
       .finally(() => {
         if (this.#runs.get(run.fence.job_id) === run) this.#runs.delete(run.fence.job_id);
-        if (run.launchFailed) this.#pausedUntil = this.context.clock.monotonic() + this.#backoff.next();
+        if (run.launchFailure !== null) this.#pauseFor(`no shim could be started: ${run.launchFailure}`);
         else this.#backoff.reset();
         this.#kick();
       });

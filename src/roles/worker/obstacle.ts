@@ -1,6 +1,7 @@
 import type { Fence, Notice } from "../../queue/store.ts";
 
-const MESSAGE_MAX = 2_000;
+/** Characters that an obstacle has at most. */
+export const OBSTACLE_MAX = 2_000;
 
 /** What keeps an attempt from going on, for the job's status; and for its history, where it is kept from starting. */
 export class Obstacle {
@@ -18,9 +19,9 @@ export class Obstacle {
 
   /** @param waits whether the attempt waits for its start, which its history says once */
   async set(message: string | null, waits: boolean): Promise<void> {
-    this.#message = message === null ? null : message.slice(0, MESSAGE_MAX);
+    this.#message = message === null ? null : message.slice(0, OBSTACLE_MAX);
     if (message === null || !waits || this.#told) return;
-    const said = `Attempt ${this.fence.attempt} has not started yet: ${message}`.slice(0, MESSAGE_MAX);
+    const said = `Attempt ${this.fence.attempt} has not started yet: ${message}`.slice(0, OBSTACLE_MAX);
     await this.notice({ about: "start", event: { event_type: "execution.delayed", level: "warning", message: said } });
     this.#told = true;
   }

@@ -342,7 +342,7 @@ function servicesOf(
       }
     },
     workExpected: (lane) => dispatcher.expect(lane),
-    obstacle: (jobId) => dispatcher.run(jobId)?.obstacle ?? null,
+    obstacle: (job) => dispatcher.obstacle(job),
     status,
     audit: () => store.audit(),
     repair: () => repairQueue(context, dispatcher),

@@ -270,3 +270,11 @@ async function removeUnrecorded(context: WorkerContext, jobId: string, jobDir: s
   }
   for (const name of names) if (!recorded.has(name)) fs.rmSync(path.join(place.path, name), { force: true, recursive: true });
 }
+
+/** How many attempts in a row, up to the one before this, were void. No more are counted than it takes to give up. */
+export async function voidsBefore(store: WorkerContext["store"], { job_id, attempt }: Fence): Promise<number> {
+  const limit = Math.min(attempt - 1, LIMITS.startTries);
+  if (limit === 0) return 0;
+  const { items } = await store.attempts(job_id, { cursor: attempt - limit, limit });
+  return items.length - 1 - items.findLastIndex(({ state }) => state !== "void");
+}

@@ -1,14 +1,19 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
+import path from "node:path";
 import * as v from "valibot";
 import { JobSubmission } from "../../../src/domain/job.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";
+import { ShimLog } from "../../../src/execution/shim/shim-log.ts";
 import { systemClock, timestamp } from "../../../src/lib/clock.ts";
 import { self } from "../../../src/lib/process-identity.ts";
 import { openQueue } from "../../../src/queue/sqlite/open.ts";
+import { SlowStart } from "../../../src/roles/worker/slow-start.ts";
+import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
 
+const temporary = temporaryDirectories();
 const childrenOf = (pid: number): string[] => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
 
 const CAPACITY = { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {} };
@@ -78,4 +83,35 @@ test("a shim that has not claimed its attempt when that is taken back is ended: 
   expect((await worker.ended(job_id)).job.state).toBe("canceled");
   await eventually(() => hanging().length === 0, { what: "its end" });
   expect(await worker.drain()).toBe(0);
+});
+
+test("a job that waits since no shim can be started says so", async () => {
+  await using worker = new WorkerHarness({ command: ["/no/such/relay"] });
+  await worker.start();
+  const { job_id } = await worker.shell("true");
+  const obstacle = await eventually(async () => {
+    const { job, obstacle: found } = await worker.client.status(job_id);
+    return job.state === "queued" && found;
+  });
+  expect(obstacle).toContain("no shim could be started: ENOENT");
+  await worker.client.cancel(job_id);
+  expect((await worker.client.status(job_id)).obstacle).toBeNull();
+  expect(await worker.drain()).toBe(0);
+});
+
+test("what a shim says while it cannot start the command is passed on after a while", () => {
+  let now = 0;
+  const directory = path.join(temporary(), "job_a", "attempt-1");
+  fs.mkdirSync(directory, { recursive: true });
+  const slow = new SlowStart({ now: () => now, monotonic: () => now }, directory);
+  const log = new ShimLog(directory, systemClock);
+  log.note("not a subreaper");
+  log.note("not started, trying again: EAGAIN: resource temporarily unavailable");
+  expect(slow.obstacle).toBeNull();
+  now = 2_500;
+  expect(slow.obstacle).toBe(
+    "no start of the command is known yet; its shim says: not started, trying again: EAGAIN: resource temporarily unavailable",
+  );
+  fs.rmSync(path.join(directory, "shim.log"));
+  expect(slow.obstacle).toBeNull();
 });

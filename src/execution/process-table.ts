@@ -120,3 +120,14 @@ export function hasInitialVariable(pid: number, name: string, value: string): bo
   }
   return false;
 }
+
+/** What a variable held in the environment that a process was started with; null where it held none, or that cannot be read. */
+export function initialVariable(pid: number, name: string): string | null {
+  try {
+    const entries = fs.readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+    return entries.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1) ?? null;
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ESRCH", "EACCES", "EPERM")) return null;
+    throw error;
+  }
+}

@@ -26,7 +26,7 @@ import { Ingester } from "./ingester.ts";
 import { endLostAttempt, type ShimClaim } from "./lost-shim.ts";
 import { Obstacle } from "./obstacle.ts";
 import { isPassing, messageOf, Patience } from "./patience.ts";
-import { keptMaxOf, recoveredEvent } from "./recovered.ts";
+import { keptMaxOf, recoveredEvent, settledAsCopy } from "./recovered.ts";
 import { settle, settleUnstarted, voidsBefore } from "./settlement.ts";
 import { ShimWatch } from "./shim-watch.ts";
 import { SlowStart } from "./slow-start.ts";
@@ -234,6 +234,7 @@ export class AttemptRun {
   /** Launch, or find out whether a start happened. True when the attempt has ended without one. */
   async #beforeStart(): Promise<boolean> {
     const start = readStart(this.directory);
+    if (this.mode === "recovered" && (await settledAsCopy(this.context, this.fence, this.attempt.shim, start))) return true;
     if (this.attempt.state === "running") {
       await this.#goOn(start);
       return false;

@@ -1,8 +1,11 @@
 import { readExit, readSpec } from "../../execution/attempt-dir.ts";
-import { isAlive } from "../../lib/process-identity.ts";
+import { homeElsewhere } from "../../execution/other-copy.ts";
+import type { StartRecord } from "../../execution/spool-records.ts";
+import { type Identity, isAlive } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
-import type { WorkerLimits } from "./context.ts";
+import type { WorkerContext, WorkerLimits } from "./context.ts";
 import type { ShimClaim } from "./lost-shim.ts";
+import { settleUnstarted } from "./settlement.ts";
 
 /** What a new worker found of an attempt that has started. */
 export function recoveredEvent({ shim }: ShimClaim, { attempt }: Fence, directory: string) {
@@ -29,4 +32,24 @@ export function keptMaxOf(limits: WorkerLimits, recovered: string | null): numbe
     // What it says cannot be read now.
   }
   return Math.max(limits.logStreamBytes, told);
+}
+
+/**
+ * End an attempt whose shim and processes belong to another installation, of which this one is a copy: they are neither waited for nor ended. False where
+ * they belong to this one, or there are none.
+ *
+ * @param known the shim that the queue has on record
+ */
+export async function settledAsCopy(
+  context: WorkerContext,
+  fence: Fence,
+  known: Identity | null,
+  start: StartRecord | "torn" | null,
+): Promise<boolean> {
+  const shim = known ?? (start !== null && start !== "torn" && start.claimed_by === "shim" ? start.shim : null);
+  const home = homeElsewhere({ ...fence, spool: context.spoolDir, shim });
+  if (home === null) return false;
+  const why = `it runs in ${home}, an installation of which this one is a copy, and is left alone; how it ends is known there`;
+  await settleUnstarted(context, fence, "outcome_unknown", why);
+  return true;
 }

@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { attemptDirectory, hasTraces, jobDirectory, readStart, voidAttempt, writeCancel } from "../../execution/attempt-dir.ts";
+import { homeElsewhere } from "../../execution/other-copy.ts";
 import { endJob, findJob, type JobProcesses } from "../../execution/processes.ts";
 import { attemptMark } from "../../execution/spool-records.ts";
 import { timestamp } from "../../lib/clock.ts";
@@ -81,6 +82,7 @@ async function stillRuns(
   const directory = attemptDirectory(jobDirectory(context.spoolDir, jobId), attempt);
   const claimed = claimOf(directory);
   const shim = known ?? claimed.shim;
+  if (homeElsewhere({ job_id: jobId, attempt, spool: context.spoolDir, shim }) !== null) return false;
   const job: JobProcesses = { mark: attemptMark(jobId, attempt), process: first, cgroup: claimed.cgroup };
   const graceMs = context.limits.cancelGraceSeconds * 1_000;
   if (canceling && shim !== null && isAlive(shim)) await askShim(context, directory, shim, graceMs + MARGIN_MS);

@@ -117,7 +117,8 @@ function writeEnvSetup(spec: AttemptSpec, { directory, place }: StartOptions): s
 }
 
 function openLog(place: string, stream: LogStream, opened: number[]): number {
-  const fd = fs.openSync(path.join(place, logFile(stream)), fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_APPEND, 0o600);
+  // Not for appending: a byte has its place, whatever somebody else does to the file.
+  const fd = fs.openSync(path.join(place, logFile(stream)), fs.constants.O_WRONLY | fs.constants.O_CREAT, 0o600);
   opened.push(fd);
   return fd;
 }

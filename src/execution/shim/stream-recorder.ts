@@ -23,7 +23,7 @@ export interface RecorderOptions {
   /** Called once, when the first byte is dropped. */
   readonly onTruncated: (capture: StreamCapture) => void;
   readonly onTrouble: (message: string) => void;
-  readonly write?: (fd: number, bytes: Uint8Array) => Promise<number>;
+  readonly write?: (fd: number, bytes: Uint8Array, position: number) => Promise<number>;
 }
 
 /** Copies one stream of a job from its pipe to its log, byte for byte, counts and hashes. One buffer of 64 KiB, whatever comes. */
@@ -33,6 +33,8 @@ export class StreamRecorder {
   #observed = 0;
   #kept = 0;
   #truncated: StreamCapture["truncated"] = null;
+  /** Whether somebody else has cut the log: what it holds is not what was written to it. */
+  #cut = false;
   #ended = false;
   #stopped = false;
   /** When the recorder began to wait for bytes; null while it works on some. */
@@ -68,7 +70,8 @@ export class StreamRecorder {
 
   /** The final accounting. Ends the digest: call it once, after the recorder has come to rest. */
   conclude(): ExitStream {
-    return { ...this.capture(), sha256: this.#hash.digest("hex") };
+    const sha256 = this.#hash.digest("hex");
+    return { ...this.capture(), sha256: this.#cut ? null : sha256 };
   }
 
   async #record(): Promise<void> {
@@ -105,7 +108,7 @@ export class StreamRecorder {
     return ruling.carry;
   }
 
-  /** Append bytes to the log. False when it could not be done in time; the job waits on its pipe until then. */
+  /** Append bytes to the log: behind those that were written before, also where these are gone from it. False when it could not be done in time; the job waits on its pipe until then. */
   async #write(bytes: Uint8Array): Promise<boolean> {
     const { log, clock, onTrouble, patienceMs } = this.options;
     const write = this.options.write ?? writeSome;
@@ -113,7 +116,8 @@ export class StreamRecorder {
     for (let at = 0; at < bytes.length; ) {
       const rest = bytes.subarray(at);
       try {
-        const count = await write(log, rest);
+        this.#noteCut();
+        const count = await write(log, rest, this.#kept);
         this.#hash.update(rest.subarray(0, count));
         this.#kept += count;
         at += count;
@@ -129,6 +133,13 @@ export class StreamRecorder {
     }
     return true;
   }
+
+  #noteCut(): void {
+    const { log, stream, onTrouble } = this.options;
+    if (this.#cut || fs.fstatSync(log).size >= this.#kept) return;
+    this.#cut = true;
+    onTrouble(`${stream}: somebody has cut the log`);
+  }
 }
 
 /** read(2) into the buffer from `at` on; 0 at the end of the pipe. */
@@ -142,9 +153,9 @@ function readSome(fd: number, buffer: Buffer, at: number): Promise<number> {
   });
 }
 
-/** write(2) at the end of a file that was opened for appending. */
-function writeSome(fd: number, bytes: Uint8Array): Promise<number> {
+/** pwrite(2). */
+function writeSome(fd: number, bytes: Uint8Array, position: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    fs.write(fd, bytes, 0, bytes.length, null, (error, count) => (error === null ? resolve(count) : reject(error)));
+    fs.write(fd, bytes, 0, bytes.length, position, (error, count) => (error === null ? resolve(count) : reject(error)));
   });
 }

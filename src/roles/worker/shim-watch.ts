@@ -145,8 +145,14 @@ function whyNotWritable(directory: string): string | null {
       directory,
       (place) => {
         const probe = path.join(place, `.probe.${process.pid}.tmp`);
-        fs.writeFileSync(probe, " ".repeat(4_096), { flag: "wx", mode: 0o600 });
-        fs.rmSync(probe, { force: true });
+        try {
+          fs.writeFileSync(probe, " ".repeat(4_096), { flag: "wx", mode: 0o600 });
+        } catch (error) {
+          // By the name that people know.
+          return messageOf(error).replace(place, directory);
+        } finally {
+          fs.rmSync(probe, { force: true });
+        }
         return null;
       },
       null,

@@ -31,12 +31,19 @@ export function claimDamage(attemptDir: string, start: StartRecord | "torn" | nu
   return damage("start.json", "start.json does not name the shim that started the attempt.");
 }
 
-/** Logs that hold fewer bytes than were kept of them, or more. */
+/** Logs that hold fewer bytes than were kept of them, or more, or other ones. */
 export function logDamage(fence: Fence, attemptDir: string, streams: ExitRecord["streams"]): NewEvent[] {
   const sizes = logSizes(attemptDir);
-  return LOG_STREAMS.filter((stream) => sizes[stream] !== streams[stream].kept).map((stream) => {
-    const gap = streams[stream].kept - sizes[stream];
-    const what = gap > 0 ? `lacks ${gap} of the` : `holds ${-gap} bytes behind the`;
-    return damageEvent(fence, logFile(stream), `${logFile(stream)} ${what} ${streams[stream].kept} bytes that were written to it.`);
+  return LOG_STREAMS.flatMap((stream) => {
+    const what = damageOf(sizes[stream], streams[stream]);
+    return what === null ? [] : [damageEvent(fence, logFile(stream), `${logFile(stream)} ${what}`)];
   });
+}
+
+function damageOf(size: number, { kept, complete, sha256 }: ExitRecord["streams"]["stdout"]): string | null {
+  const gap = kept - size;
+  if (gap > 0) return `lacks ${gap} of the ${kept} bytes that were written to it.`;
+  if (gap < 0) return `holds ${-gap} bytes behind the ${kept} bytes that were written to it.`;
+  // A shim that has seen the whole stream leaves its digest out where the file is not what it wrote.
+  return complete && sha256 === null ? "was cut while it was written to; what was in it by then may read as zeros." : null;
 }

@@ -245,6 +245,26 @@ test("a record of its end that a job writes itself ends nothing while the job ru
   expect(await worker.stdout(job_id)).toBe("on\nover\n");
 });
 
+test("a job that cuts its own log and writes on: what comes then keeps its place, and the log is said to be damaged", async () => {
+  await using worker = await new WorkerHarness().start();
+  const release = path.join(worker.directory, "release");
+  const { job_id } = await worker.shell(
+    `echo first; until [ -e ${release} ]; do sleep 0.05; done; : > "$(dirname "$CLIO_RELAY_EVENTS")/stdout.log"; echo second`,
+  );
+  const deltas = async () => (await worker.events(job_id)).filter((event) => event.event_type === "stdout.delta");
+  await eventually(async () => (await deltas()).length > 0);
+  fs.writeFileSync(release, "");
+  const { job } = await worker.ended(job_id);
+  expect(job).toMatchObject({ state: "succeeded" });
+  expect((await deltas()).map(({ payload }) => [payload["offset"], payload["next_offset"], payload["text"]])).toEqual([
+    [0, 6, "first\n"],
+    [6, 13, "second\n"],
+  ]);
+  expect(await worker.stdout(job_id)).toBe(`${"\0".repeat(6)}second\n`);
+  const damaged = (await worker.events(job_id)).filter((event) => event.event_type === "execution.spool_damaged");
+  expect(damaged.map(({ message }) => message)).toEqual([expect.stringContaining("stdout.log was cut while it was written to")]);
+});
+
 describe("outputs that no reading brings", () => {
   test("of /sys and /proc are named with the cause, and the slots are free", async () => {
     await using worker = await new WorkerHarness({ capacity: { concurrency: 3 } }).start();

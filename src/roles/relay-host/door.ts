@@ -21,7 +21,12 @@ export interface DoorContext {
   readonly reception: Reception;
   readonly strangers: Strangers;
   readonly now: () => number;
-  /** Field, in lower case, in which an edge says whence a request came; null: the peer is whence it came. */
+}
+
+/** Whence a connection came. */
+export interface Peer {
+  readonly address: string;
+  /** Field, in lower case, in which an edge says whence a request came, where only the edge can come; null: the peer is whence it came. */
   readonly edgeAddressHeader: string | null;
 }
 
@@ -30,13 +35,10 @@ export class Visitor implements Stranger {
   readonly since: number;
   #held: Buffer = Buffer.alloc(0);
 
-  /**
-   * @param address the peer's
-   * @param key by what that is counted; null: not at all
-   */
+  /** @param addressKey by what the peer is counted; null: not at all, or not before the edge has said whence it came */
   constructor(
     private readonly carrier: SocketCarrier,
-    private readonly address: string,
+    private readonly peer: Peer,
     readonly addressKey: string | null,
     private readonly speech: Speech,
     private readonly context: DoorContext,
@@ -61,7 +63,7 @@ export class Visitor implements Stranger {
     const begins = held.subarray(0, PREFACE.length).equals(PREFACE.subarray(0, held.length));
     if (this.speech !== "http" && begins) {
       if (held.length >= PREFACE.length)
-        this.#enter(this.carrier, this.carrier, held.subarray(PREFACE.length), this.address, this.addressKey);
+        this.#enter(this.carrier, this.carrier, held.subarray(PREFACE.length), this.peer.address, this.addressKey);
     } else if (this.speech === "stream") this.carrier.destroy();
     else this.#http(held);
   }
@@ -82,6 +84,7 @@ export class Visitor implements Stranger {
         return;
       }
       limits.countConnection(this.carrier, key);
+      this.context.strangers.recount(this, key);
     }
     const answer = reply(head, this.context.front);
     if (answer.kind === "answer") {
@@ -95,10 +98,12 @@ export class Visitor implements Stranger {
 
   /** Whence a request came, and by what that is counted. */
   #whence(head: RequestHead): readonly [string, string | null] {
-    const { edgeAddressHeader } = this.context;
-    const said = edgeAddressHeader === null ? undefined : head.fields.get(edgeAddressHeader);
-    const last = said?.split(",").at(-1)?.trim() ?? "";
-    return isIP(last) === 0 ? [this.address, this.addressKey] : [last, addressKey(last)];
+    const { address, edgeAddressHeader } = this.peer;
+    if (edgeAddressHeader === null) return [address, this.addressKey];
+    const last = head.fields.get(edgeAddressHeader)?.split(",").at(-1)?.trim() ?? "";
+    // Without the field it is not the edge that came, or one that names nobody.
+    const whence = isIP(last) === 0 ? address : last;
+    return [whence, addressKey(whence)];
   }
 
   #answer(bytes: Buffer): void {

@@ -140,8 +140,7 @@ export class Guest implements CarrierSink {
   drain(): void {}
 
   end(): void {
-    this.carrier.end();
-    this.#gone();
+    this.#leaveBehind();
   }
 
   close(): void {
@@ -169,6 +168,11 @@ export class Guest implements CarrierSink {
     this.send({ type: "close", code, retry, ...(reason === undefined ? {} : { reason }) });
     // What comes all the same is dropped, so that ours is not lost with it.
     this.carrier.sink = DEAF;
+    this.#leaveBehind();
+  }
+
+  /** What waits for it may still go out, but not for ever. */
+  #leaveBehind(): void {
     this.carrier.end();
     setTimeout(() => this.carrier.destroy(), LINGER_MS);
     this.#gone();

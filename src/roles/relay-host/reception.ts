@@ -55,6 +55,10 @@ export class Reception {
       guest.destroy();
       return;
     }
+    if (this.#draining && message.type !== "accept") {
+      guest.dismiss("draining", this.#later());
+      return;
+    }
     if (!("proof" in message)) {
       guest.dismiss("malformed");
       return;

@@ -71,7 +71,6 @@ export class RelayHost {
       reception: this.#reception,
       strangers: this.#strangers,
       now,
-      edgeAddressHeader: options.edgeAddressHeader?.toLowerCase() ?? null,
     };
     this.#look = setInterval(
       () => {
@@ -97,16 +96,16 @@ export class RelayHost {
 
   /** How to be told of the end of a connection; null where it is one too many. */
   #take(carrier: SocketCarrier, peer: string, kind: Entrance["kind"]): (() => void) | null {
-    // Behind an edge every connection comes from it.
-    const edge = kind === "ws" && this.options.edgeAddressHeader !== null;
-    const key = edge ? null : addressKey(peer);
+    // Behind an edge every connection comes from it. To the other listeners comes whoever likes, and says what he likes.
+    const edgeAddressHeader = kind === "ws" ? (this.options.edgeAddressHeader?.toLowerCase() ?? null) : null;
+    const key = edgeAddressHeader === null ? addressKey(peer) : null;
     const { max, addressRates, connections } = this.#limits;
     if (this.#draining || this.#connections >= max.connections) return null;
     if (key !== null && (connections.of(key) >= max.connectionsPerAddress || !addressRates.take(key))) return null;
     this.#connections++;
     this.#metrics.add("connections_total");
     if (key !== null) this.#limits.countConnection(carrier, key);
-    new Visitor(carrier, peer, key, SPEECH[kind], this.#door);
+    new Visitor(carrier, { address: peer, edgeAddressHeader }, key, SPEECH[kind], this.#door);
     return () => {
       this.#connections--;
       if (carrier.countedBy !== null) connections.remove(carrier.countedBy);

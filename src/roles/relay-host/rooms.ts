@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Refusal } from "../../transport/meeting/codes.ts";
 import { WORD_BYTES } from "../../transport/meeting/messages.ts";
+import { same } from "../../transport/meeting/proof.ts";
 import { fingerprintOf } from "../../transport/session/keys.ts";
 import type { Guest, GuestEvents, GuestMessage, MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
@@ -283,7 +284,7 @@ export class Rooms {
   /** A worker that comes for a desktop. */
   async accept({ guest, room: name, answer }: Proven, ticket: Buffer): Promise<void> {
     const room = this.#rooms.get(name);
-    const desktop = room?.offered.find((one) => one.join >= 0 && one.ticket.equals(ticket));
+    const desktop = room?.offered.find((one) => one.join >= 0 && same(one.ticket, ticket));
     if (room === undefined || desktop === undefined) {
       guest.dismiss("ticket");
       return;
@@ -298,7 +299,9 @@ export class Rooms {
       guest.dismiss("ticket");
       return;
     }
-    if (guest.over || desktop.guest.over) return;
+    // It may have answered and gone in one breath.
+    if (desktop.guest.over) guest.dismiss("ticket");
+    if (guest.over) return;
     desktop.guest.send({ type: "joined", proof: desktop.answer });
     guest.send({ type: "joined", proof: answer });
     this.#splice(room, desktop, guest);
@@ -315,6 +318,8 @@ export class Rooms {
       if (near !== null) {
         this.#forget(room, desktop);
         desktop.uncount();
+        this.#advance(room);
+        this.#tidy(room);
       }
       return;
     }

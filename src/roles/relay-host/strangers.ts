@@ -13,8 +13,8 @@ export interface Stranger {
 
 /** Who has come, and not yet said who it is. Nobody else is held up by them: one too many ends the oldest, and each has its time. */
 export class Strangers {
-  /** In the order in which they came. */
-  readonly #all = new Set<Stranger>();
+  /** By what each is counted, in the order in which they came. */
+  readonly #all = new Map<Stranger, string | null>();
   readonly #addresses = new Counts();
 
   get size(): number {
@@ -22,18 +22,25 @@ export class Strangers {
   }
 
   add(stranger: Stranger): void {
-    const { addressKey } = stranger;
-    this.#all.add(stranger);
-    if (addressKey !== null) {
-      this.#addresses.add(addressKey);
-      if (this.#addresses.of(addressKey) > MAX_PER_ADDRESS) this.#end((one) => one.addressKey === addressKey);
-    }
+    this.#all.set(stranger, null);
+    this.recount(stranger, stranger.addressKey);
     if (this.#all.size > MAX) this.#end(() => true);
   }
 
-  #end(which: (stranger: Stranger) => boolean): void {
-    for (const one of this.#all) {
-      if (!which(one)) continue;
+  /** It is known by now whence it comes. */
+  recount(stranger: Stranger, addressKey: string | null): void {
+    const before = this.#all.get(stranger);
+    if (before === undefined) return;
+    if (before !== null) this.#addresses.remove(before);
+    this.#all.set(stranger, addressKey);
+    if (addressKey === null) return;
+    this.#addresses.add(addressKey);
+    if (this.#addresses.of(addressKey) > MAX_PER_ADDRESS) this.#end((key) => key === addressKey);
+  }
+
+  #end(which: (addressKey: string | null) => boolean): void {
+    for (const [one, key] of this.#all) {
+      if (!which(key)) continue;
       this.remove(one);
       one.destroy();
       return;
@@ -42,12 +49,13 @@ export class Strangers {
 
   /** It has said who it is, or is gone. Twice is harmless. */
   remove(stranger: Stranger): void {
-    if (this.#all.delete(stranger) && stranger.addressKey !== null) this.#addresses.remove(stranger.addressKey);
+    const key = this.#all.get(stranger) ?? null;
+    if (this.#all.delete(stranger) && key !== null) this.#addresses.remove(key);
   }
 
   /** End those that came before an instant. */
   endBefore(instant: number): void {
-    for (const one of this.#all) {
+    for (const one of this.#all.keys()) {
       if (one.since > instant) return;
       this.remove(one);
       one.destroy();

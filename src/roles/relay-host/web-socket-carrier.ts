@@ -1,5 +1,5 @@
 import { FrameError, FrameReader, type FrameSink, frameHeader, OPCODE } from "../../transport/outbound/websocket/frames.ts";
-import { type Carrier, type CarrierSink, DEAF } from "./carrier.ts";
+import { type Carrier, type CarrierSink, DEAF, LOW } from "./carrier.ts";
 
 /** docs/wire.md, Carriers. */
 const SEND_MAX = 64 * 1024;
@@ -10,8 +10,8 @@ const SCRATCH = Buffer.allocUnsafeSlow(SEND_MAX + 16);
 const CLOSING_MS = 2_000;
 /** RFC 6455, section 7.4.1. */
 const NORMAL = 1_000;
-/** Pings that are answered while this much waits, in bytes; beyond, the other side asks and does not listen. */
-const PONG_HIGH = 16 * 1024;
+/** While more than this waits, in bytes, pings are not answered; the last one is as soon as less does (RFC 6455, section 5.5.3). */
+const PONG_HIGH = LOW;
 
 /** The bytes of the binary messages of a WebSocket, on a carrier whose upgrade is done. It has no half-close: an end is one for both directions. */
 export class WebSocketCarrier implements Carrier {
@@ -22,6 +22,7 @@ export class WebSocketCarrier implements Carrier {
   /** What came was no frame; nothing more is read, so that the other side learns why. */
   #violated = false;
   #closing: ReturnType<typeof setTimeout> | undefined;
+  #owedPong: Buffer | null = null;
 
   constructor(private readonly inner: Carrier) {
     this.#reader = new FrameReader({ masked: true, maxPayload: RECEIVE_MAX }, new Frames(this));
@@ -49,8 +50,16 @@ export class WebSocketCarrier implements Carrier {
   /** A ping came. */
   pong(payload: Buffer): void {
     if (this.#sentClose) return;
-    if (this.inner.waiting > PONG_HIGH) this.inner.destroy();
+    if (this.inner.waiting > PONG_HIGH) this.#owedPong = payload;
     else this.#send(OPCODE.pong, payload);
+  }
+
+  /** The connection takes more. */
+  drained(): void {
+    const owed = this.#owedPong;
+    this.#owedPong = null;
+    if (owed !== null) this.pong(owed);
+    this.sink.drain();
   }
 
   /** A close frame came. */
@@ -125,7 +134,7 @@ class Inside implements CarrierSink {
   }
 
   drain(): void {
-    this.owner.sink.drain();
+    this.owner.drained();
   }
 
   end(): void {

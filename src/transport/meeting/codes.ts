@@ -31,7 +31,9 @@ interface Meaning {
   readonly retry: number;
 }
 
-const MINUTE = 60_000;
+/** Nobody is kept away for longer, whatever is said: who says it need not have proven anything yet. */
+export const RETRY_MAX_MS = 60_000;
+const MINUTE = RETRY_MAX_MS;
 const meaning = (error: ErrorCode, text: string, retry = 0): Meaning => ({ error, text, retry });
 
 const MEANINGS: Readonly<Record<CloseCode, Meaning>> = {
@@ -69,7 +71,7 @@ export interface MeetingEnd {
 /** What a `close` of the relay-host means to the client that got it. Its data are a MeetingEnd. */
 export function closedBy(code: CloseCode, retry: number, refusal: Refusal = "key"): RelayError {
   const { error, text, retry: least } = code === "refused" ? REFUSED[refusal] : MEANINGS[code];
-  return new RelayError(error, text, { close: code, retry_ms: Math.max(retry, least) } satisfies MeetingEnd);
+  return new RelayError(error, text, { close: code, retry_ms: Math.min(Math.max(retry, least), RETRY_MAX_MS) } satisfies MeetingEnd);
 }
 
 /** The least delay before a meeting is tried again, in milliseconds, after whatever it ended with. */

@@ -270,8 +270,17 @@ describe.if(openssl.available)("a way out", () => {
   });
 
   test.each<[what: string, answer: string, expected: object]>([
-    ["a wrong token", "HTTP/1.1 401 Unauthorized\r\n\r\n", { code: "relay_token_refused", data: { layer: "http_upgrade", status: 401 } }],
-    ["too many", "HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\n\r\n", { code: "relay_host_busy", data: { status: 429, retry_after: 7 } }],
+    [
+      "a wrong token",
+      "HTTP/1.1 401 Unauthorized\r\n\r\n",
+      { code: "relay_token_refused", data: { layer: "http_upgrade", status: 401, retry_ms: 60_000 } },
+    ],
+    [
+      "too many",
+      "HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\n\r\n",
+      { code: "relay_host_busy", data: { status: 429, retry_after: 7, retry_ms: 7_000 } },
+    ],
+    ["too long", "HTTP/1.1 429 Too Many\r\nRetry-After: 86400\r\n\r\n", { code: "relay_host_busy", data: { retry_ms: 60_000 } }],
     ["not now", "HTTP/1.1 503 No\r\nRetry-After: soon\r\n\r\n", { code: "shutting_down", data: { layer: "http_upgrade", status: 503 } }],
     [
       "a detour",

@@ -5,13 +5,20 @@ export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, 
 const CONTROL_MAX = 125;
 /** FIN, opcode, mask bit and 7 bits of length; 8 more bytes of length; 4 of the mask. */
 const HEADER_MAX = 14;
+/**
+ * Pings and pongs that are taken in so many milliseconds, and data frames without data in a row: each is as much work as a full frame, and costs whoever sends it
+ * nothing.
+ */
+const CONTROL_FRAMES_MAX = 200;
+const CONTROL_FRAMES_MS = 10_000;
+const EMPTY_FRAMES_MAX = 200;
 
 /** Why a connection has to be ended, and by which code (section 7.4.1). */
 export class FrameError extends Error {
   override readonly name = "FrameError";
 
   constructor(
-    readonly closeCode: 1002 | 1003 | 1009,
+    readonly closeCode: 1002 | 1003 | 1008 | 1009,
     message: string,
   ) {
     super(message);
@@ -32,6 +39,8 @@ export interface FrameReaderOptions {
   readonly masked: boolean;
   /** Longest payload of a data frame. */
   readonly maxPayload: number;
+  /** Milliseconds that only go forward. */
+  readonly now?: () => number;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -52,6 +61,9 @@ export class FrameReader {
   /** Whether a fragmented message is under way. */
   #fragmented = false;
   #closed = false;
+  #empty = 0;
+  #controls = 0;
+  #countedSince = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly options: FrameReaderOptions,
@@ -92,8 +104,24 @@ export class FrameReader {
     this.#at = 0;
     this.#left = length;
     if (this.#opcode < OPCODE.close) this.#fragmented = (first & 0x80) === 0;
+    this.#count(length);
     if (length === 0) this.#control(NOTHING);
     return whole;
+  }
+
+  #count(length: number): void {
+    if (this.#opcode < OPCODE.close) {
+      this.#empty = length > 0 ? 0 : this.#empty + 1;
+      if (this.#empty > EMPTY_FRAMES_MAX) throw new FrameError(1008, `${EMPTY_FRAMES_MAX} frames in a row have no data`);
+    } else if (this.#opcode !== OPCODE.close) {
+      const now = (this.options.now ?? (() => performance.now()))();
+      if (now - this.#countedSince > CONTROL_FRAMES_MS) {
+        this.#countedSince = now;
+        this.#controls = 0;
+      }
+      if (++this.#controls > CONTROL_FRAMES_MAX)
+        throw new FrameError(1008, `more than ${CONTROL_FRAMES_MAX} pings and pongs came within ${CONTROL_FRAMES_MS / 1_000} s`);
+    }
   }
 
   #checkHead(first: number, masked: boolean, short: number): void {

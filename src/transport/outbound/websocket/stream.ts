@@ -9,6 +9,8 @@ const RECEIVE_MAX = 256 * 1024;
 const HEADER_ROOM = 16;
 /** Reads are not asked for while more than this waits to be read. */
 const HIGH = 256 * 1024;
+/** While more than this waits, in bytes, pings are not answered; the last one is as soon as the connection takes more (RFC 6455, section 5.5.3). */
+const PONG_HIGH = 16 * 1024;
 /** How long the other side may take to answer our close frame, in milliseconds. */
 const CLOSING_MS = 2_000;
 /** Close codes (RFC 6455, section 7.4.1). */
@@ -39,6 +41,7 @@ export class WebSocketStream extends Duplex {
   /** What has come with the present chunk. */
   #gathered: Buffer | null = null;
   #closing: ReturnType<typeof setTimeout> | undefined;
+  #owedPong: Buffer | null = null;
   /** Called when the connection takes more. */
   #taken: (() => void) | null = null;
 
@@ -53,13 +56,16 @@ export class WebSocketStream extends Duplex {
       { masked: role === "server", maxPayload: RECEIVE_MAX },
       {
         data: (part) => this.#gather(part),
-        ping: (payload) => this.#control(OPCODE.pong, payload),
+        ping: (payload) => this.#pong(payload),
         pong: () => undefined,
         close: (code, reason) => this.#closedByPeer({ code, reason }),
       },
     );
     connection.on("data", (chunk: Buffer) => this.#read(chunk));
     connection.on("drain", () => {
+      const owed = this.#owedPong;
+      this.#owedPong = null;
+      if (owed !== null) this.#pong(owed);
       const taken = this.#taken;
       this.#taken = null;
       taken?.();
@@ -133,6 +139,11 @@ export class WebSocketStream extends Duplex {
 
   #control(opcode: number, payload: Buffer): void {
     if (!this.#sentClose && this.connection.writable) this.#send(opcode, payload);
+  }
+
+  #pong(payload: Buffer): void {
+    if (this.connection.writableLength > PONG_HIGH) this.#owedPong = payload;
+    else this.#control(OPCODE.pong, payload);
   }
 
   #close(code: number): void {

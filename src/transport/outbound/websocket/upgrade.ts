@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { isRelayError, type RelayError } from "../../../domain/errors.ts";
 import type { RelayUrl } from "../../../domain/relay-url.ts";
 import { type AnswerHead, parseHead } from "../../http/head.ts";
+import { RETRY_MAX_MS } from "../../meeting/codes.ts";
 import { layerFailure } from "../failure.ts";
 import { readHead } from "../read-head.ts";
 import { WebSocketStream } from "./stream.ts";
@@ -27,7 +28,7 @@ export interface UpgradeRequest {
 /**
  * Make a WebSocket of a connection (RFC 6455, section 4.1), without extensions.
  *
- * @throws RelayError relay_token_refused; relay_host_busy and shutting_down, with `retry_after` in seconds where the server says it; upgrade_refused with its
+ * @throws RelayError relay_token_refused; relay_host_busy and shutting_down, with `retry_after` in seconds where the server says it, each with the data of a MeetingEnd; upgrade_refused with its
  *   status and where it would have led; the signal's reason
  */
 export async function openWebSocket(stream: Duplex, request: UpgradeRequest): Promise<WebSocketStream> {
@@ -89,10 +90,12 @@ const failed = (url: RelayUrl, why: string, data: Record<string, unknown>, hint?
 function refusal(url: RelayUrl, { status, fields }: AnswerHead): RelayError {
   const field = (name: string): string | undefined => fields.find(([one]) => one === name)?.[1];
   const after = field("retry-after");
-  const data = { relay_host: url.text, status, ...(after !== undefined && /^\d{1,6}$/.test(after) ? { retry_after: Number(after) } : {}) };
+  const seconds = after !== undefined && /^\d{1,6}$/.test(after) ? Number(after) : null;
+  const data = { relay_host: url.text, status, ...(seconds === null ? {} : { retry_after: seconds }) };
   const known = { 401: "relay_token_refused", 429: "relay_host_busy", 503: "shutting_down" } as const;
   if (status === 401 || status === 429 || status === 503) {
-    return layerFailure("http_upgrade", known[status], `${url.text} answers with status ${status}`, { data });
+    const retry_ms = status === 401 ? RETRY_MAX_MS : Math.min((seconds ?? 0) * 1_000, RETRY_MAX_MS);
+    return layerFailure("http_upgrade", known[status], `${url.text} answers with status ${status}`, { data: { ...data, retry_ms } });
   }
   const location = field("location");
   const where = location === undefined ? "" : `, and points to ${location.replace(/[?#].*$/s, "").slice(0, 200)}`;

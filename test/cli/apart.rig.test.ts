@@ -44,7 +44,7 @@ describeWith(["sshd", "ssh"], "links are apart", () => {
         expect([hung.exitCode, unanswered.exitCode, waiting.exitCode]).toEqual([null, null, null]);
         // A daemon that is asked to stop would end both.
         const stop = await relay.run(["desktop", "stop"]);
-        expect([stop.code, stop.stderr]).toEqual([7, expect.stringMatching(/ends the links to (?:far, black|black, far)/)]);
+        expect([stop.code, stop.stderr]).toEqual([4, expect.stringMatching(/ends the links to (?:far, black|black, far)/)]);
         site.signalSessions("CONT");
         expect(await hung.exited).toBe(0);
         await relay.ok("disconnect", "black");

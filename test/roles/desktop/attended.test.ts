@@ -137,9 +137,12 @@ describe("the routes", () => {
     expect((await daemon.client.links()).find(({ cluster }) => cluster === "far")).toMatchObject({ state: "down", ledger: [] });
   });
 
-  test("a cluster of this machine needs no connection", async () => {
-    const stream = daemon.client.connect("near", around);
-    expect(await stream.next()).toMatchObject({ done: true, value: { cluster: "near", mode: "local", state: "down" } });
+  test("a cluster of this machine needs no connection, but a worker", async () => {
+    const refused = await daemon.client
+      .connect("near", around)
+      .next()
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: "worker_not_running", data: { cluster: "near" } });
     expect(await daemon.client.disconnect("near")).toMatchObject({ cluster: "near" });
   });
 

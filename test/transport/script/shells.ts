@@ -57,7 +57,8 @@ export function channelOf(child: ChildProcess): ExecChannel {
   for (const stream of [child.stdin!, child.stdout!, child.stderr!]) stream.on("error", () => undefined);
   const stream = new Duplex({
     read: () => void child.stdout!.resume(),
-    write: (chunk, _, done) => void child.stdin!.write(chunk, (error) => done(error)),
+    // As sshd does: what nobody reads any more is dropped, and the output is not.
+    write: (chunk, _, done) => void child.stdin!.write(chunk, () => done()),
     final: (done) => void child.stdin!.end(() => done()),
   });
   child.stdout!.on("data", (chunk: Buffer) => stream.push(chunk) || child.stdout!.pause());

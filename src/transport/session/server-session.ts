@@ -25,6 +25,8 @@ const AUTHENTICATION_MS = 15_000;
 const SILENCE_MS = 90_000;
 const REKEY_BYTES = 16 * 2 ** 30;
 const MAX_FAILURES = 3;
+/** Of all kinds: a question is no failure, and is answered all the same. */
+const MAX_REQUESTS = 20;
 const MAX_CHANNELS = 256;
 
 /** A session that is served. */
@@ -60,6 +62,7 @@ class Served implements ServerSession {
   readonly #timers: ReturnType<typeof setTimeout>[] = [];
   #connection: Connection | null = null;
   #failures = 0;
+  #requests = 0;
   /** Counts channels that wait for their connection, too. */
   #channelCount = 0;
   #over: RelayError | null = null;
@@ -122,6 +125,10 @@ class Served implements ServerSession {
       this.#trouble ??= error as Error;
       this.#answer(context, { verdict: "no" });
     };
+    if (++this.#requests > MAX_REQUESTS) {
+      this.#giveUp(`it took more than ${MAX_REQUESTS} requests to come in`);
+      return;
+    }
     try {
       const verdict = this.#admission.judge(context);
       // ssh2 takes no further attempt before this one is answered.

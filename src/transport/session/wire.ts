@@ -9,6 +9,9 @@ export const IDENTIFICATION = "ClioRelay";
 /** How long the other side may take to see our good-bye before the stream is destroyed, in milliseconds. */
 const LINGER_MS = 1_000;
 
+/** Nothing that is said before the session is open is as long; whoever asks, and does not listen, is not waited for. */
+const UNHEARD_MAX = 256 * 1024;
+
 /** The part of a stream's inside that ssh2 looks at to learn whether it may write. */
 interface ReadableInside {
   readonly ended: boolean;
@@ -95,6 +98,11 @@ export class Wire extends EventEmitter {
     this.#collected = [];
     this.#collectedBytes = 0;
     if (bytes === 0 || this.#closed || !this.duplex.writable) return;
+    if (!this.#established && this.duplex.writableLength + bytes > UNHEARD_MAX) {
+      this.emit("error", new Error("the other side does not take what is said to it"));
+      this.destroy();
+      return;
+    }
     const whole = parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
     if (this.#established && parts.length > 1) for (const part of parts) giveBack(part);
     const mine = this.#exclusive && parts.length > 1;

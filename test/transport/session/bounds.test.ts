@@ -24,6 +24,17 @@ async function rawClient(duplex: Duplex): Promise<ssh2.Client> {
   return client;
 }
 
+/** An agent that has the right key, and does not sign. */
+class SignsNothing extends ssh2.BaseAgent {
+  override getIdentities(done: (error?: Error | null, keys?: ssh2.ParsedKey[]) => void): void {
+    done(null, [ssh2.utils.parseKey(USER.publicLine) as ssh2.ParsedKey]);
+  }
+
+  override sign(_key: unknown, _data: Buffer, options: ssh2.SigningRequestOptions | ssh2.SignCallback, done?: ssh2.SignCallback): void {
+    (done ?? (options as ssh2.SignCallback))(new Error("no"));
+  }
+}
+
 describe("before a client has shown who it is", () => {
   test("it has a limited time", async () => {
     for (const says of ["", "SSH-2.0-x\r\n"]) {
@@ -46,6 +57,31 @@ describe("before a client has shown who it is", () => {
     await expect(failure).rejects.toMatchObject({ code: "authentication_failed", data: { methods: ["publickey"] } });
     expect(asked).toBeLessThanOrEqual(4);
     expect((await served?.closed)?.message).toContain("3 attempts");
+  });
+
+  test("it has twenty requests, also of those that are no failures", async () => {
+    const endless: ssh2.AnyAuthMethod[] = [
+      { type: "none", username: SESSION_USER },
+      { type: "agent", username: SESSION_USER, agent: new SignsNothing() },
+    ];
+    for (const method of endless) {
+      const { client: duplex, server } = pairOfDuplexes();
+      const served = serverOf().server.serve(server);
+      let asked = 0;
+      const client = new ssh2.Client().on("error", () => undefined);
+      const authHandler = ((_methods: unknown, _partial: unknown, next: ssh2.NextAuthHandler) => {
+        if (asked++ < 40) next(method);
+      }) as ssh2.AuthHandlerMiddleware;
+      client.connect({
+        sock: duplex,
+        username: SESSION_USER,
+        hostVerifier: () => true,
+        algorithms: { cipher: ["aes128-gcm@openssh.com"] },
+        authHandler,
+      });
+      expect((await served?.closed)?.message).toContain("20 requests");
+      expect(asked).toBeLessThanOrEqual(22);
+    }
   });
 
   test("there are sixteen of its kind at most, and one that comes in makes room", async () => {

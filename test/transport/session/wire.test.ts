@@ -52,6 +52,7 @@ test("what was written right before the end goes out, and nothing after a destro
 test("a drain comes after as much as makes a source wait", async () => {
   const { duplex, take } = recorder();
   const wire = new Wire(duplex);
+  wire.established();
   const drained = new Promise<void>((resolve) => wire.once("drain", resolve));
   wire.write(Buffer.alloc(300_000));
   expect(wire.pending).toBe(300_000);
@@ -108,11 +109,36 @@ test("over a socket every byte comes as it was written, before and after the ses
       hash.update(part);
       wire.write(part);
     }
-    if (wire.pending > 1_000_000) await new Promise((resolve) => wire.once("drain", resolve));
+    // Before, no session says as much.
+    if (wire.pending > (i < 200 ? 100_000 : 1_000_000)) await new Promise((resolve) => wire.once("drain", resolve));
   }
   await all;
   expect(found.digest("hex")).toBe(hash.digest("hex"));
   for (const one of [wire, peer]) one.destroy();
   server.close();
   fs.rmSync(directory, { recursive: true });
+});
+
+test("before the session is open, who does not take what is said to it is not waited for", async () => {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const accepted = new Promise<net.Socket>((resolve) => server.once("connection", resolve));
+  const deaf = net.connect((server.address() as net.AddressInfo).port, "127.0.0.1").pause();
+  deaf.on("error", () => undefined);
+  const wire = new Wire(await accepted);
+  const errors: Error[] = [];
+  wire.on("error", (error: Error) => errors.push(error));
+  let closed = false;
+  wire.on("close", () => {
+    closed = true;
+  });
+  let most = 0;
+  for (let turns = 0; turns < 2_000 && !closed; turns++) {
+    wire.write(Buffer.alloc(32 * 1024));
+    await new Promise((resolve) => setImmediate(resolve));
+    most = Math.max(most, wire.pending);
+  }
+  expect([closed, errors.length, most < 512 * 1024]).toEqual([true, 1, true]);
+  deaf.destroy();
+  server.close();
 });

@@ -7,6 +7,8 @@ import type { FromClient, FromRelay } from "./messages.ts";
 
 /** How long our `close` may take to go out, in milliseconds. */
 const LINGER_MS = 1_000;
+/** The connection is given up where more than this waits to be taken, in bytes. */
+const UNREAD_MAX = 64 * 1024;
 
 type ReceivedMessage = Exclude<FromRelay, { type: "close" }>;
 
@@ -87,7 +89,10 @@ export class ControlStream {
   }
 
   send(message: FromClient): void {
-    if (this.duplex.writable) this.duplex.write(encode(message));
+    if (this.duplex.writableLength > UNREAD_MAX) {
+      this.#fail(lost(new Error("it does not take what is said to it")));
+      this.duplex.destroy();
+    } else if (this.duplex.writable) this.duplex.write(encode(message));
   }
 
   /** Write what comes before all frames. */

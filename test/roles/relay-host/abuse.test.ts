@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import net from "node:net";
+import { Duplex } from "node:stream";
+import { isRelayError } from "../../../src/domain/errors.ts";
 import { encode } from "../../../src/transport/meeting/frames.ts";
+import { join } from "../../../src/transport/meeting/join.ts";
 import { SUBPROTOCOL } from "../../../src/transport/meeting/messages.ts";
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
 import { register } from "../../../src/transport/meeting/register.ts";
@@ -143,5 +146,30 @@ describe.skipIf(!HERE)("whoever answers in a relay-host's place", () => {
     const registered = register(duplex, { relay, token: TOKEN, signer: newSigner(), onJoining: () => undefined });
     await expect(registered).rejects.toMatchObject({ code: "relay_host_busy", data: { retry_ms: 60_000 } });
     close();
+  });
+
+  test("is given up where it asks and does not listen", async () => {
+    let most = 0;
+    const deaf = new Duplex({
+      read: () => undefined,
+      write: () => {
+        most = Math.max(most, deaf.writableLength);
+      },
+    });
+    const relay = { scheme: "tcp", authority: "localhost:1" } as const;
+    const joined = join(deaf, { relay, token: TOKEN, signer: newSigner(), room: randomBytes(32), waitMs: 0 });
+    const ended = joined.then(
+      () => "joined",
+      (error: unknown) => (isRelayError(error) ? error.code : String(error)),
+    );
+    deaf.push(encode({ type: "hello", oldest: 1, newest: 1, nonce: randomBytes(32) }));
+    const pings = Buffer.concat(Array.from({ length: 100 }, (_, id) => encode({ type: "ping", id })));
+    for (let turns = 0; turns < 200 && !deaf.destroyed; turns++) {
+      deaf.push(pings);
+      await new Promise((resolve) => setImmediate(resolve));
+      most = Math.max(most, deaf.writableLength);
+    }
+    expect([deaf.destroyed, most < 128 * 1024]).toEqual([true, true]);
+    expect(await ended).toBe("link_down");
   });
 });

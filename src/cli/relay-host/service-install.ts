@@ -7,7 +7,7 @@ import { printFields, printJson } from "../print/table.ts";
 import { text } from "../values.ts";
 import { defineVerb, type FlagValues, option, toggle } from "../verb.ts";
 import { entrances, LISTEN } from "./listen-options.ts";
-import { runCommand } from "./run-command.ts";
+import { commandsOf } from "./run-command.ts";
 
 const FLAGS = {
   ...LISTEN,
@@ -45,7 +45,7 @@ export const verb = defineVerb({
         {},
         "sudo clio-relay relay-host service install …",
       );
-    const done = await installRelayHost(options, runCommand);
+    const done = await installRelayHost(options, commandsOf(io.env));
     if (json) await printJson(io.stdout, done);
     else {
       await printFields(io.stdout, [

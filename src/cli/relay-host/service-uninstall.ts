@@ -2,7 +2,7 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import { TOKEN_FILE, UNIT_FILE, uninstallRelayHost } from "../../roles/relay-host/service.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb, toggle } from "../verb.ts";
-import { runCommand } from "./run-command.ts";
+import { commandsOf } from "./run-command.ts";
 
 export const verb = defineVerb({
   summary: "Stop this machine's relay-host, and remove its unit",
@@ -18,7 +18,7 @@ export const verb = defineVerb({
     return flags.purge ? `${what} and ${TOKEN_FILE}, so that nobody who has the token is let in by a later one` : what;
   },
   async run({ flags, io, json }) {
-    const done = await uninstallRelayHost(flags.purge, runCommand);
+    const done = await uninstallRelayHost(flags.purge, commandsOf(io.env));
     if (json) await printJson(io.stdout, done);
     else {
       await printFields(io.stdout, [

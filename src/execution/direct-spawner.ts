@@ -1,21 +1,12 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isErrno } from "../lib/atomic-file.ts";
+import { FEW_THREADS } from "../lib/few-threads.ts";
 import { enterCgroup, makeShimCgroup, removeCgroup } from "./cgroup.ts";
 import type { ShimProcess, ShimSpawner } from "./launcher.ts";
 
-/**
- * What a shim gets as its environment: nothing of the worker's. The job's comes from spec.json alone. JavaScriptCore's helper threads (compiling,
- * collecting, preparing memory) are switched off: it ends the process where it cannot start one, which is when the user's processes are at their limit,
- * and then nobody would know how the job ended. A shim is faster without them, and smaller.
- */
-export const SHIM_ENVIRONMENT: Readonly<Record<string, string>> = {
-  PATH: "/usr/local/bin:/usr/bin:/bin",
-  BUN_JSC_useConcurrentJIT: "0",
-  BUN_JSC_useConcurrentGC: "0",
-  BUN_JSC_numberOfGCMarkers: "1",
-  BUN_JSC_useWarmUpMarkedBlocks: "0",
-};
+/** What a shim gets as its environment: nothing of the worker's. The job's comes from spec.json alone. */
+export const SHIM_ENVIRONMENT: Readonly<Record<string, string>> = { PATH: "/usr/local/bin:/usr/bin:/bin", ...FEW_THREADS };
 
 export interface DirectSpawnerOptions {
   /** The relay's executable with leading arguments, so that adding `__shim …` makes a shim. */

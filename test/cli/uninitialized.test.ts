@@ -60,6 +60,8 @@ describe("worker stop", () => {
       await using relay = await initialized();
       expect(await relay.ok("worker", "stop")).toBe("no worker is running for local");
       const { pid } = await relay.json<{ pid: number }>("worker", "start");
+      // At the limit of the user's processes it has no thread to start.
+      expect(fs.readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")).toContain("BUN_JSC_useConcurrentGC=0");
       expect(await relay.ok("worker", "stop", "--cluster", "local")).toBe(`stopped process ${pid}`);
       expect(relay.daemons()).toEqual([]);
       expect((await relay.run(["worker", "stop", "--cluster", "nowhere"])).code).toBe(3);

@@ -1,3 +1,5 @@
+import { FEW_THREADS } from "../../lib/few-threads.ts";
+
 /** The user's unit of a cluster's worker. */
 export const unitName = (cluster: string): string => `clio-relay-worker-${cluster}.service`;
 
@@ -22,7 +24,7 @@ export function userUnit({ cluster, executable, environment }: UnitOptions): str
     "",
     "[Service]",
     "Type=simple",
-    ...Object.entries(environment).map(([name, value]) => `Environment=${unitWord(`${name}=${value}`, false)}`),
+    ...Object.entries({ ...FEW_THREADS, ...environment }).map(([name, value]) => `Environment=${unitWord(`${name}=${value}`, false)}`),
     `ExecStartPre=${program} --version`,
     `ExecStart=${program} worker run --cluster ${cluster}`,
     "Restart=always",

@@ -8,7 +8,7 @@ import type { Timers } from "../../lib/timers.ts";
 import { type FrpProxy, type FrpServer, type FrpType, frpcConfiguration } from "../../transport/frp/configuration.ts";
 import { Echo } from "../../transport/frp/echo.ts";
 import { type Frpc, startFrpc } from "../../transport/frp/frpc.ts";
-import { freePort, lastWords, proxyName, serverText } from "../../transport/frp/visit.ts";
+import { freePort, lastWords, proxyName, secretsOf, serverText } from "../../transport/frp/visit.ts";
 import type { Log } from "./context.ts";
 
 /** How often the whole way is asked for, how long it may take, and how soon it is asked for again where nothing came back; milliseconds. */
@@ -121,7 +121,7 @@ export class FrpKeeper {
       directory,
       name: `worker-${cluster}`,
       variables,
-      secrets: [room.secret, server.token ?? ""],
+      secrets: secretsOf(server, room),
       onTrouble: (error) => log.error("frpc", error),
     });
     this.#frpc = frpc;

@@ -2,22 +2,41 @@ import fs from "node:fs";
 import net from "node:net";
 import { joinOwnPort } from "../dial.ts";
 
+/** How long a connection to an echo may last, in milliseconds, and how many there may be: whoever runs the frps can make as many as he likes. */
+const PATIENCE_MS = 15_000;
+const MAX_CONNECTIONS = 32;
+
 /** Says a word to everybody who comes to its socket, and nothing else: who hears it has come the whole way. */
 export class Echo {
   readonly #word = crypto.randomUUID();
   readonly #server: net.Server;
 
-  private constructor(readonly socket: string) {
+  #connections = 0;
+
+  private constructor(
+    readonly socket: string,
+    patienceMs: number,
+  ) {
     this.#server = net.createServer((connection) => {
       connection.on("error", () => undefined);
+      if (this.#connections >= MAX_CONNECTIONS) {
+        connection.destroy();
+        return;
+      }
+      this.#connections++;
+      const timer = setTimeout(() => connection.destroy(), patienceMs);
+      connection.once("close", () => {
+        this.#connections--;
+        clearTimeout(timer);
+      });
       // Whoever carries it may have nothing to carry before the other side has said something.
       connection.once("data", () => connection.end(this.#word));
     });
   }
 
   /** @param socket its path; what an earlier one left there is replaced */
-  static async listen(socket: string): Promise<Echo> {
-    const echo = new Echo(socket);
+  static async listen(socket: string, { patienceMs = PATIENCE_MS } = {}): Promise<Echo> {
+    const echo = new Echo(socket, patienceMs);
     fs.rmSync(socket, { force: true });
     await new Promise<void>((resolve, reject) => {
       echo.#server.once("error", reject);
@@ -25,6 +44,11 @@ export class Echo {
     });
     fs.chmodSync(socket, 0o600);
     return echo;
+  }
+
+  /** Those that are open. */
+  get connections(): number {
+    return this.#connections;
   }
 
   /** Whether the word comes back by a port of this machine, all the way, in so many milliseconds. */

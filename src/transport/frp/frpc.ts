@@ -133,7 +133,7 @@ class RunningFrpc implements Frpc {
   }
 
   said(): string {
-    return this.request.secrets.filter((secret) => secret !== "").reduce((text, secret) => text.replaceAll(secret, "…"), this.#said);
+    return this.request.secrets.reduce((text, secret) => text.replaceAll(secret, "…"), this.#said);
   }
 
   async stop(): Promise<void> {

@@ -63,6 +63,16 @@ async function boundedProgram(file: File): Promise<Uint8Array> {
   return new Uint8Array(await file.arrayBuffer());
 }
 
+/** The names of the programs among those of an archive, one a line; a tar would take one that begins with a hyphen for an option. */
+export function programsIn(listing: string): { frpc?: string; frps?: string } {
+  const names: { frpc?: string; frps?: string } = {};
+  for (const name of listing.split(/\r?\n/)) {
+    const program = name.startsWith("-") ? undefined : NAME.exec(name)?.[1];
+    if (program === "frpc" || program === "frps") names[program] ??= name;
+  }
+  return names;
+}
+
 /** Windows and macOS have a tar that reads zip archives; releases for other systems are none. */
 function unzip(bytes: Uint8Array, scratch: string): Found {
   const archive = path.join(scratch, "release.zip");
@@ -84,9 +94,8 @@ function unzip(bytes: Uint8Array, scratch: string): Found {
     );
   };
   const found: Found = {};
-  for (const name of tar("-tf", archive).toString("utf8").split(/\r?\n/)) {
-    const program = NAME.exec(name)?.[1];
-    if (program === "frpc" || program === "frps") found[program] ??= tar("-xOf", archive, name);
-  }
+  const { frpc, frps } = programsIn(tar("-tf", archive).toString("utf8"));
+  if (frpc !== undefined) found.frpc = tar("-xOf", archive, frpc);
+  if (frps !== undefined) found.frps = tar("-xOf", archive, frps);
   return found;
 }

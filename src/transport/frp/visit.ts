@@ -37,6 +37,13 @@ export type OpenOver<T> = (duplex: Duplex, signal: AbortSignal) => Promise<T>;
 /** What a proxy of a room is called at frps. */
 export const proxyName = (room: string, type: FrpType): string => `clio-relay-${room}${type === "xtcp" ? "-direct" : ""}`;
 
+/** What a frpc has been told, and may not be repeated. */
+export function secretsOf({ token, proxyUrl }: FrpServer, room: { readonly secret: string }): string[] {
+  const credentials = /^[a-z]+:\/\/([^@/]*)@/.exec(proxyUrl ?? "")?.[1]?.split(":") ?? [];
+  const password = credentials[1] ?? "";
+  return [room.secret, token ?? "", password, decodeURIComponent(password)].filter((secret) => secret !== "");
+}
+
 /** How long frpc may take until it is logged in and listens, and the worker's side until it says something over frps; milliseconds. */
 const LOGIN_MS = 20_000;
 const ANSWER_MS = 15_000;
@@ -65,7 +72,7 @@ export async function visit<T>(options: FrpVisit, open: OpenOver<T>, signal: Abo
   const frpc = await startFrpc({
     ...options,
     configuration: visitorConfiguration(server, [visitor("stcp", stcp), ...(xtcp === null ? [] : [visitor("xtcp", xtcp)])]),
-    secrets: [room.secret, server.token ?? ""],
+    secrets: secretsOf(server, room),
   });
   try {
     const relayed = await answered(options, frpc, { port: stcp, way: "stcp" }, open, signal);

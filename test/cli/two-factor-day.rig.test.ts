@@ -114,7 +114,10 @@ class Day {
     const { artifacts } = await this.#json<{ artifacts: { artifact_id: string; name: string }[] }>("job", "list-artifacts", id);
     const zeros = artifacts.find(({ name }) => name === "out/zeros")!;
     await this.#run(["job", "read-artifact", zeros.artifact_id, "-o", "zeros", "--yes"]);
-    expect(fs.readFileSync(path.join(this.relay.directory, "zeros")).equals(Buffer.alloc(size))).toBe(true);
+    const kept = (...where: string[]) => fs.readFileSync(path.join(this.relay.directory, ...where));
+    expect(kept("zeros").equals(Buffer.alloc(size))).toBe(true);
+    await this.#run(["job", "fetch", id, "-o", id]);
+    expect(kept(id, "out/zeros").equals(Buffer.alloc(size))).toBe(true);
   }
 
   async #report(id: string): Promise<void> {

@@ -18,7 +18,8 @@ function bun(args: string[], cwd: string) {
 /** A project with the real build script and a program of its own. */
 function project(main: string, files: Record<string, string> = {}): string {
   const root = directories();
-  for (const file of ["build.ts", "package.json", "package-lock.json", "tsconfig.json"]) {
+  fs.mkdirSync(path.join(root, "scripts"));
+  for (const file of ["build.ts", "scripts/options.ts", "package.json", "package-lock.json", "tsconfig.json"]) {
     fs.copyFileSync(path.join(ROOT, file), path.join(root, file));
   }
   fs.mkdirSync(path.join(root, "src"));

@@ -130,15 +130,14 @@ export class RelayJoiner {
     this.#reason = reason;
   }
 
-  async #come({ join, key, ticket, address, pairing }: Joining): Promise<void> {
+  async #come({ key, ticket, address, pairing, refuse }: Joining): Promise<void> {
     const { sessions, hostKey, log } = this.options;
-    const registration = this.#registration;
-    if (this.#coming >= MAX_COMING) return registration?.refuse(join, "busy");
+    if (this.#coming >= MAX_COMING) return refuse("busy");
     this.#coming++;
     try {
       if (!(await sessions.admits(key, pairing))) {
         log.warn(`a desktop at ${address} is not let in`);
-        return registration?.refuse(join, "key");
+        return refuse("key");
       }
       const duplex = await acceptDesktop(this.#place, this.#dials, hostKey(), ticket);
       await sessions.serve(duplex);

@@ -54,7 +54,7 @@ const JoiningMessage = v.object({
   ticket: word,
   expires: whole(DAY_MS),
   pairing: v.optional(v.boolean(), false),
-  address: v.pipe(v.string(), v.maxLength(64)),
+  address: v.pipe(v.string(), v.regex(/^[\x21-\x7e]{0,64}$/)),
 });
 const Refuse = v.object({ type: v.literal("refuse"), join: whole(INT31), reason: v.picklist(REFUSALS) });
 const Joined = v.object({ type: v.literal("joined"), proof: word });

@@ -24,10 +24,12 @@ export interface Joining {
   readonly pairing: boolean;
   /** Whence it came, for the log. */
   readonly address: string;
+  /** Do not let it in. Nothing once the registration is over, whose number it is. */
+  refuse(reason: Refusal): void;
 }
 
 export interface RegisterOptions extends Comer {
-  /** Called for each desktop. Whoever admits it dials and calls `accept`; whoever does not calls `refuse`. */
+  /** Called for each desktop. Whoever admits it dials and calls `accept`; whoever does not calls its `refuse`. */
   readonly onJoining: (joining: Joining) => void;
   readonly signal?: AbortSignal;
   readonly timers?: Timers;
@@ -40,7 +42,6 @@ export interface RegisterOptions extends Comer {
 export interface Registration {
   /** Resolves when it is over: null after `close` or the signal, else why (RelayError, its data a MeetingEnd). Never rejects. */
   readonly closed: Promise<Error | null>;
-  refuse(join: number, reason: Refusal): void;
   close(): void;
 }
 
@@ -78,7 +79,9 @@ function parked(control: ControlStream, options: RegisterOptions, timers: Timers
     preventPing();
     preventPing = timers.after(pingMs, () => send({ type: "ping", id: pings++ }));
   };
+  let ended = false;
   const send = (message: Parameters<ControlStream["send"]>[0]): void => {
+    if (ended) return;
     control.send(message);
     pingLater();
   };
@@ -89,8 +92,10 @@ function parked(control: ControlStream, options: RegisterOptions, timers: Timers
       for (;;) {
         const message = await control.receive(silenceMs, over.signal);
         if (message.type === "ping") send({ type: "pong", id: message.id });
-        else if (message.type === "joining") onJoining(message);
-        else if (message.type !== "pong") throw unexpected(control, message.type);
+        else if (message.type === "joining") {
+          const { join } = message;
+          onJoining({ ...message, refuse: (reason) => send({ type: "refuse", join, reason }) });
+        } else if (message.type !== "pong") throw unexpected(control, message.type);
       }
     } catch (error) {
       if (over.signal.aborted) control.close("done");
@@ -98,9 +103,10 @@ function parked(control: ControlStream, options: RegisterOptions, timers: Timers
       else control.destroy();
       return over.signal.aborted ? null : (error as Error);
     } finally {
+      ended = true;
       preventPing();
       signal?.removeEventListener("abort", end);
     }
   };
-  return { closed: serve(), refuse: (join, reason) => send({ type: "refuse", join, reason }), close: end };
+  return { closed: serve(), close: end };
 }

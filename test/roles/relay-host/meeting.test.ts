@@ -84,7 +84,7 @@ describe.skipIf(!HERE)("a meeting", () => {
     await expect(waiting).rejects.toMatchObject({ code: "worker_absent" });
     const signer = newSigner();
     const registration = await place.register("tcp", signer, {
-      onJoining: ({ join }) => registration.refuse(join, "key"),
+      onJoining: ({ refuse }) => refuse("key"),
     });
     await expect(place.join("ws", signer.key)).rejects.toMatchObject({
       code: "join_refused",

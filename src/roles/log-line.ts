@@ -1,12 +1,16 @@
 import { inspect } from "node:util";
 import { type Clock, timestamp } from "../lib/clock.ts";
+import { safeText } from "../lib/safe-text.ts";
 
 export type Level = "info" | "warn" | "error";
 
 const LINE_MAX = 8 * 1024;
 
-/** One entry of a log: when, how bad, what. Further lines are indented, so that an entry can be told from the next. */
+/** One entry of a log: when, how bad, what. Further lines are indented, so that an entry can be told from the next; what others have said commands no terminal. */
 export function logLine(clock: Clock, level: Level, message: string, data?: unknown): string {
   const whole = data === undefined ? message : `${message}\n${data instanceof Error ? (data.stack ?? data.message) : inspect(data)}`;
-  return `${timestamp(clock)} ${level} ${whole.replaceAll("\n", "\n  ").slice(0, LINE_MAX)}\n`;
+  const shown = safeText(whole.slice(0, LINE_MAX))
+    .replaceAll(/\r\n?|\n/g, "\n  ")
+    .replaceAll("\t", " ");
+  return `${timestamp(clock)} ${level} ${shown.slice(0, LINE_MAX)}\n`;
 }

@@ -228,8 +228,9 @@ describe("worker configure", () => {
     expect(same).toEqual({ ...one, changed: false });
     const second = makeKeyPair("another").publicLine;
     expect(v.parse(WorkerConfigured, await send(host, { ...document, client_keys: [second] })).changed).toBe(true);
-    const lines = fs.readFileSync(path.join(one.paths.core_dir, "link-authorized-keys"), "utf8").trim().split("\n");
-    expect(lines).toEqual([DESKTOP, second]);
+    const { clients } = JSON.parse(fs.readFileSync(path.join(one.paths.core_dir, "link-clients.json"), "utf8")) as { clients: unknown[] };
+    const keyOf = (line: string) => line.split(" ").slice(0, 2).join(" ");
+    expect(clients).toMatchObject([{ key: keyOf(DESKTOP) }, { key: keyOf(second) }]);
     expect(fs.statSync(path.join(one.paths.core_dir, "link-host-key")).mode & 0o777).toBe(0o600);
 
     await failure(send(host, "no JSON"), "request_validation_failed");

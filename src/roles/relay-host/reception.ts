@@ -71,13 +71,16 @@ export class Reception {
       return;
     }
     const key = fingerprintOf(message.key);
-    if (!limits.keyRates.take(key)) {
+    const room = message.room.toString("hex");
+    // Who comes for a desktop that was counted is not counted again: else desktops could use up what their worker may come.
+    const asked = message.type === "accept" && rooms.expects(room, message.ticket);
+    if (!asked && !limits.keyRates.take(key)) {
       guest.dismiss("busy", limits.keyRates.wait(key));
       return;
     }
     origin.known();
     metrics.add("openings_total", message.type);
-    const proven = { guest, ...verdict, key: message.key, room: message.room.toString("hex") };
+    const proven = { guest, ...verdict, key: message.key, room };
     if (message.type === "register") rooms.register(proven);
     else if (message.type === "join") rooms.join(proven, message.wait, message.pairing);
     else void rooms.accept(proven, message.ticket);

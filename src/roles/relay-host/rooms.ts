@@ -281,10 +281,19 @@ export class Rooms {
     this.#ask(worker, desktop);
   }
 
+  #asked(room: Room | undefined, ticket: Buffer): Desktop | undefined {
+    return room?.offered.find((one) => one.join >= 0 && same(one.ticket, ticket));
+  }
+
+  /** Whether the worker of a room was asked about a desktop by a ticket that still holds. */
+  expects(room: string, ticket: Buffer): boolean {
+    return this.#asked(this.#rooms.get(room), ticket) !== undefined;
+  }
+
   /** A worker that comes for a desktop. */
   async accept({ guest, room: name, answer }: Proven, ticket: Buffer): Promise<void> {
     const room = this.#rooms.get(name);
-    const desktop = room?.offered.find((one) => one.join >= 0 && same(one.ticket, ticket));
+    const desktop = this.#asked(room, ticket);
     if (room === undefined || desktop === undefined) {
       guest.dismiss("ticket");
       return;

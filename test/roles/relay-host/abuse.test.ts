@@ -122,6 +122,20 @@ describe.skipIf(!HERE)("who comes at the wrong moment", () => {
     await place.close();
   });
 
+  test("desktops that come often do not use up what their worker may come", async () => {
+    const place = new Place({ limits: { openingsPerKey: 3 } });
+    const { signer, streams, registration } = await place.worker("tcp");
+    const desktops: Duplex[] = [];
+    for (let i = 0; i < 5; i++) desktops.push(await place.join("tcp", signer.key));
+    await eventually(() => streams.length === 5);
+    for (let i = 0; i < 2; i++)
+      await expect(place.accept("tcp", signer, randomBytes(32))).rejects.toMatchObject({ data: { close: "ticket" } });
+    await expect(place.accept("tcp", signer, randomBytes(32))).rejects.toMatchObject({ data: { close: "busy" } });
+    for (const one of desktops) one.destroy();
+    registration.close();
+    await place.close();
+  });
+
   test("a client that has said everything, and does not listen, is not kept", async () => {
     const place = new Place();
     const client = rawTcp(await place.socket("tcp"));

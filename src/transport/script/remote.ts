@@ -191,7 +191,10 @@ function readText(stream: Readable): Promise<string> {
 }
 
 function failed(script: Script, { code, signal }: ExecStatus, said: string): RelayError {
-  const how = code === null ? (signal === null ? "was cut off" : `was ended by ${signal}`) : `ended with ${code}`;
+  // A program that ends has a status (RFC 4254, section 6.10): without one it is the connection that has ended.
+  if (code === null && signal === null)
+    return new RelayError("link_down", `the connection ended before the program "${script.name}" on the cluster's host had answered`);
+  const how = code === null ? `was ended by ${signal}` : `ended with ${code}`;
   const shown = said.trim().slice(0, SAID_BYTES);
   return new RelayError("script_failed", `the program "${script.name}" on the cluster's host ${how}${shown === "" ? "" : `: ${shown}`}`, {
     script: script.name,

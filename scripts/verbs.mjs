@@ -41,7 +41,7 @@ export const USAGE = {
   test: [
     "[fast|rig|soak|project …] [--reduced] [FILE …]",
     "Run the tests; without arguments all suites, soak reduced.",
-    "--reduced             the soak suite in a tenth of its size, and no suite for longer than 15 minutes",
+    "--reduced             the soak suite in a tenth of its size, for 15 minutes at most",
   ],
   soak: ["[--reduced]", "Run the soak suite.", "--reduced             in a tenth of its size"],
   bench: [

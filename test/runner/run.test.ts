@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { identify } from "../../src/lib/process-identity.ts";
 import { describeWith } from "./components.ts";
-import { filesOf, SUITES } from "./suites.ts";
+import { filesOf, lanesOf, SUITES, testFiles } from "./suites.ts";
 import { temporaryDirectories } from "./temporary.ts";
 import { eventually } from "./wait.ts";
 
@@ -30,6 +30,15 @@ function run(tests: Record<string, string>, args: string[], env: Record<string, 
 
 const HEAD = 'import { expect, test } from "bun:test";\n';
 const PASSES = `${HEAD}test("a", () => { expect(1).toBe(1); });\n`;
+
+describe("lanes", () => {
+  test.each(SUITES.map((suite) => [suite.name, suite] as const))("run every file of %s once", (_name, suite) => {
+    const files = filesOf(suite, testFiles(path.dirname(path.dirname(import.meta.dir))));
+    const lanes = lanesOf(suite, files);
+    expect([...new Set(lanes)].flat().toSorted()).toEqual(files);
+    expect(lanes.every((lane) => lane.length > 0)).toBe(true);
+  });
+});
 
 describe("the runner", () => {
   test("counts what passed, and ends with the summary", () => {

@@ -9,12 +9,12 @@ import { requiredComponents } from "./components.ts";
 import { installComponents } from "./install.ts";
 import { parseJunit } from "./junit.ts";
 import { endLeftovers, RUN_MARK, unmountLeftovers } from "./leftovers.ts";
-import { filesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
+import { filesOf, lanesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
 import { judge, type SkipRecord, summary, type Verdict } from "./verdict.ts";
 
 const root = path.dirname(path.dirname(import.meta.dir));
 
-/** Bound of each suite where only a reduced run was asked for. */
+/** Bound of the soak suite where only a reduced run was asked for. */
 const REDUCED_TIMEOUT_MS = 15 * 60_000;
 
 interface Plan {
@@ -54,10 +54,14 @@ function inherited(): Record<string, string | undefined> {
 async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdict[]> {
   console.log(`\n== ${suite.name}: ${suite.about} (${files.length} files)`);
   if (files.length === 0) return [judge({ suite: suite.name, file: null, cases: [], skips: [], exitCode: 0, leftBehind: [] })];
-  const env = { ...inherited(), ...(suite.name === "soak" ? soakSettings(reduced) : {}) };
-  const deadline = performance.now() + (reduced ? Math.min(suite.suiteTimeoutMs, REDUCED_TIMEOUT_MS) : suite.suiteTimeoutMs);
+  const soak = suite.name === "soak";
+  const env = { ...inherited(), ...(soak ? soakSettings(reduced) : {}) };
+  const deadline = performance.now() + (soak && reduced ? REDUCED_TIMEOUT_MS : suite.suiteTimeoutMs);
   const verdicts: Verdict[] = [];
-  for (const file of files) verdicts.push(await runFile(suite, file, env, deadline));
+  const runLane = async (lane: string[]): Promise<void> => {
+    for (let file = lane.shift(); file !== undefined; file = lane.shift()) verdicts.push(await runFile(suite, file, env, deadline));
+  };
+  await Promise.all(lanesOf(suite, files).map(runLane));
   return verdicts;
 }
 
@@ -96,9 +100,8 @@ async function runFile(suite: Suite, file: string, env: Record<string, string | 
     fs.closeSync(log);
     await child.exited;
     const cases = fs.existsSync(report) ? parseJunit(fs.readFileSync(report, "utf8")) : [];
-    console.log(`${file}: ${cases.length} tests, ${((performance.now() - start) / 1_000).toFixed(1)} s`);
     const said = spokenLines(fs.readFileSync(output, "utf8"));
-    if (said !== "") console.log(said);
+    console.log(`${file}: ${cases.length} tests, ${((performance.now() - start) / 1_000).toFixed(1)} s${said === "" ? "" : `\n${said}`}`);
     return judge({
       suite: suite.name,
       file,

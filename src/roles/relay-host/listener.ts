@@ -55,6 +55,8 @@ export function listen({ address, tls, onConnection, onFault }: Listening): List
       ...(tls === null ? {} : { tls: { cert: tls.cert, key: tls.key } }),
       socket: {
         open: take,
+        // Without it, `open` would come only when TLS is there, and who never comes so far would be nobody's.
+        handshake: () => undefined,
         data: (socket, chunk) => socket.data.carrier?.came(chunk),
         drain: (socket) => socket.data.carrier?.flush(),
         end: (socket) => socket.data.carrier?.ended(),
@@ -65,8 +67,8 @@ export function listen({ address, tls, onConnection, onFault }: Listening): List
           else socket.terminate();
         },
         close(socket, error) {
-          socket.data.carrier?.closed(error !== undefined && error !== null);
-          socket.data.closed();
+          socket.data?.carrier?.closed(error !== undefined && error !== null);
+          socket.data?.closed();
         },
       },
     });

@@ -80,6 +80,31 @@ describe.skipIf(!HERE)("frames that bring nothing", () => {
   });
 });
 
+describe.skipIf(!HERE)("before TLS is there", () => {
+  test("a connection is counted, has its time, and makes room for the next", async () => {
+    const place = new Place({ times: { opening: 1_000 } });
+    const idle = await Promise.all(Array.from({ length: 60 }, () => place.socket("tls")));
+    await eventually(() => place.relay.gauges().strangers === 60);
+    for (const socket of idle) socket.write("\x16");
+    await eventually(() => place.relay.gauges().connections === 0);
+    await place.close();
+  });
+
+  test("what is no TLS ends its connection, and is nothing to tell anybody", async () => {
+    const place = new Place({ times: { opening: 60_000 } });
+    for (const bytes of ["GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\xff\xff\x01\x02", ""]) {
+      const socket = await place.socket("tls");
+      socket.resume().end(Buffer.from(bytes, "latin1"));
+    }
+    (await place.socket("tls")).resetAndDestroy();
+    await eventually(() => place.relay.gauges().connections === 0);
+    const { registration } = await place.worker("tls");
+    expect(place.lines.filter((line) => line.includes("fault"))).toEqual([]);
+    registration.close();
+    await place.close();
+  });
+});
+
 describe.skipIf(!HERE)("who comes at the wrong moment", () => {
   test("an opening that began before a drain is sent away as everybody is", async () => {
     const place = new Place();

@@ -32,12 +32,13 @@ const OWN_FAILURE = 255;
 
 /**
  * Holds ssh, and ends it when nobody holds this any more: without a command ssh does not look at its standard input, and would outlive the daemon.
- * A shell gives what it starts in the background no input, so its own is kept as descriptor 3.
+ * A shell gives what it starts in the background no input, so its own is kept as descriptor 3. ssh is asked until it has ended: a TERM that comes just before it
+ * waits is noticed only when it wakes up for another reason.
  */
 const HOLD = `exec 3<&0
 "$@" 3<&- >/dev/null &
 ssh=$!
-{ read -r _ <&3; kill "$ssh"; } >/dev/null 2>&1 &
+{ read -r _ <&3; while kill "$ssh"; do sleep 1; done; } >/dev/null 2>&1 &
 watch=$!
 exec 3<&-
 wait "$ssh"

@@ -1,4 +1,4 @@
-import { type ErrorCode, RelayError } from "../../domain/errors.ts";
+import { type ErrorCode, isRelayError, RelayError } from "../../domain/errors.ts";
 
 /** Codes of `close` (docs/wire.md, Codes of close). */
 export const CLOSE_CODES = [
@@ -74,8 +74,12 @@ export function closedBy(code: CloseCode, retry: number, refusal: Refusal = "key
   return new RelayError(error, text, { close: code, retry_ms: Math.min(Math.max(retry, least), RETRY_MAX_MS) } satisfies MeetingEnd);
 }
 
+/** Refusals of the session inside that only a person can put right. */
+const FOR_A_PERSON = ["host_key_changed", "key_expired", "authentication_failed"] as const;
+
 /** The least delay before a meeting is tried again, in milliseconds, after whatever it ended with. */
 export const retryAfter = (error: unknown): number => {
   const ms = error instanceof RelayError ? error.data["retry_ms"] : undefined;
-  return typeof ms === "number" ? ms : 0;
+  if (typeof ms === "number") return ms;
+  return FOR_A_PERSON.some((code) => isRelayError(error, code)) ? RETRY_MAX_MS : 0;
 };

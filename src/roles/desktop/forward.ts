@@ -33,7 +33,7 @@ export async function forwardToSocket(
   // The daemon's own name and token.
   for (const name of ["host", "authorization"]) headers.delete(name);
   const hung = new AbortController();
-  const watched = async <T>(work: () => Promise<T>): Promise<T> => {
+  const watched: Watched = async <T>(work: () => Promise<T>): Promise<T> => {
     const probing = setInterval(() => void probe(socket, patience.probeMs).catch(() => hung.abort()), patience.silentMs);
     return work().finally(() => clearInterval(probing));
   };
@@ -54,19 +54,29 @@ export async function forwardToSocket(
         keepalive: request.method === "GET",
       } as unknown as RequestInit),
     );
-    const body = answer.body === null || isFollowed(target, answer) ? answer.body : watchedBody(answer.body, watched);
-    return new Response(body, { status: answer.status, headers: endToEnd(answer.headers) });
+    return new Response(await bodyOf(answer, target, watched), { status: answer.status, headers: endToEnd(answer.headers) });
   } catch (error) {
     if (request.signal.aborted) throw error;
     throw failureOf(cluster, error, hung.signal.aborted);
   }
 }
 
+type Watched = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Answers of up to this go on when they are complete: what is cheap for both sides, and breaks off before an answer of ours has begun. */
+const WHOLE_BYTES = 64 * 1024;
+
+function bodyOf(answer: Response, target: string, watched: Watched): Promise<ArrayBuffer> | ReadableStream<Uint8Array> | null {
+  if (answer.body === null || isFollowed(target, answer)) return answer.body;
+  const length = answer.headers.get("content-length");
+  return length !== null && Number(length) <= WHOLE_BYTES ? watched(() => answer.arrayBuffer()) : watchedBody(answer.body, watched);
+}
+
 /** Whether an answer may be quiet for as long as its job is. */
 const isFollowed = (target: string, { headers }: Response): boolean =>
   headers.get("content-type")?.startsWith("text/event-stream") === true || /[?&]follow=(?:true|1)(?:&|$)/.test(target);
 
-function watchedBody(body: ReadableStream<Uint8Array>, watched: <T>(work: () => Promise<T>) => Promise<T>): ReadableStream<Uint8Array> {
+function watchedBody(body: ReadableStream<Uint8Array>, watched: Watched): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream(
     {

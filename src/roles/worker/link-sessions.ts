@@ -143,7 +143,7 @@ export class LinkSessions {
 
   #noteUse(session: ReturnType<SessionServer["serve"]>): void {
     const { coreDir, clock } = this.options;
-    session?.authenticated
+    session.authenticated
       .then(async (key) => {
         if (key !== null) (await import("./link-keys.ts")).recordUse(coreDir, key, clock);
       })

@@ -7,7 +7,8 @@ const MAX_STRANGERS = 16;
 /** Serves sessions with one identity, whatever their Duplexes come from. */
 export class SessionServer {
   readonly #sessions = new Set<ServerSession>();
-  #strangers = 0;
+  /** In the order in which they came. */
+  readonly #strangers = new Set<ServerSession>();
 
   constructor(private readonly options: ServerSessionOptions) {}
 
@@ -16,17 +17,17 @@ export class SessionServer {
     return [...this.#sessions].filter(({ key }) => key !== null);
   }
 
-  /** Serve a session on a Duplex; null, and the Duplex is destroyed, when too many clients have not yet shown who they are. */
-  serve(duplex: Duplex): ServerSession | null {
-    if (this.#strangers >= MAX_STRANGERS) {
-      duplex.on("error", () => undefined);
-      duplex.destroy();
-      return null;
-    }
-    this.#strangers++;
+  /** Serve a session on a Duplex. Where too many clients have not yet shown who they are, the oldest of them is ended: who says nothing keeps nobody out. */
+  serve(duplex: Duplex): ServerSession {
     const session = serveSession(duplex, this.options);
     this.#sessions.add(session);
-    void session.authenticated.then(() => this.#strangers--);
+    this.#strangers.add(session);
+    if (this.#strangers.size > MAX_STRANGERS) {
+      const oldest = [...this.#strangers].find(({ key }) => key === null) ?? session;
+      this.#strangers.delete(oldest);
+      oldest.cut();
+    }
+    void session.authenticated.then(() => this.#strangers.delete(session));
     void session.closed.then(() => this.#sessions.delete(session));
     return session;
   }

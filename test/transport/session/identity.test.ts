@@ -109,17 +109,17 @@ for (const [on, make] of Object.entries(DUPLEXES)) {
       const { server: sessions, connections } = serverOf();
       const served = sessions.serve(server);
       const session = await open(client);
-      expect(await served?.authenticated).toEqual(publicKey(USER));
+      expect(await served.authenticated).toEqual(publicKey(USER));
       const channel = await session.openSocket("/whatever/it/says");
       channel.end("hello");
       expect(String(await readAll(channel))).toBe("hello");
       expect(connections()).toBe(1);
       expect(await session.roundTrip()).toBeGreaterThan(0);
       const { bytesIn, bytesOut } = session.stats();
-      expect(served?.stats()).toEqual({ bytesIn: bytesOut, bytesOut: bytesIn });
+      expect(served.stats()).toEqual({ bytesIn: bytesOut, bytesOut: bytesIn });
       session.close();
       expect(await session.closed).toBeNull();
-      await served?.closed;
+      await served.closed;
       expect(sessions.sessions).toEqual([]);
     });
 
@@ -131,8 +131,8 @@ for (const [on, make] of Object.entries(DUPLEXES)) {
         const failure = await open(client, options()).catch((error: unknown) => error);
         expect(failure).toBeInstanceOf(RelayError);
         expect((failure as RelayError).code).toBe(code as RelayError["code"]);
-        expect(await served?.authenticated).toBeNull();
-        await served?.closed;
+        expect(await served.authenticated).toBeNull();
+        await served.closed;
         expect(connections()).toBe(0);
       });
     }
@@ -158,7 +158,7 @@ test("a host key that signs something else than this exchange is refused, and so
     await expect(open(near.client)).rejects.toBeInstanceOf(RelayError);
     expect(said).toBeGreaterThan(2);
     far.client.destroy();
-    expect(await served?.authenticated).toBeNull();
+    expect(await served.authenticated).toBeNull();
     expect(connections()).toBe(0);
   }
 });

@@ -139,10 +139,9 @@ export function makeShimCgroup(parent: string, id: string): string {
   return group;
 }
 
-/** Put a process, and with it all that it will start, into a cgroup. */
-export function enterCgroup(group: string, pid: number): void {
-  fs.writeFileSync(path.join(group, "cgroup.procs"), String(pid), { flag: "r+" });
-}
+/** Put a process, and with it all that it will start, into a cgroup. The kernel takes up to some 20 ms for it. */
+export const enterCgroup = (group: string, pid: number): Promise<void> =>
+  fs.promises.writeFile(path.join(group, "cgroup.procs"), String(pid), { flag: "r+" });
 
 /** A cgroup that was just made waits, empty, for its shim: it may be another worker's. */
 const UNUSED_MS = 60_000;

@@ -29,7 +29,7 @@ export function directSpawner(options: DirectSpawnerOptions): ShimSpawner {
       const shim = spawnDetached([...options.command, ...args], options.environment ?? SHIM_ENVIRONMENT, logFile);
       if (group !== null) {
         try {
-          enterCgroup(group, shim.pid);
+          await enterCgroup(group, shim.pid);
         } catch (error) {
           if (!isErrno(error, "ESRCH")) options.onTrouble?.("the shim stays in the worker's cgroup", error);
         }

@@ -128,7 +128,7 @@ describeWith("cgroup", "cgroups", () => {
         const shim = spawnDetached([...FROM_SOURCE, ...args], SHIM_ENVIRONMENT, logFile);
         // Time enough for a shim that does not wait.
         await Promise.race([shim.exited, Bun.sleep(500)]);
-        enterCgroup(group, shim.pid);
+        await enterCgroup(group, shim.pid);
         return shim;
       },
     };
@@ -158,7 +158,7 @@ describeWith("cgroup", "cgroups", () => {
     const child = Bun.spawn(["sleep", "1000"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
     const group = makeShimCgroup(parent, "job");
     groups.unshift(group);
-    enterCgroup(parent, child.pid);
+    await enterCgroup(parent, child.pid);
     fs.writeFileSync(path.join(group, "cgroup.type"), "threaded", { flag: "r+" });
     fs.writeFileSync(path.join(group, "cgroup.threads"), String(child.pid), { flag: "r+" });
     expect(() => fs.readFileSync(path.join(group, "cgroup.procs"))).toThrow("ENOTSUP");
@@ -176,7 +176,7 @@ describeWith("cgroup", "cgroups", () => {
     makeShimCgroup(parent, "empty");
     fs.mkdirSync(path.join(parent, "foreign"));
     const child = Bun.spawn(["sleep", "1000"], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
-    enterCgroup(used, child.pid);
+    await enterCgroup(used, child.pid);
     // One that was just made may be about to get its shim.
     expect(sweepCgroups(parent)).toBe(0);
     expect(sweepCgroups(parent, 0)).toBe(1);

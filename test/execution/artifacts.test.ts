@@ -8,6 +8,7 @@ import { type CollectOptions, collectOutputs } from "../../src/execution/artifac
 import { openBeneath } from "../../src/execution/beneath.ts";
 import { identifyWorkdir } from "../../src/execution/workdir.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
+import { eventually } from "../runner/wait.ts";
 
 const temporary = temporaryDirectories();
 let workdir = "";
@@ -438,6 +439,7 @@ describe("reading", () => {
     const reader = open.stream().getReader();
     expect((await reader.read()).value!.length).toBeGreaterThan(0);
     await reader.cancel();
+    await eventually(() => openFiles() <= before, { what: "the closed file" });
     expect(openFiles()).toBeLessThanOrEqual(before);
   });
 });

@@ -87,6 +87,7 @@ describe.skipIf(!HERE)("before TLS is there", () => {
     await eventually(() => place.relay.gauges().strangers === 60);
     for (const socket of idle) socket.write("\x16");
     await eventually(() => place.relay.gauges().connections === 0);
+    expect(place.relay.gauges().strangers).toBe(0);
     await place.close();
   });
 

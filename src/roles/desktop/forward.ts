@@ -1,4 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
+import { giveBack } from "../../lib/give-back.ts";
 import { endToEnd } from "../../transport/http/end-to-end.ts";
 import type { Link } from "../../transport/link.ts";
 import { nobodyListens, probe } from "../probe.ts";
@@ -78,13 +79,17 @@ const isFollowed = (target: string, { headers }: Response): boolean =>
 
 function watchedBody(body: ReadableStream<Uint8Array>, watched: Watched): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  let given: Uint8Array = new Uint8Array();
   return new ReadableStream(
     {
       async pull(controller) {
         try {
+          // Who asks for more has written the piece before, which is nobody else's.
+          giveBack(given);
           const { done, value } = await watched(() => reader.read());
-          if (done) controller.close();
-          else controller.enqueue(value);
+          if (done) return controller.close();
+          given = value;
+          controller.enqueue(value);
         } catch {
           // Bun writes what a body fails with to standard error, with source and stack, unless it is nothing.
           controller.error(undefined);

@@ -88,6 +88,19 @@ describe("an answer comes back as it was given", () => {
     expect(await eventually(() => worker.aborted.includes("/two"))).toBe(true);
   });
 
+  test("byte for byte, however slowly it is taken", async () => {
+    const response = await daemon.fetch("/clusters/near/numbered");
+    const got = new Bun.CryptoHasher("sha256");
+    let reads = 0;
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      got.update(chunk);
+      if (reads++ % 16 === 0) await new Promise((later) => setTimeout(later, 5));
+    }
+    const expected = new Bun.CryptoHasher("sha256");
+    for (let piece = 0; piece < 256; piece++) expected.update(new Uint8Array(65_536 + piece).fill(piece));
+    expect(got.digest("hex")).toBe(expected.digest("hex"));
+  });
+
   test("no faster than it is taken", async () => {
     const response = await daemon.fetch("/clusters/near/endless");
     const reader = response.body!.getReader();

@@ -57,6 +57,18 @@ export function startWorkerLike(socket: string): WorkerLike {
         }),
       ),
   );
+  // Each piece is another one.
+  app.get("/numbered", () => {
+    let piece = 0;
+    return new Response(
+      new ReadableStream({
+        pull(controller) {
+          if (piece === 256) return controller.close();
+          controller.enqueue(new Uint8Array(65_536 + piece).fill(piece++));
+        },
+      }),
+    );
+  });
   app.post("/count", async (c) => {
     let bytes = 0;
     for await (const chunk of (c.req.raw.body ?? []) as unknown as AsyncIterable<Uint8Array>) bytes += chunk.length;

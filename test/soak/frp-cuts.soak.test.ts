@@ -8,15 +8,9 @@ import { TcpProxy } from "../rigs/proxy/tcp-proxy.ts";
 import { describeWith } from "../runner/components.ts";
 import { kill, processesMarked } from "../runner/leftovers.ts";
 import { Relay } from "../runner/relay.ts";
-import { scaled, soakSettings } from "../runner/soak.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
-import { eventually } from "../runner/wait.ts";
 import { Campaign } from "./campaign.ts";
-import { LinkLoad } from "./link-load.ts";
-
-const ROUNDS = 100;
-const JOBS = 150;
-const CALM = { delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY, blackhole: false };
+import { badWeather, cutRounds, KINDS, upAgain } from "./cut-rounds.ts";
 
 type Fault =
   | "frps killed"
@@ -57,7 +51,7 @@ describeWith("frp", "a link through a frps, of which something ends again and ag
   test("nothing is lost, doubled or altered, and the link is back by itself each time", async () => {
     await using desk = new Relay({ env: { CLIO_RELAY_FRPC_BIN: frpProgram("frpc") } });
     await using campaign = new Campaign("frp cuts", {
-      kinds: ["plain", "plain", "failing", "bulk", "reporting", "leaving", "leaving", "retried", "canceled"],
+      kinds: KINDS,
     });
     await desk.json("init");
     await campaign.relay.json("init");
@@ -76,12 +70,7 @@ describeWith("frp", "a link through a frps, of which something ends again and ag
     await pinWorkerKey(desk, "local", hostKey);
     campaign.users = desk;
 
-    const { faults, submitted } = campaign;
-    const rounds = scaled(ROUNDS, 6);
-    const jobs = scaled(JOBS, 15);
-    const linkState = async (): Promise<string> => (await desk.json<{ links: { state: string }[] }>("link", "list")).links[0]!.state;
-    const up = (): Promise<boolean> =>
-      eventually(async () => (await linkState()) === "up", { timeoutMs: 120_000, everyMs: 50, what: "a link that comes back by itself" });
+    const { faults } = campaign;
     /** Processes of frpc whose configuration lies in an installation. */
     const frpcs = (home: string): number[] =>
       fs
@@ -97,9 +86,7 @@ describeWith("frp", "a link through a frps, of which something ends again and ag
           }
         });
 
-    const happened = new Map<Fault, number>();
-    const fault = async (kind: Fault): Promise<void> => {
-      happened.set(kind, (happened.get(kind) ?? 0) + 1);
+    const fault = async (kind: Fault): Promise<unknown> => {
       const away = faults.between(0, 3_000);
       if (kind === "desk's path cut") return near.cut();
       if (kind === "cluster's path reset") return far.reset();
@@ -125,35 +112,14 @@ describeWith("frp", "a link through a frps, of which something ends again and ag
         await Bun.sleep(away);
         return frps.goOn();
       }
-      const weather = faults.below(2) === 0 ? near.weather : far.weather;
-      Object.assign(weather, kind === "blackholed" ? { blackhole: true } : { bytesPerSecond: faults.between(100_000, 3_000_000) });
-      await Bun.sleep(away);
-      Object.assign(weather, CALM);
+      return badWeather(campaign, [near, far], kind === "blackholed");
     };
 
-    await up();
-    const load = new LinkLoad({ campaign, desk, rounds, jobs });
-    for (; load.round < rounds; load.round++) {
-      await Bun.sleep(faults.below(800));
-      await fault(faults.of(FAULTS));
-      await up();
+    const again = async (): Promise<void> => {
+      await upAgain(desk);
       expect([frpcs(desk.home).length, frpcs(campaign.relay.home).length]).toEqual([1, 1]);
-    }
-    await load.over();
-
-    const wrong = await load.wrong();
-    const ledger = fs
-      .readFileSync(path.join(desk.home, "state", "connections.jsonl"), "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { outcome: string; client: string; attended: boolean });
-    console.log(
-      `seed ${soakSettings().seed}: ${rounds} rounds (${[...happened].map(([kind, times]) => `${times} ${kind}`).join(", ")}); ${submitted.length} jobs, ${load.watched} watched, ` +
-        `${load.outages} followers went on after an outage, ${load.contents} contents read; ${ledger.filter(({ outcome }) => outcome === "open").length} links`,
-    );
-    expect(wrong).toEqual([]);
+    };
+    const ledger = await cutRounds({ campaign, desk, kinds: FAULTS, fault, again });
     expect(new Set(ledger.map(({ client, attended }) => `${client} ${attended}`))).toEqual(new Set(["frp false"]));
-    expect(submitted.length).toBe(jobs);
-    expect(await campaign.verify()).toEqual([]);
   });
 });

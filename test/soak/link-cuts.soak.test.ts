@@ -5,15 +5,10 @@ import { TcpProxy } from "../rigs/proxy/tcp-proxy.ts";
 import { makeKey, type Sshd, startSshd } from "../rigs/sshd.ts";
 import { describeWith } from "../runner/components.ts";
 import { Relay } from "../runner/relay.ts";
-import { scaled, soakSettings } from "../runner/soak.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 import { Campaign } from "./campaign.ts";
-import { LinkLoad } from "./link-load.ts";
-
-const ROUNDS = 100;
-const JOBS = 150;
-const CALM = { delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY, blackhole: false };
+import { CALM, cutRounds, KINDS, linkState, openOf } from "./cut-rounds.ts";
 
 type Fault = "cut" | "reset" | "session killed" | "cut while connecting" | "blackholed" | "blackholed for long" | "delayed" | "throttled";
 /** In the share in which they happen. */
@@ -56,7 +51,7 @@ describeWith(["sshd", "ssh"], "a link over an sshd, its path cut again and again
 
   test("nothing is lost, doubled or altered, and whoever follows goes on from where it was", async () => {
     await using campaign = await new Campaign("link cuts", {
-      kinds: ["plain", "plain", "failing", "bulk", "reporting", "leaving", "leaving", "retried", "canceled"],
+      kinds: KINDS,
       again: ["authorization_required"],
     }).init();
     await using desk = new Relay({ env: { CLIO_RELAY_SSH_CONFIG: path.join(files.path, "config") } });
@@ -64,11 +59,7 @@ describeWith(["sshd", "ssh"], "a link over an sshd, its path cut again and again
     await desk.json("cluster", "add", "local", "--ssh-host", "login", "--core-dir", campaign.relay.home);
     campaign.users = desk;
 
-    const { faults, submitted } = campaign;
-    const rounds = scaled(ROUNDS, 6);
-    const jobs = scaled(JOBS, 15);
-
-    const linkState = async (): Promise<string> => (await desk.json<{ links: { state: string }[] }>("link", "list")).links[0]!.state;
+    const { faults } = campaign;
     const connect = (): Promise<boolean> =>
       eventually(async () => (await desk.run(["connect", "local", "--no-input"])).code === 0, {
         timeoutMs: 120_000,
@@ -76,15 +67,13 @@ describeWith(["sshd", "ssh"], "a link over an sshd, its path cut again and again
         what: "the next link",
       });
 
-    const happened = new Map<Fault, number>();
     const fault = async (kind: Fault): Promise<void> => {
-      happened.set(kind, (happened.get(kind) ?? 0) + 1);
       if (kind === "cut") return proxy.cut();
       if (kind === "reset") return proxy.reset();
       if (kind === "session killed") return sshd.cut();
       if (kind === "cut while connecting") {
         proxy.cut();
-        await eventually(async () => (await linkState()) !== "up", { what: "the end of the link" });
+        await eventually(async () => (await linkState(desk)) !== "up", { what: "the end of the link" });
         const attempt = desk.run(["connect", "local", "--no-input"]);
         await Bun.sleep(faults.below(500));
         proxy.cut();
@@ -95,7 +84,7 @@ describeWith(["sshd", "ssh"], "a link over an sshd, its path cut again and again
       else if (kind === "throttled") proxy.weather.bytesPerSecond = faults.between(100_000, 3_000_000);
       else proxy.weather.blackhole = true;
       if (kind === "blackholed for long") {
-        await eventually(async () => !["up", "degraded"].includes(await linkState()), {
+        await eventually(async () => !["up", "degraded"].includes(await linkState(desk)), {
           timeoutMs: 90_000,
           what: "that the link is given up",
         });
@@ -106,35 +95,20 @@ describeWith(["sshd", "ssh"], "a link over an sshd, its path cut again and again
       Object.assign(proxy.weather, CALM);
     };
 
-    await connect();
-    const load = new LinkLoad({ campaign, desk, rounds, jobs });
-    for (; load.round < rounds; load.round++) {
-      await Bun.sleep(faults.below(800));
-      await fault(faults.of(FAULTS));
-      await connect();
-    }
-    await load.over();
-
-    const wrong = await load.wrong();
-    const ledger = fs
-      .readFileSync(path.join(desk.home, "state", "connections.jsonl"), "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { outcome: string; requested_by: string });
-    const open = ledger.filter(({ outcome }) => outcome === "open").length;
-    const letIn = sshd.log.match(/^Accepted publickey /gm)?.length ?? 0;
-    console.log(
-      `seed ${soakSettings().seed}: ${rounds} rounds (${[...happened].map(([kind, times]) => `${times} ${kind}`).join(", ")}); ${submitted.length} jobs, ${load.watched} watched, ` +
-        `${load.outages} followers went on after an outage, ${load.contents} contents read; ${ledger.length} dials, ${open} open, sshd saw ${sshd.connections()}, let in ${letIn}`,
-    );
-    expect(wrong).toEqual([]);
+    const letIn = (): number => sshd.log.match(/^Accepted publickey /gm)?.length ?? 0;
+    const ledger = await cutRounds({
+      campaign,
+      desk,
+      kinds: FAULTS,
+      fault,
+      again: connect,
+      summary: (dialed) => `${dialed.length} dials, ${openOf(dialed)} open, sshd saw ${sshd.connections()}, let in ${letIn()}`,
+    });
     // Every connection that came was written down before, and nobody but connect asked for one.
     expect(ledger.length).toBe(proxy.accepted);
     expect(sshd.connections()).toBeLessThanOrEqual(ledger.length);
-    expect(letIn).toBeGreaterThanOrEqual(open);
+    expect(letIn()).toBeGreaterThanOrEqual(openOf(ledger));
     expect(new Set(ledger.map(({ requested_by }) => requested_by))).toEqual(new Set(["clio-relay connect local"]));
-    expect(submitted.length).toBe(jobs);
-    expect(await campaign.verify()).toEqual([]);
     expect(proxy.accepted).toBe(ledger.length);
   });
 });

@@ -7,16 +7,10 @@ import { ConnectProxy } from "../rigs/proxy/connect-proxy.ts";
 import { TcpProxy } from "../rigs/proxy/tcp-proxy.ts";
 import { describeWith } from "../runner/components.ts";
 import { Relay } from "../runner/relay.ts";
-import { scaled, soakSettings } from "../runner/soak.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
-import { eventually } from "../runner/wait.ts";
 import { authority } from "../transport/outbound/certificates.ts";
 import { Campaign } from "./campaign.ts";
-import { LinkLoad } from "./link-load.ts";
-
-const ROUNDS = 100;
-const JOBS = 150;
-const CALM = { delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY, blackhole: false };
+import { badWeather, cutRounds, KINDS, upAgain } from "./cut-rounds.ts";
 
 type Fault =
   | "desk's path cut"
@@ -64,7 +58,7 @@ describeWith(["nginx", "openssl"], "a link by way of a proxy, an edge and a rela
   test("nothing is lost, doubled or altered, and the link is back by itself each time", async () => {
     await using desk = new Relay({ env: { CLIO_RELAY_CA_FILE: ca, HTTPS_PROXY: `http://desk:word@127.0.0.1:${near.port}` } });
     await using campaign = new Campaign("relay cuts", {
-      kinds: ["plain", "plain", "failing", "bulk", "reporting", "leaving", "leaving", "retried", "canceled"],
+      kinds: KINDS,
     });
     await desk.json("init");
     await campaign.relay.json("init");
@@ -82,16 +76,8 @@ describeWith(["nginx", "openssl"], "a link by way of a proxy, an edge and a rela
     await pinWorkerKey(desk, "local", hostKey);
     campaign.users = desk;
 
-    const { faults, submitted } = campaign;
-    const rounds = scaled(ROUNDS, 6);
-    const jobs = scaled(JOBS, 15);
-    const linkState = async (): Promise<string> => (await desk.json<{ links: { state: string }[] }>("link", "list")).links[0]!.state;
-    const up = (): Promise<boolean> =>
-      eventually(async () => (await linkState()) === "up", { timeoutMs: 120_000, everyMs: 50, what: "a link that comes back by itself" });
-
-    const happened = new Map<Fault, number>();
-    const fault = async (kind: Fault): Promise<void> => {
-      happened.set(kind, (happened.get(kind) ?? 0) + 1);
+    const { faults } = campaign;
+    const fault = async (kind: Fault): Promise<unknown> => {
       const away = faults.between(0, 3_000);
       if (kind === "desk's path cut") return near.cut();
       if (kind === "cluster's path reset") return far.reset();
@@ -112,34 +98,10 @@ describeWith(["nginx", "openssl"], "a link by way of a proxy, an edge and a rela
         await Bun.sleep(away);
         return host.signal("SIGCONT");
       }
-      const weather = faults.below(2) === 0 ? near.weather : far.weather;
-      Object.assign(weather, kind === "blackholed" ? { blackhole: true } : { bytesPerSecond: faults.between(100_000, 3_000_000) });
-      await Bun.sleep(away);
-      Object.assign(weather, CALM);
+      return badWeather(campaign, [near, far], kind === "blackholed");
     };
 
-    await up();
-    const load = new LinkLoad({ campaign, desk, rounds, jobs });
-    for (; load.round < rounds; load.round++) {
-      await Bun.sleep(faults.below(800));
-      await fault(faults.of(FAULTS));
-      await up();
-    }
-    await load.over();
-
-    const wrong = await load.wrong();
-    const ledger = fs
-      .readFileSync(path.join(desk.home, "state", "connections.jsonl"), "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { outcome: string; client: string; attended: boolean });
-    console.log(
-      `seed ${soakSettings().seed}: ${rounds} rounds (${[...happened].map(([kind, times]) => `${times} ${kind}`).join(", ")}); ${submitted.length} jobs, ${load.watched} watched, ` +
-        `${load.outages} followers went on after an outage, ${load.contents} contents read; ${ledger.filter(({ outcome }) => outcome === "open").length} links`,
-    );
-    expect(wrong).toEqual([]);
+    const ledger = await cutRounds({ campaign, desk, kinds: FAULTS, fault, again: () => upAgain(desk) });
     expect(new Set(ledger.map(({ client, attended }) => `${client} ${attended}`))).toEqual(new Set(["relay false"]));
-    expect(submitted.length).toBe(jobs);
-    expect(await campaign.verify()).toEqual([]);
   });
 });

@@ -138,13 +138,8 @@ function insertJob(w: Writing, prepared: PreparedSubmission, jobId: string): num
   ).lastInsertRowid;
 }
 
-/** The record of the row that was just inserted; its parts are those that any later read parses out of it. */
-const newJob = (
-  w: Writing,
-  { submission, lane, key, digest, spec, metadata, refs }: PreparedSubmission,
-  jobId: string,
-  sequence: number,
-): Job =>
+/** The record of the row that was just inserted. */
+const newJob = (w: Writing, { submission, lane, key, digest }: PreparedSubmission, jobId: string, sequence: number): Job =>
   ({
     job_id: jobId,
     sequence,
@@ -152,11 +147,11 @@ const newJob = (
     kind: submission.kind,
     lane,
     state: "queued",
-    spec: JSON.parse(spec),
+    spec: submission.spec,
     idempotency_key: key,
     owner_session_id: submission.owner_session_id,
     owner_session_generation_id: submission.owner_session_generation_id,
-    used_artifact_refs: JSON.parse(refs),
+    used_artifact_refs: sortedRefs(submission),
     submission_digest: digest,
     created_at: w.now,
     updated_at: w.now,
@@ -167,7 +162,7 @@ const newJob = (
     cancellation_request: null,
     not_before: null,
     quarantine: null,
-    metadata: JSON.parse(metadata),
+    metadata: submission.metadata,
   }) as Job;
 
 /** The job that the submission's key has brought about before; null when it has none, or one that is new. */

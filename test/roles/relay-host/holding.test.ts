@@ -46,7 +46,8 @@ describe.skipIf(!HERE)("a side that does not read", () => {
       [worker, desktop],
     ] as const) {
       to.pause();
-      const bytes = randomBytes(20 * MiB);
+      // More than the kernel may hold on both ways.
+      const bytes = randomBytes(64 * MiB);
       const taken = await writeUntilHeld(from, bytes);
       expect(taken).toBeLessThan(bytes.length);
       const { held_bytes } = place.relay.gauges();
@@ -66,7 +67,7 @@ describe.skipIf(!HERE)("a side that does not read", () => {
     const [stuck, other] = [await place.join("tcp", signer.key), await place.join("tcp", signer.key)];
     const [behindStuck, behindOther] = await eventually(() => (streams.length === 2 ? streams : null));
     behindStuck!.pause();
-    await writeUntilHeld(stuck, Buffer.alloc(20 * MiB));
+    await writeUntilHeld(stuck, Buffer.alloc(64 * MiB));
     const gone = new Promise((resolve) => stuck.once("close", resolve));
     const beats = setInterval(() => other.write("x"), 100);
     await gone;

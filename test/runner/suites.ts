@@ -42,14 +42,10 @@ const WAITING: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The files of a suite in rows that run beside each other; within one, each file follows the one before. Two rows that are the same array take from it in turns.
- * Rigs change what the machine has only once (users, ports, programs), so only those that wait run beside the rest.
+ * The files of a suite in rows that run beside each other; within one, each file follows the one before. Rigs change what the machine has only once
+ * (users, ports, programs), so only those that wait run beside the rest.
  */
 export function lanesOf(suite: Suite, files: readonly string[]): string[][] {
-  if (suite.name === "fast") {
-    const shared = [...files];
-    return [shared, shared];
-  }
   if (suite.name !== "rig") return [[...files]];
   return [files.filter((file) => !WAITING.has(file)), files.filter((file) => WAITING.has(file))];
 }

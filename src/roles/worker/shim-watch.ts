@@ -144,20 +144,44 @@ function whyNotWritable(directory: string): string | null {
     return inAttempt(
       directory,
       (place) => {
-        const probe = path.join(place, `.probe.${process.pid}.tmp`);
         try {
-          fs.writeFileSync(probe, " ".repeat(4_096), { flag: "wx", mode: 0o600 });
+          tryRoom(place);
+          return null;
         } catch (error) {
           // By the name that people know.
           return messageOf(error).replace(place, directory);
-        } finally {
-          fs.rmSync(probe, { force: true });
         }
-        return null;
       },
       null,
     );
   } catch (error) {
     return messageOf(error);
+  }
+}
+
+/** A file without a name, which nobody has to remove (open(2), Linux 3.11). */
+const UNNAMED = 0o20_000_000 | fs.constants.O_DIRECTORY | fs.constants.O_RDWR;
+const PAGE = Buffer.alloc(4_096, " ");
+
+/** Make a file, write a page and let it go. @throws the system's error where that cannot be done */
+function tryRoom(place: string): void {
+  let file: number;
+  try {
+    file = fs.openSync(place, UNNAMED, 0o600);
+  } catch (error) {
+    // Not every file system has them.
+    if (!isErrno(error, "EOPNOTSUPP", "ENOTSUP", "EISDIR", "EINVAL")) throw error;
+    const probe = path.join(place, `.probe.${process.pid}.tmp`);
+    try {
+      fs.writeFileSync(probe, PAGE, { flag: "wx", mode: 0o600 });
+    } finally {
+      fs.rmSync(probe, { force: true });
+    }
+    return;
+  }
+  try {
+    fs.writeSync(file, PAGE);
+  } finally {
+    fs.closeSync(file);
   }
 }

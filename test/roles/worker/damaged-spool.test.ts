@@ -230,11 +230,13 @@ test("a record of its end that a job writes itself ends nothing while the job ru
     usage: null,
     leftover: 0,
   });
+  const begin = path.join(worker.directory, "begin");
   const { job_id } = await worker.shell(
-    `cd "$(dirname "$CLIO_RELAY_EVENTS")"; printf '%s' "$FORGED" > exit.json; echo on; until [ -e ${release} ]; do sleep 0.05; done; echo over`,
+    `until [ -e ${begin} ]; do sleep 0.05; done; cd "$(dirname "$CLIO_RELAY_EVENTS")"; printf '%s' "$FORGED" > exit.json; echo on; until [ -e ${release} ]; do sleep 0.05; done; echo over`,
     { env: { FORGED: forged } },
   );
   const { attempt } = await worker.running(job_id);
+  fs.writeFileSync(begin, "");
   await eventually(() => fs.existsSync(path.join(worker.attemptDir(job_id), "exit.json")));
   await eventually(async () => (await worker.stdout(job_id)) === "on\n");
   expect((await worker.client.status(job_id)).job.state).toBe("running");

@@ -5,7 +5,7 @@ import { isErrno } from "../lib/atomic-file.ts";
 /** Name of a cgroup, or of the part of it that systemd makes for a scope, that holds one shim and its job and nothing else. */
 export const SHIM_GROUP_PREFIX = "clio-relay-shim-";
 
-/** The cgroup v2 directory of this process (cgroups(7)); null where there is none. */
+/** The cgroup v2 directory of this process, or of the one that `proc` is of (cgroups(7)); null where there is none, and for one that has ended. */
 export function ownCgroup(proc = "/proc/self"): string | null {
   try {
     const group = /^0::(\/.*)$/m.exec(fs.readFileSync(`${proc}/cgroup`, "utf8"))?.[1];
@@ -14,7 +14,8 @@ export function ownCgroup(proc = "/proc/self"): string | null {
     const below = path.relative(mount.root, group);
     return below.startsWith("..") ? null : path.join(mount.at, below);
   } catch (error) {
-    if (isErrno(error, "ENOENT", "EACCES")) return null;
+    // One that has ended and is not reaped has no mounts: EINVAL.
+    if (isErrno(error, "ENOENT", "EACCES", "ESRCH", "EINVAL")) return null;
     throw error;
   }
 }

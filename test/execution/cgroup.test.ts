@@ -18,7 +18,7 @@ import { directSpawner, SHIM_ENVIRONMENT, spawnDetached } from "../../src/execut
 import type { ShimSpawner } from "../../src/execution/launcher.ts";
 import { endJob } from "../../src/execution/processes.ts";
 import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
-import { identify } from "../../src/lib/process-identity.ts";
+import { identify, processStat } from "../../src/lib/process-identity.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
@@ -51,6 +51,18 @@ describe("reading where a process is", () => {
     expect(ownCgroup(proc("4:memory:/a\n", unified))).toBeNull();
     expect(ownCgroup(proc("0::/a\n", "25 1 0:20 / / rw - ext4 /dev/vda rw\n"))).toBeNull();
     expect(ownCgroup("/no/such/proc")).toBeNull();
+  });
+
+  test("one that has ended has none, reaped or not", async () => {
+    const child = Bun.spawn(["/bin/sh", "-c", "sleep 0 & echo $!; exec sleep 600"], { stdin: "ignore", stdout: "pipe" });
+    const { value } = await child.stdout.getReader().read();
+    const unreaped = Number(new TextDecoder().decode(value));
+    await eventually(() => processStat(unreaped)?.state === "Z" || null);
+    expect(() => fs.readFileSync(`/proc/${unreaped}/mountinfo`)).toThrow("EINVAL");
+    expect(ownCgroup(`/proc/${unreaped}`)).toBeNull();
+    child.kill();
+    await child.exited;
+    expect(ownCgroup(`/proc/${child.pid}`)).toBeNull();
   });
 
   test("a shim's own is known by its name", () => {

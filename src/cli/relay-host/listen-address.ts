@@ -1,4 +1,4 @@
-import type { ListenAddress } from "../../roles/relay-host/listener.ts";
+import type { ListenAddress } from "../../roles/sockets/listener.ts";
 import type { Reader } from "../values.ts";
 
 const FORM = /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?))?:(\d{1,5})$/;

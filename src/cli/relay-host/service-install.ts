@@ -1,8 +1,8 @@
 import path from "node:path";
 import { relayHostTokens } from "../../config/relay-host-tokens.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
-import type { ListenAddress } from "../../roles/relay-host/listener.ts";
 import { type InstallOptions, installRelayHost, TOKEN_FILE, UNIT_FILE, unitText } from "../../roles/relay-host/service.ts";
+import type { ListenAddress } from "../../roles/sockets/listener.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { text } from "../values.ts";
 import { defineVerb, type FlagValues, option, toggle } from "../verb.ts";

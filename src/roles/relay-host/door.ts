@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
 import { PREFACE } from "../../transport/meeting/messages.ts";
-import { type Carrier, DEAF, type SocketCarrier } from "./carrier.ts";
+import { type Carrier, DEAF, type SocketCarrier } from "../sockets/carrier.ts";
+import { addressKey } from "../sockets/quota.ts";
+import { type RequestHead, requestHead } from "../sockets/request-head.ts";
+import type { Stranger, Strangers } from "../sockets/strangers.ts";
 import { answerBytes, type FrontContext, notHttp, reply, tooMany } from "./front.ts";
 import type { Limits } from "./limits.ts";
-import { addressKey } from "./quota.ts";
 import type { Reception } from "./reception.ts";
-import { type RequestHead, requestHead } from "./request-head.ts";
-import type { Stranger, Strangers } from "./strangers.ts";
 import { WebSocketCarrier } from "./web-socket-carrier.ts";
 
 /** How long an answer may take to go out, in milliseconds. */

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { SUBPROTOCOL } from "../../transport/meeting/messages.ts";
 import { acceptOf } from "../../transport/outbound/websocket/upgrade.ts";
-import { hasWord, type RequestHead } from "./request-head.ts";
+import { hasWord, type RequestHead } from "../sockets/request-head.ts";
 
 /** What becomes of a request. */
 export type Reply =

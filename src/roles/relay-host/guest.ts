@@ -3,7 +3,7 @@ import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { CloseCode, Refusal } from "../../transport/meeting/codes.ts";
 import { encode, FrameParser } from "../../transport/meeting/frames.ts";
 import { type FromClient, type FromRelay, NEWEST_VERSION, OLDEST_VERSION, WORD_BYTES } from "../../transport/meeting/messages.ts";
-import { type Carrier, type CarrierSink, DEAF } from "./carrier.ts";
+import { type Carrier, type CarrierSink, DEAF } from "../sockets/carrier.ts";
 
 /** Times of a meeting in milliseconds (docs/wire.md); tests have shorter ones. */
 export interface MeetingTimes {

@@ -1,5 +1,5 @@
 import { type Clock, timestamp } from "../../lib/clock.ts";
-import { Rates } from "./quota.ts";
+import { Rates } from "../sockets/quota.ts";
 
 export type Fields = Readonly<Record<string, string | number | boolean | null>>;
 

@@ -1,5 +1,5 @@
-import type { SocketCarrier } from "./carrier.ts";
-import { Counts, Rates } from "./quota.ts";
+import type { SocketCarrier } from "../sockets/carrier.ts";
+import { Counts, Rates } from "../sockets/quota.ts";
 
 /** How much of what a relay-host takes on (docs/wire.md, Limits). */
 export interface MeetingLimits {

@@ -2,7 +2,7 @@ import type { CloseCode } from "../../transport/meeting/codes.ts";
 import { type FromClient, NEWEST_VERSION, OLDEST_VERSION, type OpeningMessage } from "../../transport/meeting/messages.ts";
 import { check } from "../../transport/meeting/proof.ts";
 import { fingerprintOf } from "../../transport/session/keys.ts";
-import type { Carrier } from "./carrier.ts";
+import type { Carrier } from "../sockets/carrier.ts";
 import { Guest } from "./guest.ts";
 import { REFUSED_COST } from "./limits.ts";
 import type { Rooms, RoomsContext } from "./rooms.ts";

@@ -1,15 +1,15 @@
 import type { Clock } from "../../lib/clock.ts";
-import type { SocketCarrier } from "./carrier.ts";
+import type { SocketCarrier } from "../sockets/carrier.ts";
+import { type ListenAddress, type Listener, listen } from "../sockets/listener.ts";
+import { addressKey } from "../sockets/quota.ts";
+import { Strangers } from "../sockets/strangers.ts";
 import { type DoorContext, type Speech, Visitor } from "./door.ts";
 import { MEETING_TIMES, type MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
 import { Limits, type MeetingLimits } from "./limits.ts";
-import { type ListenAddress, type Listener, listen } from "./listener.ts";
 import { type Gauges, Metrics } from "./metrics.ts";
-import { addressKey } from "./quota.ts";
 import { Reception } from "./reception.ts";
 import { Rooms } from "./rooms.ts";
-import { Strangers } from "./strangers.ts";
 
 export interface RelayHostOptions {
   /** Those that let somebody in. */

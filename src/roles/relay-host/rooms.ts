@@ -3,11 +3,11 @@ import type { Refusal } from "../../transport/meeting/codes.ts";
 import { WORD_BYTES } from "../../transport/meeting/messages.ts";
 import { same } from "../../transport/meeting/proof.ts";
 import { fingerprintOf } from "../../transport/session/keys.ts";
+import { Splice } from "../sockets/splice.ts";
 import type { Guest, GuestEvents, GuestMessage, MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
 import type { Limits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
-import { Splice } from "./splice.ts";
 
 /** Desktops of one room about which its worker is asked at a time. */
 const MAX_OFFERED = 16;

@@ -1,5 +1,5 @@
 import { FrameError, FrameReader, type FrameSink, frameHeader, OPCODE } from "../../transport/outbound/websocket/frames.ts";
-import { type Carrier, type CarrierSink, DEAF, LOW } from "./carrier.ts";
+import { type Carrier, type CarrierSink, DEAF, LOW } from "../sockets/carrier.ts";
 
 /** docs/wire.md, Carriers. */
 const SEND_MAX = 64 * 1024;

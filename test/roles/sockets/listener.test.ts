@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import net from "node:net";
-import { listen } from "../../../src/roles/relay-host/listener.ts";
+import { listen } from "../../../src/roles/sockets/listener.ts";
 import { eventually } from "../../runner/wait.ts";
 
 test("what goes wrong on one connection is told, ends that one, and no other", async () => {

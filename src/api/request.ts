@@ -1,11 +1,13 @@
 import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
 import { LIMITS } from "../domain/limits.ts";
+import { Deadlines } from "../lib/deadlines.ts";
 
 const MAX_DEPTH = 64;
 const MAX_ISSUES = 20;
 /** How long the body of a request may take to come, in milliseconds. */
 const BODY_MS = 120_000;
+const bodies = new Deadlines(250);
 
 /**
  * Read a JSON body of at most `maxBytes`; the bound is checked before, and while, anything is kept.
@@ -19,9 +21,9 @@ export async function readJsonBody(
 ): Promise<unknown> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
-  const text = decode(
-    await inTime<ArrayBuffer | Uint8Array>(declared === null ? readBounded(request.body, maxBytes) : request.arrayBuffer(), withinMs),
-  );
+  const body: Promise<ArrayBuffer | Uint8Array> = declared === null ? readBounded(request.body, maxBytes) : request.arrayBuffer();
+  const late = () => new RelayError("request_timeout", `the body did not come to its end within ${withinMs / 1_000} s`);
+  const text = decode(await bodies.within(body, withinMs, late));
   if (text === "") return undefined;
   let value: unknown;
   try {
@@ -31,19 +33,6 @@ export async function readJsonBody(
   }
   if (nestsTooDeep(value)) throw new RelayError("http_request_malformed", `the body is nested more than ${MAX_DEPTH} deep`);
   return value;
-}
-
-async function inTime<T>(body: Promise<T>, withinMs: number): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new RelayError("request_timeout", `the body did not come to its end within ${withinMs / 1_000} s`)),
-    withinMs,
-  );
-  try {
-    return await Promise.race([body, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 const tooLarge = (maxBytes: number) =>
@@ -82,18 +71,22 @@ function nestsTooDeep(value: unknown): boolean {
   return false;
 }
 
-/** Check data against a schema; refused with the code and `issues: [{path, message}]`. */
+/**
+ * Check data against a schema; refused with `issues: [{path, message}]`.
+ *
+ * @param codeOf the reason, by where the first issue is
+ */
 export function parse<S extends v.GenericSchema>(
   schema: S,
   value: unknown,
   where: string,
-  code: ErrorCode = "request_validation_failed",
+  codeOf: (path: string) => ErrorCode = () => "request_validation_failed",
 ): v.InferOutput<S> {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
   const issues = result.issues.slice(0, MAX_ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: issue.message }));
   const first = issues[0]!;
-  throw new RelayError(code, `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`, {
+  throw new RelayError(codeOf(first.path), `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`, {
     issues,
     issue_count: result.issues.length,
   });

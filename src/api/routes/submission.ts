@@ -1,6 +1,5 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import { IdempotencyKey, type Job, JobReceipt, JobSubmission } from "../../domain/job.ts";
-import { LIMITS } from "../../domain/limits.ts";
 import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse } from "../request.ts";
@@ -18,6 +17,9 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
     answer: { kind: "json", schema: JobReceipt, status: [201, 200] },
     errors: [
       "job_submission_conflict",
+      "job_submission_refused",
+      "artifact_not_found",
+      "resource_ownership_refused",
       "job_cluster_mismatch",
       "engine_unavailable",
       "payload_too_large",
@@ -51,12 +53,6 @@ function checkFor(services: WorkerServices, submission: JobSubmission): void {
     throw new RelayError("engine_unavailable", `this worker runs no jobs of kind ${submission.kind}`, {
       kind: submission.kind,
       available: [...services.engines],
-    });
-  }
-  const specBytes = Buffer.byteLength(JSON.stringify(submission.spec));
-  if (specBytes > LIMITS.specBytes) {
-    throw new RelayError("payload_too_large", `the spec takes ${specBytes} bytes, more than ${LIMITS.specBytes}`, {
-      max_bytes: LIMITS.specBytes,
     });
   }
 }

@@ -8,7 +8,9 @@ import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
 import { newId } from "../../lib/ids.ts";
 import type { Reading, Writing } from "./access.ts";
 import { insertEvent } from "./event-rows.ts";
+import { checkInputs } from "./input-kind.ts";
 import { jobRow, toJob } from "./job-rows.ts";
+import { insertEdges, type ResolvedUse, resolveUses } from "./lineage.ts";
 
 /** A submission with all that can be computed before its transaction. */
 export interface PreparedSubmission {
@@ -42,20 +44,12 @@ export function submissionDigest(submission: Omit<JobSubmission, "idempotency_ke
 const sortedRefs = ({ used_artifact_refs }: Pick<JobSubmission, "used_artifact_refs">): JobSubmission["used_artifact_refs"] =>
   used_artifact_refs.length < 2 ? used_artifact_refs : used_artifact_refs.toSorted((a, b) => (a.artifact_id < b.artifact_id ? -1 : 1));
 
-/** @throws job_submission_refused when the record would be larger than a job record may be */
+/** @throws payload_too_large for a spec that is larger than one may be, job_submission_refused when the record would be larger than a job record may be */
 export function prepareSubmission(submission: JobSubmission, lane: Lane): PreparedSubmission {
   const spec = JSON.stringify(submission.spec);
   const metadata = JSON.stringify(submission.metadata);
   const refs = JSON.stringify(sortedRefs(submission));
-  if ((spec.length + metadata.length + refs.length) * 3 > LIMITS.jobRecordBytes) {
-    const bytes = Buffer.byteLength(spec) + Buffer.byteLength(metadata) + Buffer.byteLength(refs);
-    if (bytes > LIMITS.jobRecordBytes) {
-      throw new RelayError("job_submission_refused", `the job's record takes ${bytes} bytes; ${LIMITS.jobRecordBytes} are allowed`, {
-        bytes,
-        limit_bytes: LIMITS.jobRecordBytes,
-      });
-    }
-  }
+  checkSize(spec, metadata, refs);
   return {
     submission,
     lane,
@@ -67,6 +61,30 @@ export function prepareSubmission(submission: JobSubmission, lane: Lane): Prepar
     refs,
   };
 }
+
+function checkSize(spec: string, metadata: string, refs: string): void {
+  const specBytes = bytesOver(LIMITS.specBytes, spec);
+  if (specBytes !== null) {
+    throw new RelayError("payload_too_large", `the spec takes ${specBytes} bytes, more than ${LIMITS.specBytes}`, {
+      max_bytes: LIMITS.specBytes,
+    });
+  }
+  const bytes = bytesOver(LIMITS.jobRecordBytes, spec, metadata, refs);
+  if (bytes === null) return;
+  throw new RelayError("job_submission_refused", `the job's record takes ${bytes} bytes; ${LIMITS.jobRecordBytes} are allowed`, {
+    bytes,
+    limit_bytes: LIMITS.jobRecordBytes,
+  });
+}
+
+/** How many bytes texts take in UTF-8 where that is more than a limit, else null; counted only where it may be. */
+function bytesOver(limit: number, ...texts: readonly string[]): number | null {
+  if (texts.reduce((sum, { length }) => sum + length, 0) * 3 <= limit) return null;
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  return bytes > limit ? bytes : null;
+}
+
+const NO_USES: readonly ResolvedUse[] = [];
 
 /** Admit the job, or find the one that the key has brought about before. */
 export function submit(w: Writing, prepared: PreparedSubmission, activeJobsMax: number): { readonly job: Job; readonly existing: boolean } {
@@ -80,8 +98,12 @@ export function submit(w: Writing, prepared: PreparedSubmission, activeJobsMax: 
       active_jobs_max: activeJobsMax,
     });
   }
+  const { used_artifact_refs: refs } = submission;
+  const uses = refs.length === 0 ? NO_USES : resolveUses(w, submission, sortedRefs(submission));
+  checkInputs(w, submission);
   const jobId = newId("job");
   const sequence = insertJob(w, prepared, jobId);
+  insertEdges(w, sequence, uses);
   w.sql.run(
     "INSERT INTO idempotency (owner_session_id, idempotency_key, job_id, job_digest, state) VALUES (?, ?, ?, ?, 'committed')",
     submission.owner_session_id ?? "",

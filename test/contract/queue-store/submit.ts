@@ -48,22 +48,14 @@ export function submitContract(open: OpenScene): void {
       await scene.expectSound();
     });
 
-    test("sorts used artifacts, and takes any order of them for the same submission", async () => {
+    test("refuses a spec and a record that are larger than they may be", async () => {
       const scene = await open();
-      const a = { artifact_id: "artifact_a", sha256: "0a".repeat(32) };
-      const b = { artifact_id: "artifact_b", sha256: "0b".repeat(32) };
-      const one = await scene.store.submit(command({ idempotency_key: "k", used_artifact_refs: [b, a] }), "workload");
-      const two = await scene.store.submit(command({ idempotency_key: "k", used_artifact_refs: [a, b] }), "workload");
-      expect(one.job.used_artifact_refs).toEqual([a, b]);
-      expect(two).toEqual({ job: one.job, existing: true });
-    });
-
-    test("refuses a record that is larger than a record may be", async () => {
-      const scene = await open();
-      // Each of these characters takes three bytes.
-      const script = "語".repeat(LIMITS.jobRecordBytes / 3);
       const { argv: _argv, ...rest } = command().spec;
-      await refused(scene.store.submit(command({ spec: { ...rest, script } }), "workload"), "job_submission_refused");
+      // Each of these characters takes three bytes.
+      const scriptOf = (bytes: number) => command({ spec: { ...rest, script: "語".repeat(bytes / 3) } });
+      await refused(scene.store.submit(scriptOf(LIMITS.specBytes), "workload"), "payload_too_large");
+      const large = { ...scriptOf(LIMITS.specBytes - 1_024), metadata: { note: "x".repeat(LIMITS.jobRecordBytes - LIMITS.specBytes) } };
+      await refused(scene.store.submit(large, "workload"), "job_submission_refused");
       expect((await scene.store.stats()).active).toBe(0);
     });
 

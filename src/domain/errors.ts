@@ -99,6 +99,7 @@ export const ERRORS = {
   job_submission_conflict: rule(409, "The idempotency key belongs to another submission"),
   job_cluster_mismatch: rule(409, "The worker serves another cluster"),
   state_conflict: rule(409, "The record has changed meanwhile", { retryable: true }),
+  transform_conflict: rule(409, "The job has another transform on record"),
   attempt_fenced: rule(409, "Another attempt has taken over"),
   queue_owned: rule(409, "Another worker owns this queue"),
   already_running: rule(409, "It is running already"),
@@ -107,6 +108,7 @@ export const ERRORS = {
   // refusals
   engine_unavailable: rule(422, "This worker has no engine for that kind of job", { exit: EXIT.failed }),
   job_submission_refused: rule(422, "The submission is refused"),
+  transform_refused: rule(422, "The transform does not say what the job consumes"),
   active_job_capacity_reached: rule(429, "The queue holds as many active jobs as it may", { retryable: true }),
   storage_admission_refused: rule(507, "There is not enough room to take this on", { mcp: -32007, retryable: true }),
 

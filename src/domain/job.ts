@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { LIMITS } from "./limits.ts";
+import { ArtifactUses } from "./lineage.ts";
 import { Count, Id, looseText, Metadata, Sequence, Sha256, Timestamp, text } from "./primitives.ts";
 import { CommandSpec, InputIngestSpec, JarvisSpec, McpCallSpec, RemoteAgentSpec } from "./specs.ts";
 
@@ -47,16 +48,6 @@ export const Outcome = v.strictObject({
 });
 export type Outcome = v.InferOutput<typeof Outcome>;
 
-/** Immutable pin of an artifact that the job consumes. */
-export const UsedArtifact = v.strictObject({ artifact_id: Id, sha256: Sha256 });
-export type UsedArtifact = v.InferOutput<typeof UsedArtifact>;
-
-export const UsedArtifacts = v.pipe(
-  v.array(UsedArtifact),
-  v.maxLength(1_000),
-  v.check((refs) => new Set(refs.map((r) => r.artifact_id)).size === refs.length, "names an artifact twice"),
-);
-
 const SPECS = {
   command: CommandSpec,
   jarvis: JarvisSpec,
@@ -74,7 +65,7 @@ const submissionFields = {
   idempotency_key: v.optional(IdempotencyKey),
   owner_session_id: v.optional(v.nullable(Id), null),
   owner_session_generation_id: v.optional(v.nullable(Id), null),
-  used_artifact_refs: v.optional(UsedArtifacts, []),
+  used_artifact_refs: v.optional(ArtifactUses, []),
   metadata: v.optional(Metadata, {}),
 };
 
@@ -122,7 +113,7 @@ const jobFields = {
   owner_session_id: v.nullable(Id),
   owner_session_generation_id: v.nullable(Id),
   /** Set at submission; sorted by artifact_id. */
-  used_artifact_refs: UsedArtifacts,
+  used_artifact_refs: ArtifactUses,
   /** SHA-256 of the canonical submission. Set at submission. */
   submission_digest: Sha256,
   /** Set at submission. */

@@ -35,6 +35,13 @@ export const LIMITS = {
   /** Attempts in a row that could not be started before their job fails (spawn_failed). */
   startTries: 8,
   artifactsPerJob: 10_000,
+  /** Artifacts that one job may pin as consumed, one such entry, and all of them together, as JSON. */
+  artifactUses: 1_000,
+  artifactUseBytes: 8 * KiB,
+  artifactUsesBytes: 256 * KiB,
+  consumersPerArtifact: 10_000,
+  transformBytes: 192 * KiB,
+  transformEnvironmentBytes: 16 * KiB,
   outputPatterns: 256,
   /** Outputs up to this size are copied into the spool; larger ones are referenced in place (setting artifact_store_max_bytes). */
   artifactStoreBytes: 64 * MiB,

@@ -68,6 +68,9 @@ function atPath(issues: readonly v.BaseIssue<unknown>[] | undefined, item: v.Iss
   return (issues ?? []).map((issue) => ({ ...issue, path: [item, ...(issue.path ?? [])] }) as v.BaseIssue<unknown>);
 }
 
+/** Bytes that a value takes as JSON in UTF-8. */
+export const jsonBytes = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length;
+
 /** Any JSON value, as it comes out of JSON.parse. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 /** A JSON object. An interface, so that the recursion stays shallow for the compiler. */

@@ -1,7 +1,7 @@
 import type fs from "node:fs";
 import path from "node:path";
 import type { ArtifactKind, NewArtifact } from "../domain/artifact.ts";
-import type { UsedArtifact } from "../domain/job.ts";
+import type { ArtifactUse } from "../domain/lineage.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
 import type { Json } from "../domain/primitives.ts";
 import { sha256Hex } from "../lib/digest.ts";
@@ -23,7 +23,7 @@ export interface DocumentsInput {
   readonly scriptSha256: string | null;
   readonly outputs: readonly NewArtifact[];
   readonly issues: readonly OutputIssue[];
-  readonly used: readonly UsedArtifact[];
+  readonly used: readonly ArtifactUse[];
   readonly relayVersion: string;
   readonly hostname: string;
   /** Aborting it ends the reading of logs with its reason. */

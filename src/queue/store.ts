@@ -5,10 +5,12 @@ import type { Capacity, Endpoint } from "../domain/endpoint.ts";
 import type { Event, NewEvent } from "../domain/event.ts";
 import type { Job, JobKind, JobState, JobSubmission, Lane, Outcome } from "../domain/job.ts";
 import type { Lease } from "../domain/lease.ts";
+import type { UsedArtifactRef } from "../domain/lineage.ts";
 import type { LogSegment, LogStream, StreamCapture } from "../domain/log.ts";
 import type { Page } from "../domain/page.ts";
 import type { NewProgress, Progress } from "../domain/progress.ts";
 import type { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
+import type { NewTransform, TransformRef } from "../domain/transform.ts";
 import type { JobSummary } from "../domain/views.ts";
 
 /** Names the attempt that a write is about. A stale number is refused with attempt_fenced. */
@@ -150,7 +152,9 @@ export type Topic = `job:${string}` | `ready:${Lane}` | "queue";
 export interface QueueStore {
   /**
    * Admit a job, or return the one that the key already brought about. Refuses another body under the same key
-   * (job_submission_conflict) and more than the active-job bound (active_job_capacity_reached).
+   * (job_submission_conflict) and more than the active-job bound (active_job_capacity_reached). An edge is recorded for each artifact that
+   * it pins; refused is one that is not there (artifact_not_found), another session's (resource_ownership_refused), and one with another
+   * digest or as many consumers as it may have (job_submission_refused).
    */
   submit(submission: JobSubmission, lane: Lane): Promise<{ readonly job: Job; readonly existing: boolean }>;
   /**
@@ -222,6 +226,20 @@ export interface QueueStore {
   latestProgress(jobId: string): Promise<LatestProgress>;
   artifacts(jobId: string, page: PageRequest): Promise<Page<Artifact>>;
   artifact(artifactId: string): Promise<Artifact>;
+
+  /** What the job uses, in the order of edges; `page.cursor` is an edge's sequence. */
+  usedArtifacts(jobId: string, page: PageRequest): Promise<Page<UsedArtifactRef>>;
+  /** Who uses the artifact. */
+  usedBy(artifactId: string, page: PageRequest): Promise<Page<UsedArtifactRef>>;
+  /** Jobs that use an artifact of this one, which cannot be removed before them. */
+  consumersOf(jobId: string, limit: number): Promise<{ readonly job_ids: readonly string[]; readonly truncated: boolean }>;
+  /**
+   * Record what the job did to its inputs, once. The same again is answered with what is recorded. Refuses another one (transform_conflict),
+   * and evidence that is not of exactly what the job pins (transform_refused).
+   */
+  recordTransform(jobId: string, transform: NewTransform): Promise<{ readonly transform: TransformRef; readonly existing: boolean }>;
+  /** Null until there is one. */
+  transform(jobId: string): Promise<TransformRef | null>;
 
   registerEndpoint(endpoint: Endpoint): Promise<void>;
   /** Marks the endpoint as alive, renews its leases, and returns those it still holds. */

@@ -6,6 +6,9 @@ import type { Sample, Statement } from "./damage-sample.ts";
 /** Rows of one job in another table than jobs. */
 export const OF = "job = (SELECT sequence FROM jobs WHERE job_id = ?)";
 
+/** Edges of one job. */
+const USED_BY = "consumer = (SELECT sequence FROM jobs WHERE job_id = ?)";
+
 /** One way to damage a queue, with what finds it. */
 export interface Case {
   readonly name: string;
@@ -157,13 +160,52 @@ export const MENDED: readonly Case[] = [
     },
   },
   {
+    name: "an edge that is gone",
+    check: "used_artifact",
+    damage: (s) => [[`DELETE FROM used_artifacts WHERE sequence = 1 AND ${USED_BY}`, s.queued]],
+    subject: (s) => s.queued,
+    after: async ({ scene, queued }) => {
+      const edges = (await scene.store.usedArtifacts(queued, { cursor: 1, limit: 10 })).items;
+      expect(edges.map((edge) => [edge.sequence, edge.artifact_id])).toEqual([
+        [2, "artifact_2"],
+        [3, "artifact_1"],
+      ]);
+    },
+  },
+  {
+    name: "an edge that nobody has pinned",
+    check: "used_artifact",
+    damage: () => [
+      [
+        `INSERT INTO used_artifacts (consumer, producer, artifact, sha256, created_at)
+           SELECT producer, producer, artifact, sha256, created_at FROM used_artifacts WHERE sequence = 1`,
+      ],
+    ],
+    subject: (s) => s.ended,
+  },
+  {
+    name: "an edge that says something else than its pin",
+    check: "used_artifact",
+    damage: (s) => [[`UPDATE used_artifacts SET provenance = '{' WHERE sequence = 2 AND ${USED_BY}`, s.queued]],
+    subject: (s) => s.queued,
+    after: async ({ scene, queued }) => {
+      expect((await scene.store.usedArtifacts(queued, { cursor: 1, limit: 10 })).items.map((edge) => edge.provenance)).toEqual([
+        null,
+        null,
+      ]);
+    },
+  },
+  {
     name: "a key that is not on record",
     check: "idempotency",
     damage: (s) => [["DELETE FROM idempotency WHERE job_id = ?", s.queued]],
     subject: (s) => s.queued,
     after: async ({ scene, queued }) => {
-      const { idempotency_key } = await scene.store.job(queued);
-      expect(await scene.store.submit(command({ idempotency_key }), "workload")).toMatchObject({ existing: true, job: { job_id: queued } });
+      const { idempotency_key, used_artifact_refs } = await scene.store.job(queued);
+      expect(await scene.store.submit(command({ idempotency_key, used_artifact_refs }), "workload")).toMatchObject({
+        existing: true,
+        job: { job_id: queued },
+      });
     },
   },
   {
@@ -308,6 +350,23 @@ export const LOST: readonly Case[] = [
     check: "submission_digest",
     damage: (s) => [[`UPDATE jobs SET metadata = '{"altered": true}' WHERE job_id = ?`, s.ended]],
     subject: (s) => s.ended,
+  },
+  {
+    name: "a pin of an artifact that is not there",
+    check: "used_artifact",
+    damage: (s) => [
+      [
+        `UPDATE jobs SET used_artifact_refs = '[{"artifact_id":"artifact_none","sha256":"${"a".repeat(64)}","provenance":null}]' WHERE job_id = ?`,
+        s.leased,
+      ],
+    ],
+    subject: (s) => s.leased,
+  },
+  {
+    name: "a transform that is not the one recorded",
+    check: "transform",
+    damage: (s) => [[`UPDATE transforms SET transform = '{}' WHERE ${OF}`, s.queued]],
+    subject: (s) => s.queued,
   },
   {
     name: "a key that is bound to another job",

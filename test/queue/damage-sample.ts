@@ -4,6 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { report, timelineEntry } from "../contract/queue-store/ingest.ts";
+import { pin, transformOf } from "../contract/queue-store/lineage.ts";
 import { artifact, capture, ROOMY, Scene, settlement, started, withRetries } from "../contract/queue-store/scene.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 
@@ -56,7 +57,10 @@ export async function sample(): Promise<Sample> {
   );
   const running = await scene.running();
   const leased = await scene.claimed();
-  const queued = await scene.submit();
+  const { sha256 } = artifact("artifact_1");
+  const pins = ["artifact_1", "artifact_2"].map((artifact_id) => pin(artifact_id, { sha256 }));
+  const queued = await scene.submit({ used_artifact_refs: pins });
+  await scene.store.recordTransform(queued.job_id, transformOf(pins));
   await scene.expectSound();
 
   const file = path.join(directory.path, "queue.db");

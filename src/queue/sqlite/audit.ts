@@ -10,6 +10,8 @@ const TABLES = [
   "task_events",
   "progress",
   "artifacts",
+  "used_artifacts",
+  "transforms",
   "attempts",
   "leases",
   "segments",

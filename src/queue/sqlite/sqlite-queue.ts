@@ -8,6 +8,7 @@ import type { Calls } from "./calls/access.ts";
 import { attemptCalls } from "./calls/attempts.ts";
 import { endpointCalls } from "./calls/endpoints.ts";
 import { jobCalls } from "./calls/jobs.ts";
+import { lineageCalls } from "./calls/lineage.ts";
 import { recordCalls } from "./calls/records.ts";
 import { boundDelays } from "./claim.ts";
 import { type Commits, Committer, closedError } from "./committer.ts";
@@ -67,6 +68,7 @@ export function sqliteQueue(
     ...jobCalls(calls, options.activeJobsMax),
     ...attemptCalls(calls, reading.held, leaseMs),
     ...recordCalls(calls),
+    ...lineageCalls(calls),
     ...endpointCalls(calls, leaseMs),
     subscribe: (topic, listener) => notifier.subscribe(topic, listener),
     audit: (depth = { deep: false }) => audit(calls.read, depth),

@@ -9,6 +9,7 @@ import { counters, foreignKeys, integrity } from "./checks/file.ts";
 import { jobIndexes } from "./checks/job-index.ts";
 import { idempotencyKeys, orphanedKeys } from "./checks/keys.ts";
 import { leases } from "./checks/leases.ts";
+import { transformRecords, usedArtifactEdges } from "./checks/lineage.ts";
 import { keptBytes, segmentBases } from "./checks/logs.ts";
 import { records } from "./checks/records.ts";
 import { recordSequences, taskTimelines } from "./checks/sequences.ts";
@@ -67,6 +68,8 @@ const JOB_CHECKS: readonly RangeCheck[] = [
   ofAttempts("lease", "leases", leases),
   ofJobs("task", "tasks", taskStates),
   ofJobs("idempotency", null, idempotencyKeys),
+  { name: "used_artifact", steps: usedArtifactEdges },
+  { name: "transform", steps: transformRecords },
   ofAttempts("segment", "segments", segmentBases),
   { name: "event", steps: events },
   ofAttempts("log_kept", null, keptBytes),

@@ -10,6 +10,7 @@ import { endpointContract } from "./endpoints.ts";
 import { eventContract } from "./events.ts";
 import { idempotencyContract } from "./idempotency.ts";
 import { ingestContract } from "./ingest.ts";
+import { lineageContract } from "./lineage.ts";
 import { listingContract } from "./listing.ts";
 import { modelContract } from "./model.ts";
 import { quarantineContract } from "./quarantine.ts";
@@ -42,6 +43,7 @@ export function queueStoreContract(name: string, factory: BackendFactory): void 
     eventContract(open);
     recordContract(open);
     endpointContract(open);
+    lineageContract(open);
     listingContract(open);
     quarantineContract(open);
     batchContract(open);

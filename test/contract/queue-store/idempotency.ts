@@ -53,7 +53,7 @@ export function idempotencyContract(open: OpenScene): void {
         command({ metadata: { a: 1 } }),
         command({ cluster: "other" }),
         command({ spec: { ...command().spec, retries: 1 } }),
-        command({ used_artifact_refs: [{ artifact_id: "artifact_a", sha256: "0a".repeat(32) }] }),
+        command({ used_artifact_refs: [{ artifact_id: "artifact_a", sha256: "0a".repeat(32), provenance: null }] }),
       ];
       for (const body of bodies)
         await refused(scene.store.submit({ ...body, idempotency_key: "k" }, "workload"), "job_submission_conflict");

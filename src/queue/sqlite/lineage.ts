@@ -1,0 +1,154 @@
+import { RelayError } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import type { ArtifactUse, UsedArtifactRef, UseProvenance } from "../../domain/lineage.ts";
+import type { Page } from "../../domain/page.ts";
+import type { PageRequest } from "../store.ts";
+import type { Reading, Writing } from "./access.ts";
+import { jobSequence } from "./job-rows.ts";
+import { pageOf, rowsOfPage } from "./pages.ts";
+import { parsedOrNull } from "./record-json.ts";
+
+/** Whose a job is: both or neither. */
+export interface Owner {
+  readonly owner_session_id: string | null;
+  readonly owner_session_generation_id: string | null;
+}
+
+/** A pin whose artifact was found: the job that left it by its sequence, and its number there. */
+export interface ResolvedUse {
+  readonly producer: number;
+  readonly artifact: number;
+  readonly sha256: string;
+  readonly provenance: UseProvenance | null;
+}
+
+interface Pinned extends Owner {
+  readonly producer: number;
+  readonly artifact: number;
+  readonly sha256: string;
+  readonly job_id: string;
+}
+
+/**
+ * Find what is pinned, and check that it may be. Changes nothing.
+ *
+ * @param owner the consumer's
+ * @throws artifact_not_found, resource_ownership_refused, job_submission_refused
+ */
+export const resolveUses = (r: Reading, owner: Owner, uses: readonly ArtifactUse[]): ResolvedUse[] =>
+  uses.map((use) => resolve(r, owner, use));
+
+function resolve(r: Reading, owner: Owner, { artifact_id, sha256, provenance }: ArtifactUse): ResolvedUse {
+  const pinned = r.sql.get<Pinned>(
+    `SELECT a.job AS producer, a.sequence AS artifact, a.sha256, p.job_id, p.owner_session_id, p.owner_session_generation_id
+     FROM artifacts AS a CROSS JOIN jobs AS p ON p.sequence = a.job WHERE a.artifact_id = ?`,
+    artifact_id,
+  );
+  if (pinned === null) throw missing(artifact_id);
+  const { producer, artifact } = pinned;
+  if (pinned.owner_session_id !== owner.owner_session_id || pinned.owner_session_generation_id !== owner.owner_session_generation_id) {
+    throw new RelayError("resource_ownership_refused", `artifact ${artifact_id} is not of the same owner session`, {
+      artifact_id,
+      producer_job_id: pinned.job_id,
+    });
+  }
+  if (pinned.sha256 !== sha256) {
+    throw new RelayError("job_submission_refused", `artifact ${artifact_id} has the SHA-256 ${pinned.sha256}, not ${sha256}`, {
+      cause: "artifact_digest",
+      artifact_id,
+      recorded_sha256: pinned.sha256,
+      submitted_sha256: sha256,
+    });
+  }
+  if (hasAllConsumers(r, producer, artifact)) {
+    throw new RelayError(
+      "job_submission_refused",
+      `artifact ${artifact_id} has ${LIMITS.consumersPerArtifact} consumers, as many as it may`,
+      {
+        cause: "artifact_consumers",
+        artifact_id,
+        limit: LIMITS.consumersPerArtifact,
+      },
+    );
+  }
+  return { producer, artifact, sha256, provenance };
+}
+
+const missing = (artifactId: string): RelayError =>
+  new RelayError("artifact_not_found", `there is no artifact ${artifactId}`, { artifact_id: artifactId });
+
+const hasAllConsumers = (r: Reading, producer: number, artifact: number): boolean =>
+  r.sql.get(
+    "SELECT 1 FROM used_artifacts WHERE producer = ? AND artifact = ? LIMIT 1 OFFSET ?",
+    producer,
+    artifact,
+    LIMITS.consumersPerArtifact - 1,
+  ) !== null;
+
+/** One edge for each, in their order. @param consumer jobs.sequence of the job that uses them */
+export function insertEdges(w: Writing, consumer: number, uses: readonly ResolvedUse[], createdAt = w.now): void {
+  for (const { producer, artifact, sha256, provenance } of uses) {
+    w.sql.run(
+      "INSERT INTO used_artifacts (consumer, producer, artifact, sha256, created_at, provenance) VALUES (?, ?, ?, ?, ?, ?)",
+      consumer,
+      producer,
+      artifact,
+      sha256,
+      createdAt,
+      provenance === null ? null : JSON.stringify(provenance),
+    );
+  }
+}
+
+interface EdgeRow extends Omit<UsedArtifactRef, "provenance"> {
+  readonly provenance: string | null;
+}
+
+/** Edges with the ids of what they join, in this order of tables: the index of edges leads. */
+const EDGES = `SELECT u.sequence, a.artifact_id, c.job_id AS consumer_job_id, p.job_id AS producer_job_id, u.sha256, u.provenance, u.created_at
+  FROM used_artifacts AS u CROSS JOIN jobs AS c ON c.sequence = u.consumer CROSS JOIN jobs AS p ON p.sequence = u.producer
+  CROSS JOIN artifacts AS a ON a.job = u.producer AND a.sequence = u.artifact`;
+
+const SIZES = "SELECT 400 + coalesce(octet_length(provenance), 0) AS bytes FROM used_artifacts AS u";
+
+const COUNT = "SELECT count(*) AS n FROM used_artifacts AS u";
+
+const OF_CONSUMER = "WHERE u.consumer = ?";
+const OF_ARTIFACT = "WHERE u.producer = ? AND u.artifact = ?";
+const FROM_ON = "AND u.sequence >= ? ORDER BY u.sequence LIMIT ?";
+
+export const usedArtifacts = (r: Reading, jobId: string, page: PageRequest): Page<UsedArtifactRef> =>
+  edges(r, OF_CONSUMER, [jobSequence(r, jobId)], page);
+
+export function usedBy(r: Reading, artifactId: string, page: PageRequest): Page<UsedArtifactRef> {
+  const place = r.sql.get<{ job: number; sequence: number }>("SELECT job, sequence FROM artifacts WHERE artifact_id = ?", artifactId);
+  if (place === null) throw missing(artifactId);
+  return edges(r, OF_ARTIFACT, [place.job, place.sequence], page);
+}
+
+function edges(r: Reading, which: typeof OF_CONSUMER | typeof OF_ARTIFACT, ends: number[], page: PageRequest): Page<UsedArtifactRef> {
+  const sizes = r.sql.all<{ bytes: number }>(`${SIZES} ${which} ${FROM_ON}`, ...ends, page.cursor, page.limit);
+  const rows = r.sql.all<EdgeRow>(`${EDGES} ${which} ${FROM_ON}`, ...ends, page.cursor, rowsOfPage(sizes));
+  return pageOf(
+    rows,
+    (row) => row.sequence,
+    (row) => ({ ...row, provenance: parsedOrNull<UseProvenance>(row.provenance, `edge ${row.sequence}`) }),
+    page,
+    r.sql.get<{ n: number }>(`${COUNT} ${which}`, ...ends)?.n ?? 0,
+  );
+}
+
+/** Jobs that use an artifact of this one. */
+export function consumersOf(
+  r: Reading,
+  jobId: string,
+  limit: number,
+): { readonly job_ids: readonly string[]; readonly truncated: boolean } {
+  const rows = r.sql.all<{ job_id: string }>(
+    `SELECT c.job_id FROM (SELECT DISTINCT consumer FROM used_artifacts WHERE producer = ? ORDER BY consumer LIMIT ?) AS u
+     CROSS JOIN jobs AS c ON c.sequence = u.consumer`,
+    jobSequence(r, jobId),
+    limit + 1,
+  );
+  return { job_ids: rows.slice(0, limit).map((row) => row.job_id), truncated: rows.length > limit };
+}

@@ -3,22 +3,28 @@ import { ClusterEntry } from "../config/cluster-entry.ts";
 import { clusterEntry } from "../config/clusters.ts";
 import { RelayError } from "../domain/errors.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
-import { carriesToken } from "./bearer.ts";
+import { type Access, admit } from "./access.ts";
+import { crossOrigin } from "./cross-origin.ts";
 import { hostOperations, linkOperations } from "./desktop-links.ts";
+import { listenerOperations } from "./desktop-listener.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { ClusterList, DesktopHealth, DesktopStatus, Stopping } from "./desktop-views.ts";
 import { IDENTITY_PATH, Identity, IdentityQuery, identityOf } from "./identity.ts";
 import { refuseOtherRegistry } from "./installation-check.ts";
-import { json, mount, type Operation, operation } from "./operation.ts";
+import { json, mount, OpenApi, type Operation, operation } from "./operation.ts";
 import { checkUnchanged } from "./range.ts";
+import { metricsRoute } from "./routes/metrics.ts";
 import { withProblems } from "./with-problems.ts";
 
 /** The desktop's own operations, in the order of the OpenAPI document. */
 export const desktopOperations = (services: DesktopServices): Operation[] => [
   ...openOperations(services),
+  documentOperation(services),
   ...daemonOperations(services),
   ...registryOperations(services),
   ...linkOperations(services),
+  ...listenerOperations(services),
+  metricsRoute("desktopMetrics", () => services.metrics()),
   ...hostOperations(services),
 ];
 
@@ -43,13 +49,15 @@ const openOperations = (services: Pick<DesktopServices, "access" | "version">): 
     answer: { kind: "json", schema: Identity },
     errors: ["not_found"],
     handler: ({ query }) => {
-      if (services.access === null) throw new RelayError("not_found", "a Unix socket is proven by where it lies");
-      return json(identityOf(services.access, query.nonce));
+      const secret = services.access?.identity ?? null;
+      if (secret === null) throw new RelayError("not_found", "this listener is not proven by a nonce");
+      return json(identityOf(secret, query.nonce));
     },
   }),
 ];
 
-const OPEN: ReadonlySet<string> = new Set(openOperations({ access: null, version: "" }).map(({ path }) => path));
+/** Whether a route is answered without a token. */
+const isOpen = (access: Access, path: string): boolean => path === "/healthz" || (path === IDENTITY_PATH && access.identity !== null);
 
 /** The daemon itself. */
 const daemonOperations = (services: DesktopServices): Operation[] => [
@@ -79,6 +87,19 @@ const daemonOperations = (services: DesktopServices): Operation[] => [
 const tagOf = (entry: ClusterEntry): string => `"${sha256Hex(canonicalJson(entry))}"`;
 
 const entryAnswer = (entry: ClusterEntry): Response => json(entry, 200, { etag: tagOf(entry) });
+
+const documentOperation = (services: DesktopServices): Operation =>
+  operation({
+    method: "get",
+    path: "/openapi.json",
+    id: "desktopOpenApi",
+    summary: "This document: the daemon's own operations, and those of every worker",
+    answer: { kind: "json", schema: OpenApi },
+    handler: async () => {
+      const { desktopDocument } = await import("./desktop-document.ts");
+      return json(desktopDocument(desktopOperations(services), services));
+    },
+  });
 
 /** The clusters that it knows. */
 const registryOperations = (services: DesktopServices): Operation[] => [
@@ -135,32 +156,18 @@ const registryOperations = (services: DesktopServices): Operation[] => [
  */
 export function desktopApp(services: DesktopServices, report: (error: unknown) => void): Hono {
   const app = new Hono();
-  withProblems(app, services.version, report, (request) => {
-    authorize(services.access, request);
-    refuseOtherRegistry(request.headers, services.clustersFile);
+  const { access } = services;
+  if (access !== null) crossOrigin(app, access);
+  withProblems(app, services.version, report, (c) => {
+    // By the path that the routes are found by, so that no other spelling of one that is open leads to another.
+    if (access !== null) admit(access, c.req.raw, isOpen(access, c.req.path));
+    refuseOtherRegistry(c.req.raw.headers, services.clustersFile);
   });
   mount(app, desktopOperations(services));
-  app.get("/openapi.json", async () => {
-    const { desktopDocument } = await import("./desktop-document.ts");
-    return json(desktopDocument(desktopOperations(services), services));
-  });
   app.all("/clusters/:name/*", (c) => {
     // Taken from the URL as it came: decoding and encoding again would change what the worker sees.
     const target = /^\w+:\/\/[^/]*\/clusters\/[^/]+(\/.*)$/.exec(c.req.url)?.[1] ?? "/";
     return services.forward(c.req.param("name"), target, c.req.raw);
   });
   return app;
-}
-
-/**
- * Let a request to a loopback listener pass: it must name the listener as its host (a page of another site cannot, whatever its
- * name resolves to) and, but for what is open, carry the token.
- */
-function authorize(access: DesktopServices["access"], request: Request): void {
-  if (access === null) return;
-  if (request.headers.get("host") !== access.host) throw new RelayError("host_refused", "the Host header names another server");
-  if (OPEN.has(new URL(request.url).pathname)) return;
-  if (!carriesToken(request.headers.get("authorization"), access.token)) {
-    throw new RelayError("authentication_required", "the daemon's token is missing or wrong");
-  }
 }

@@ -1,9 +1,11 @@
+import type { ListenerRequestInput } from "../config/api-listener.ts";
 import type { ClusterEntry, ClusterEntryInput } from "../config/cluster-entry.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
 import { type Address, ClusterClient, type Door, failureOf, HttpPeer } from "./client.ts";
 import type { DesktopStatus } from "./desktop-views.ts";
 import type { HostTaskName, HostTaskOptions } from "./host-views.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
+import type { ListenerStatus } from "./listener-views.ts";
 import type { PairClusterRequest } from "./pairing-views.ts";
 
 /** How often a change is made anew because somebody else was faster. */
@@ -28,6 +30,24 @@ export class DesktopClient {
 
   stop(signal?: AbortSignal): Promise<{ stopping: true }> {
     return this.http.json("/stop", { method: "POST", repeatable: true, signal });
+  }
+
+  listener(signal?: AbortSignal): Promise<ListenerStatus> {
+    return this.http.json("/listener", { signal });
+  }
+
+  /** @throws RelayError configuration_error where the address, the token or the certificate cannot be used */
+  startListener(request: ListenerRequestInput): Promise<ListenerStatus> {
+    return this.http.json("/listener/start", { method: "POST", body: request, repeatable: true });
+  }
+
+  stopListener(): Promise<ListenerStatus> {
+    return this.http.json("/listener/stop", { method: "POST", repeatable: true });
+  }
+
+  /** @throws RelayError configuration_error where the file cannot be used */
+  rotateListenerToken(): Promise<ListenerStatus> {
+    return this.http.json("/listener/rotate-token", { method: "POST", repeatable: true });
   }
 
   async clusters(): Promise<ClusterEntry[]> {

@@ -1,17 +1,21 @@
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Access } from "./access.ts";
 import type { DesktopStatus } from "./desktop-views.ts";
 import type { HostTask } from "./host-views.ts";
-import type { Secret } from "./identity.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
+import type { ListenerControl } from "./listener-views.ts";
 import type { PairClusterRequest } from "./pairing-views.ts";
 
 /** What the desktop's app needs of the process around it. */
 export interface DesktopServices {
   readonly version: string;
-  /** null on a Unix socket, whose permissions say who may connect; the token and address of a listener on loopback otherwise. */
-  readonly access: Secret | null;
+  /** null on a Unix socket, whose permissions say who may connect. */
+  readonly access: Access | null;
   status(): DesktopStatus;
+  readonly listener: ListenerControl;
+  /** What is counted, in Prometheus' text format. */
+  metrics(): Promise<string>;
   /** Where the registry is kept, absolute. */
   readonly clustersFile: string;
   /** The registered clusters. Throws configuration_error when the registry cannot be read. */

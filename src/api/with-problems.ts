@@ -1,4 +1,4 @@
-import type { Hono } from "hono";
+import type { Context, Hono } from "hono";
 import { RelayError } from "../domain/errors.ts";
 import { problemResponse } from "./problem.ts";
 
@@ -9,10 +9,10 @@ import { problemResponse } from "./problem.ts";
  * @param report gets failures that are not RelayErrors, for the process's log
  * @param admit throws for a request that may not pass
  */
-export function withProblems(app: Hono, version: string, report: (error: unknown) => void, admit?: (request: Request) => void): void {
+export function withProblems(app: Hono, version: string, report: (error: unknown) => void, admit?: (c: Context) => void): void {
   const headers = { "clio-relay-version": version };
   app.use(async (c, next) => {
-    admit?.(c.req.raw);
+    admit?.(c);
     await next();
     if (!c.res.headers.has("clio-relay-version")) c.res.headers.set("clio-relay-version", version);
   });

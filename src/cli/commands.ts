@@ -19,6 +19,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     connect: command("Bring the link to a cluster up", () => import("./connect.ts")),
     disconnect: command("End the link to a cluster; its worker and jobs go on", () => import("./disconnect.ts")),
     "install-frp": command("Install frpc and frps for modes frp-stcp and frp-xtcp", () => import("./install-frp.ts")),
+    completion: command("Print what a shell needs to complete command lines", () => import("./completion.ts")),
     version: command("Print the version", () => import("./version.ts")),
   },
   job: {
@@ -37,6 +38,9 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     "task-events": command("List the timeline of a task", () => import("./job/task-events.ts")),
     "record-task-event": command("Add to the timeline of a task", () => import("./job/record-task-event.ts")),
     "list-artifacts": command("List the files that a job left", () => import("./job/list-artifacts.ts")),
+    "used-artifacts": command("List the artifacts that a job uses", () => import("./job/used-artifacts.ts")),
+    "used-by": command("List the jobs that use an artifact", () => import("./job/used-by.ts")),
+    provenance: command("Say what a job used, did and left, as PROV or RO-Crate", () => import("./job/provenance.ts")),
     fetch: command("Fetch all files that a job left", () => import("./job/fetch.ts")),
     "read-artifact": command("Fetch a file that a job left", () => import("./job/read-artifact.ts")),
   },
@@ -70,6 +74,12 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     status: command("Show the daemon and the way to each cluster", () => import("./desktop/status.ts")),
     logs: command("Print the daemon's log", () => import("./desktop/logs.ts")),
     run: command("Run the daemon in the foreground", () => import("./desktop/run.ts")),
+  },
+  api: {
+    start: command("Serve the API on TCP, from now on and after each start of the daemon", () => import("./api/start.ts")),
+    stop: command("Serve the API on TCP no longer", () => import("./api/stop.ts")),
+    status: command("Show how the API is served on TCP", () => import("./api/status.ts")),
+    "rotate-token": command("Replace the token of the API on TCP", () => import("./api/rotate-token.ts")),
   },
   cluster: {
     add: command("Register a cluster, or change one", () => import("./cluster/add.ts")),
@@ -140,6 +150,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   worker: "The process that runs the jobs of a cluster",
   "worker keys": "The keys of a worker's links",
   desktop: "The daemon between commands and clusters",
+  api: "The API on TCP, with a token",
   link: "The links to the clusters",
   cluster: "The clusters that this installation knows",
   "relay-host": "Where both sides meet that can only dial out",

@@ -13,6 +13,9 @@ export interface Paths {
   readonly configDir: string;
   readonly clustersFile: string;
   readonly settingsFile: string;
+  /** What the daemon serves on TCP, and the token for it where no other file was named. */
+  readonly listenerFile: string;
+  readonly apiTokenFile: string;
   readonly cacheDir: string;
   readonly logDir: string;
   /** Every SSH connection that the daemon dialed. */
@@ -92,6 +95,8 @@ export function resolvePaths(env: Environment): Paths {
     configDir,
     clustersFile: absolute("CLIO_RELAY_CLUSTER_REGISTRY", path.join(configDir, "clusters.json")),
     settingsFile: path.join(configDir, "config.toml"),
+    listenerFile: path.join(configDir, "api-listener.json"),
+    apiTokenFile: path.join(configDir, "api-token"),
     cacheDir: below("cache", ".cache/clio-relay"),
     logDir,
     ledgerFile: path.join(stateDir, "connections.jsonl"),

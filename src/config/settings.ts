@@ -99,6 +99,30 @@ export const SETTINGS = {
     LIMITS.artifactStoreBytes,
     "Outputs up to this size are copied into the spool; larger ones are referenced where they lie.",
   ),
+  input_workspace_root: setting(
+    "CLIO_RELAY_INPUT_WORKSPACE_ROOT",
+    absolutePath,
+    null,
+    "Inputs of jobs lie below this directory; below the current one where it is not set.",
+  ),
+  input_file_max_bytes: setting(
+    "CLIO_RELAY_INPUT_FILE_MAX_BYTES",
+    bytes(0),
+    LIMITS.inputFileBytes,
+    "Bytes of one input, unless a submission says otherwise (`--max-input-bytes`). Of a worker: of one that comes in a single request, at most 64 MiB.",
+  ),
+  input_total_max_bytes: setting(
+    "CLIO_RELAY_INPUT_TOTAL_MAX_BYTES",
+    bytes(0),
+    LIMITS.inputTotalBytes,
+    "Bytes of all inputs of one submission, unless it says otherwise.",
+  ),
+  input_file_max_count: setting(
+    "CLIO_RELAY_INPUT_FILE_MAX_COUNT",
+    whole(0, LIMITS.inputFilesMax),
+    LIMITS.inputFiles,
+    "Inputs of one submission.",
+  ),
   min_free_bytes: setting(
     "CLIO_RELAY_MIN_FREE_BYTES",
     bytes(0),
@@ -124,6 +148,12 @@ export const SETTINGS = {
     "A file of certification authorities in PEM that are trusted on the way out, besides the system's and those of SSL_CERT_FILE and NODE_EXTRA_CA_CERTS.",
   ),
   spare_shims: setting("CLIO_RELAY_SPARE_SHIMS", whole(0, 64), 1, "Shims that wait, already started, for the next job."),
+  api_connections: setting(
+    "CLIO_RELAY_API_CONNECTIONS",
+    whole(16, 1_000_000),
+    LIMITS.apiConnections,
+    "Connections with the token that the desktop holds on TCP at a time; each takes three descriptors.",
+  ),
   relay_host_connections: setting(
     "CLIO_RELAY_HOST_CONNECTIONS",
     whole(16, 1_000_000),

@@ -69,11 +69,18 @@ export const ERRORS = {
   request_validation_failed: rule(422, "The request does not fit its schema"),
   http_request_malformed: rule(400, "The request is not well-formed"),
   wait_parameters_invalid: rule(422, "The wait parameters are out of range"),
+  poll_interval_invalid: rule(400, "The poll interval is out of range"),
   queue_query_refused: rule(422, "The queue query is out of range"),
   log_stream_invalid: rule(400, "There is no such log stream"),
   range_not_satisfiable: rule(416, "The range lies outside the content", { exit: EXIT.usage }),
   payload_too_large: rule(413, "The body is larger than this route takes", { exit: EXIT.usage, mcp: -32055 }),
   request_timeout: rule(408, "The request was not sent to its end in time", { exit: EXIT.failed, retryable: true }),
+  upgrade_required: rule(426, "The route is for WebSockets", {
+    exit: EXIT.usage,
+    hint: "the same route with /sse in place of /ws is an event stream",
+  }),
+  request_head_too_large: rule(431, "The head of the request is too large", { exit: EXIT.usage }),
+  listener_busy: rule(429, "The listener is at one of its limits", { retryable: true }),
   method_not_allowed: rule(405, "The route does not take this method"),
   usage: rule(400, "The command line is not understood"),
   configuration_error: rule(400, "The configuration is not usable"),
@@ -85,6 +92,7 @@ export const ERRORS = {
   confirmation_required: rule(403, "It takes something away, and nobody has said yes to that"),
   confirmation_declined: rule(403, "The question was not answered with yes", { exit: EXIT.failed }),
   host_refused: rule(403, "The Host header names another server"),
+  origin_refused: rule(403, "Pages of that origin may not use this"),
 
   // not found
   not_found: rule(404, "There is no such thing"),
@@ -111,6 +119,14 @@ export const ERRORS = {
   transform_refused: rule(422, "The transform does not say what the job consumes"),
   active_job_capacity_reached: rule(429, "The queue holds as many active jobs as it may", { retryable: true }),
   storage_admission_refused: rule(507, "There is not enough room to take this on", { mcp: -32007, retryable: true }),
+
+  input_ingest_refused: rule(422, "The input is not what it is said to be", { exit: EXIT.failed }),
+  input_ingest_conflict: rule(409, "Another part of the input is wanted first", { exit: EXIT.failed, retryable: true }),
+  input_ingest_unavailable: rule(404, "The content of the input is not there", { exit: EXIT.failed }),
+  input_changed: rule(409, "The file changed while it was read", {
+    exit: EXIT.failed,
+    hint: "wait until it is written, then submit again",
+  }),
 
   // content
   artifact_changed: rule(409, "The file is no longer the one that was recorded", { exit: EXIT.failed }),

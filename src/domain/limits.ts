@@ -45,12 +45,34 @@ export const LIMITS = {
   outputPatterns: 256,
   /** Outputs up to this size are copied into the spool; larger ones are referenced in place (setting artifact_store_max_bytes). */
   artifactStoreBytes: 64 * MiB,
+  /** An artifact's bytes in a JSON document; by themselves they have no bound. */
+  artifactInlineBytes: 16 * MiB,
   argvItems: 4_096,
   argvBytes: 512 * KiB,
   scriptBytes: 512 * KiB,
   envEntries: 1_024,
   idempotencyKeyLength: 512,
   retriesMax: 100,
+  /** A staged input, and all of one submission, unless more is asked for (settings input_file_max_bytes, input_total_max_bytes). */
+  inputFileBytes: 1 * MiB,
+  inputTotalBytes: 4 * MiB,
+  /** Inputs of one submission: as many as go without asking (setting input_file_max_count), and as many as can be. */
+  inputFiles: 16,
+  inputFilesMax: 1_000,
+  /** What an operator may let one request carry as base64. */
+  inputInlineMaxBytes: 64 * MiB,
+  /** One piece of an upload. */
+  inputChunkBytes: 1 * MiB,
+  /** Pieces that are in memory at a time. */
+  inputChunks: 8,
+  /** Requests that wait for their turn to carry an input. */
+  inputIngestsWaiting: 64,
+  /** Uploads that have begun and are not complete. */
+  inputUploads: 1_024,
+  /** Parts that do not grow, and contents that no artifact names, are kept for so long. */
+  inputKeepSeconds: 86_400,
+  /** Inputs that a job's status lists. */
+  inputsShown: 100,
   /** Free bytes that must remain on the spool and state file systems (setting min_free_bytes). */
   minFreeBytes: 1 * GiB,
   /** Files (inodes) that must remain possible there; a job takes a dozen and what it keeps of its outputs. */
@@ -59,6 +81,8 @@ export const LIMITS = {
   waitMaxSeconds: 86_400,
   leaseSeconds: 120,
   cancelGraceSeconds: 10,
+  /** Connections with the token that the desktop holds on TCP at a time (setting api_connections). */
+  apiConnections: 4_096,
   /** What a relay-host takes on (settings relay_host_…); openings are in a minute. */
   relayHostConnections: 8_192,
   relayHostConnectionsPerAddress: 1_024,

@@ -2,7 +2,7 @@ import { type Environment, variable } from "../config/environment.ts";
 import type { Paths } from "../config/paths.ts";
 
 /** Ours that belong to one request or to one job, and never to a process that serves others. */
-const OF_ONE_REQUEST = /^CLIO_RELAY_(?:CLUSTER|EVENTS|ATTEMPT|JOB_ID|TASK_ID|NO_INPUT|FRP_TOKEN|STCP_SECRET)$/;
+const OF_ONE_REQUEST = /^CLIO_RELAY_(?:CLUSTER|EVENTS|ATTEMPT|JOB_ID|TASK_ID|NO_INPUT|FRP_TOKEN|STCP_SECRET|API_TOKEN)$/;
 /** The caller's terminal, directory and agent. */
 const OF_THE_CALLER =
   /^(?:TERM|COLORTERM|COLUMNS|LINES|PWD|OLDPWD|SHLVL|_|SSH_(?:AUTH_SOCK|AGENT_PID|TTY|CONNECTION|CLIENT)|DISPLAY|WAYLAND_DISPLAY|TMUX\w*|STY|WINDOWID)$/;

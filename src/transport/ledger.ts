@@ -62,6 +62,7 @@ export class Ledger {
   #entries: LedgerEntry[];
   #next: number;
   #writtenAt = Number.NEGATIVE_INFINITY;
+  readonly #dials = new Map<string, number>();
 
   /**
    * Read what is there. Connections that an earlier process did not see the end of ended with it.
@@ -82,6 +83,15 @@ export class Ledger {
     return this.#entries.filter(({ seq }) => seq >= since);
   }
 
+  /** Connections that were dialed since this was made, by cluster. */
+  get dials(): ReadonlyMap<string, number> {
+    return this.#dials;
+  }
+
+  #count({ cluster }: Dialing): void {
+    this.#dials.set(cluster, (this.#dials.get(cluster) ?? 0) + 1);
+  }
+
   /** The seq that the next entry will have. */
   get nextSeq(): number {
     return this.#next;
@@ -89,6 +99,7 @@ export class Ledger {
 
   /** Write a connection down before it is dialed. @throws RelayError local_file_unusable: what cannot be counted is not dialed */
   begin(dialing: Dialing): LedgerLine {
+    this.#count(dialing);
     const entry = this.#entry(dialing, true);
     this.#write(kept([...this.#entries, entry]));
     this.#next++;
@@ -102,6 +113,7 @@ export class Ledger {
    * @throws RelayError local_file_unusable
    */
   beginUnattended(dialing: Dialing & { readonly client: "relay" | "frp" }): LedgerLine {
+    this.#count(dialing);
     const before = this.#entries.findLast(({ cluster, client }) => cluster === dialing.cluster && client === dialing.client);
     const same = before?.outcome === "failed" && !before.attended && before.target === dialing.target && before.purpose === dialing.purpose;
     if (!same) {

@@ -21,6 +21,7 @@ export async function runInForeground(io: CliIo, relay: Installation, background
         clock: io.clock,
         self: io.self,
         caFile: relay.settings.ca_file,
+        apiConnections: relay.settings.api_connections,
         log(level, message) {
           file.write(level, message);
           if (!background) io.stderr.write(`${level}: ${message}\n`).catch(() => undefined);

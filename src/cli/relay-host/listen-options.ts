@@ -1,12 +1,10 @@
 import path from "node:path";
+import { readPem } from "../../config/pem.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { readSmallFile } from "../../lib/regular-file.ts";
 import type { Entrance } from "../../roles/relay-host/relay-host.ts";
 import { type Reader, text } from "../values.ts";
 import { type FlagValues, list, option } from "../verb.ts";
 import { listenAddress } from "./listen-address.ts";
-
-const PEM_MAX_BYTES = 1024 * 1024;
 
 const authorityName: Reader<string> = {
   label: "HOST:PORT",
@@ -48,25 +46,13 @@ export function entrances(flags: FlagValues<typeof LISTEN>, cwd: string): Entran
     throw new RelayError("usage", "--listen needs --tls-cert and --tls-key");
   if (listen.length === 0 && (cert !== undefined || key !== undefined))
     throw new RelayError("usage", "--tls-cert and --tls-key need --listen");
-  const tls = cert === undefined || key === undefined ? null : { cert: pem(cert, cwd, "CERTIFICATE"), key: pem(key, cwd, "PRIVATE KEY") };
+  const tls =
+    cert === undefined || key === undefined
+      ? null
+      : { cert: readPem(path.resolve(cwd, cert), "CERTIFICATE"), key: readPem(path.resolve(cwd, key), "PRIVATE KEY") };
   return [
     ...listen.map((address) => ({ kind: "tls" as const, address, tls })),
     ...ws.map((address) => ({ kind: "ws" as const, address, tls: null })),
     ...tcp.map((address) => ({ kind: "tcp" as const, address, tls: null })),
   ];
-}
-
-function pem(name: string, cwd: string, what: string): string {
-  const file = path.resolve(cwd, name);
-  let read: string | null;
-  try {
-    read = readSmallFile(file, PEM_MAX_BYTES);
-  } catch (error) {
-    throw new RelayError("configuration_error", `${file} cannot be read: ${(error as Error).message}`, { path: file }, undefined, {
-      cause: error,
-    });
-  }
-  if (read === null) throw new RelayError("configuration_error", `${file} is not there`, { path: file });
-  if (!read.includes(`${what}-----`)) throw new RelayError("configuration_error", `${file} has no ${what} in PEM`, { path: file });
-  return read;
 }

@@ -154,6 +154,11 @@ export class Links {
     return forwardOverLink((isOutbound(entry) ? this.#met(name) : this.#cluster(name)).link, target, request);
   }
 
+  /** Connections that this process dialed, by cluster. */
+  get dials(): ReadonlyMap<string, number> {
+    return this.#ledger?.dials ?? new Map();
+  }
+
   /** How each is now. Those of this machine are asked for a sign of life, all at once; the slowest costs two seconds. */
   states(): Promise<LinkStatus[]> {
     return Promise.all(this.options.registry.all().map((entry) => this.#state(entry)));

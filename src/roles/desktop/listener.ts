@@ -2,11 +2,14 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type { Hono } from "hono";
-import type { Secret } from "../../api/identity.ts";
+import type { Access } from "../../api/access.ts";
 import { serveOnSocket } from "../../api/socket-server.ts";
+import { withWebSockets } from "../../api/web-socket.ts";
 import type { Paths } from "../../config/paths.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { ListenAddress } from "../sockets/listener.ts";
 import type { DaemonRecord } from "./address-file.ts";
-import { listenInFront } from "./loopback-front.ts";
+import { Front, type FrontBounds, type FrontOptions } from "./front.ts";
 
 /** How long answers in flight may take when the daemon stops. */
 const STOP_GRACE_MS = 1_000;
@@ -22,21 +25,50 @@ export interface Listener {
 }
 
 /** The app for a listener: what requests need to pass, null where the place is protection enough, and where it is. */
-export type AppFor = (access: Secret | null, where: () => string) => Hono;
+export type AppFor = (access: Access | null, where: () => string) => Hono;
 
-/**
- * Listen where Unix sockets are, or on a free port of 127.0.0.1 with a new token.
- *
- * @param platform of Node's names: Windows has no Unix socket that a front could join connections with
- */
-export const listen = async (
-  kind: "unix" | "tcp",
-  paths: Pick<Paths, "desktopSocket" | "runDir">,
-  platform: NodeJS.Platform,
-  appFor: AppFor,
-): Promise<Listener> => {
-  if (kind === "unix") return onSocket(paths.desktopSocket, appFor);
-  return platform === "win32" ? onLoopback(appFor) : behindFront(path.join(paths.runDir, "front.sock"), appFor);
+export interface ListenOptions {
+  readonly paths: Pick<Paths, "desktopSocket" | "runDir">;
+  /** Of Node's names: Windows has no Unix socket that a front could join connections with. */
+  readonly platform: NodeJS.Platform;
+  readonly clock: Clock;
+  readonly onFault: (error: Error) => void;
+}
+
+/** Listen where Unix sockets are, or on a free port of 127.0.0.1 with a new token. */
+export async function listen(kind: "unix" | "tcp", options: ListenOptions, appFor: AppFor): Promise<Listener> {
+  if (kind === "unix") return onSocket(options.paths.desktopSocket, appFor);
+  const token = randomBytes(32).toString("base64url");
+  const server = onTcp(
+    {
+      ...options,
+      socket: path.join(options.paths.runDir, "front.sock"),
+      address: { host: "127.0.0.1", port: 0 },
+      tls: null,
+      token: () => token,
+      bounds: LOOPBACK_BOUNDS,
+    },
+    ({ port }) => {
+      const host = `127.0.0.1:${port}`;
+      const access = {
+        token: () => token,
+        names: (field: string) => field === host,
+        origins: new Set<string>(),
+        identity: { token, host },
+        foreign: false,
+      };
+      return appFor(access, () => `http://${host}`);
+    },
+  );
+  const url = `http://127.0.0.1:${server.address.port}`;
+  return { where: url, tcp: { url, token }, lost: server.lost, stop: server.stop };
+}
+
+/** Every user of the machine can come, and has one address. Whoever has the token was told it by this process. */
+const LOOPBACK_BOUNDS: Partial<FrontBounds> = {
+  strangers: { all: 64, perAddress: 64 },
+  proven: Number.POSITIVE_INFINITY,
+  failuresPerMinute: Number.POSITIVE_INFINITY,
 };
 
 function onSocket(socket: string, appFor: AppFor): Listener {
@@ -53,23 +85,39 @@ function onSocket(socket: string, appFor: AppFor): Listener {
   };
 }
 
-const newToken = (): string => randomBytes(32).toString("base64url");
+export type TcpOptions = Omit<ListenOptions, "paths"> & Omit<FrontOptions, "answer">;
 
-/** On loopback, where strangers' connections are held apart from the owner's. */
-async function behindFront(socket: string, appFor: AppFor): Promise<Listener> {
-  const token = newToken();
+/** An app on a TCP port, for whoever shows the token. */
+export interface TcpServer {
+  readonly address: ListenAddress;
+  /** Connections by whether they have shown the token; null where nobody counts. */
+  connections(): { readonly unproven: number; readonly proven: number } | null;
+  /** Whether nobody can connect to it any more. */
+  lost(): boolean;
+  /** End the connections that there are. */
+  endConnections(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * Serve on TCP, where strangers' connections are held apart from the owner's.
+ *
+ * @param appAt the app, once it is known where it is
+ * @throws RelayError configuration_error where the address cannot be listened on
+ */
+export function onTcp(options: TcpOptions, appAt: (address: ListenAddress) => Hono): TcpServer {
   // The address is known only when it listens, and the app must know it before it answers.
   let app: Hono | undefined;
   const answer = (request: Request) => app?.fetch(request) ?? new Response(null, { status: 503 });
-  const front = await listenInFront({ token, socket, answer });
-  const host = `127.0.0.1:${front.port}`;
-  const url = `http://${host}`;
-  app = appFor({ token, host }, () => url);
-  const server = serveOnSocket(app, socket);
+  if (options.platform === "win32") return withoutFront(options, answer, (address) => (app = appAt(address)));
+  const front = new Front({ ...options, answer });
+  app = appAt(front.address);
+  const server = serveOnSocket(app, options.socket);
   return {
-    where: url,
-    tcp: { url, token },
+    address: front.address,
+    connections: () => front.connections,
     lost: () => !server.present,
+    endConnections: () => front.endProven(),
     async stop() {
       front.close();
       await server.stop(STOP_GRACE_MS);
@@ -78,26 +126,36 @@ async function behindFront(socket: string, appFor: AppFor): Promise<Listener> {
   };
 }
 
-/** On loopback without a front: a connection whose request is refused ends with the answer, but nobody counts them. */
-function onLoopback(appFor: AppFor): Listener {
-  const token = newToken();
-  // The address is known only when it listens, and the app must know it before it answers.
-  let app: Hono | undefined;
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    idleTimeout: 0,
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    fetch: (request) => app?.fetch(request) ?? new Response(null, { status: 503 }),
-  });
-  const host = `127.0.0.1:${server.port}`;
-  const url = `http://${host}`;
-  app = appFor({ token, host }, () => url);
+/** A connection whose request is refused ends with the answer, but nobody counts them. */
+function withoutFront(
+  { address, tls }: TcpOptions,
+  answer: (request: Request) => Response | Promise<Response>,
+  listening: (address: ListenAddress) => void,
+): TcpServer {
+  const web = withWebSockets(answer);
+  const serve = (port: number) =>
+    Bun.serve({
+      hostname: address.host ?? "::",
+      port,
+      idleTimeout: 0,
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      ...(tls === null ? {} : { tls }),
+      fetch: web.fetch,
+      websocket: web.websocket,
+    });
+  let server = serve(address.port);
+  const at = { host: address.host, port: server.port ?? address.port };
+  listening(at);
   return {
-    where: url,
-    tcp: { url, token },
+    address: at,
+    connections: () => null,
     lost: () => false,
+    endConnections() {
+      void server.stop(true);
+      server = serve(at.port);
+    },
     async stop() {
+      web.close();
       await Promise.race([server.stop(false), Bun.sleep(STOP_GRACE_MS)]);
       await server.stop(true);
     },

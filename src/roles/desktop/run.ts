@@ -1,12 +1,16 @@
 import fs from "node:fs";
+import type { Hono } from "hono";
+import type { Access } from "../../api/access.ts";
 import { desktopApp } from "../../api/desktop-app.ts";
 import type { DesktopServices } from "../../api/desktop-services.ts";
+import type { ListenerControl } from "../../api/listener-views.ts";
 import type { Environment } from "../../config/environment.ts";
 import { removeRoom } from "../../config/frp-room.ts";
 import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import type { ProcessIdentity } from "../../domain/attempt.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { DirectoryWatch } from "../../lib/directory-watch.ts";
 import { tryLock } from "../../lib/file-lock.ts";
@@ -14,9 +18,11 @@ import { self } from "../../lib/process-identity.ts";
 import type { Level } from "../log-line.ts";
 import { stderrFile } from "../stderr-file.ts";
 import { type DaemonRecord, isPublished, readDaemonRecord, removeDaemonRecord, writeDaemonRecord } from "./address-file.ts";
+import { ApiListener } from "./api-listener.ts";
 import { PATIENCE, type Patience } from "./forward.ts";
 import { Links } from "./links.ts";
 import { type AppFor, listen } from "./listener.ts";
+import { desktopMetrics } from "./metrics.ts";
 import { ClusterRegistry } from "./registry.ts";
 
 /** How often the daemon looks whether it can be found, besides each time that the system tells of a change. */
@@ -32,6 +38,8 @@ export interface DesktopOptions {
   readonly self: readonly string[];
   readonly log: (level: Level, message: string) => void;
   readonly patience?: Patience;
+  /** Connections with the token that the API on TCP takes at a time. */
+  readonly apiConnections?: number;
   /** File of certification authorities that are trusted besides the system's; null for none. */
   readonly caFile: string | null;
   /** Called when it answers. */
@@ -56,12 +64,24 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
   try {
     const registry = new ClusterRegistry(paths, env);
     const links = new Links({ registry, paths, env, version, clock, patience, log, self: options.self, caFile: options.caFile });
-    const server = await listen(options.listen, paths, env.platform, appFor(options, registry, links, identity, stop));
+    const app: AppFor = (access, where) => appWith(access, where, api);
+    const api = new ApiListener({
+      paths,
+      env,
+      clock,
+      connections: options.apiConnections ?? LIMITS.apiConnections,
+      log,
+      appFor: app,
+    });
+    const appWith = appFor(options, registry, links, identity, stop);
+    const fault = (error: Error): void => log("error", error.stack ?? error.message);
+    const server = await listen(options.listen, { paths, platform: env.platform, clock, onFault: fault }, app);
     const record: DaemonRecord = { process: identity, version, tcp: server.tcp };
     writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
     options.onReady?.(server.where);
     startLinks(links, log);
+    await api.resume();
     let published = true;
     const look = (after: "change" | "time"): void => {
       if (stop.signal.aborted) return;
@@ -80,12 +100,13 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     const timer = setInterval(() => {
       stderr?.look();
       look("time");
+      void api.look();
     }, LOOK_MS);
     await aborted(AbortSignal.any([signal, stop.signal]));
     clearInterval(timer);
     watch.close();
     await links.close();
-    await server.stop();
+    await Promise.all([server.stop(), api.close()]);
     removeDaemonRecord(paths, env, record);
     log("info", "stopped");
   } finally {
@@ -132,12 +153,20 @@ function publish({ paths, env, log }: DesktopOptions, record: DaemonRecord): boo
   }
 }
 
+type AppWith = (access: Access | null, where: () => string, listener: ListenerControl) => Hono;
+
 /** The app, once it is known what it listens on. */
-function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links, process: ProcessIdentity, stop: AbortController): AppFor {
+function appFor(
+  options: DesktopOptions,
+  registry: ClusterRegistry,
+  links: Links,
+  process: ProcessIdentity,
+  stop: AbortController,
+): AppWith {
   const { version, log } = options;
   const started_at = timestamp(options.clock);
   let active = 0;
-  const services: Omit<DesktopServices, "access" | "status"> = {
+  const services: Omit<DesktopServices, "access" | "status" | "listener" | "metrics"> = {
     version,
     clustersFile: options.paths.clustersFile,
     clusters: () => registry.all(),
@@ -170,11 +199,14 @@ function appFor(options: DesktopOptions, registry: ClusterRegistry, links: Links
     // The answer goes out first.
     stop: () => void setTimeout(() => stop.abort(), 10),
   };
-  return (access, where) =>
+  return (access, where, listener) =>
     desktopApp(
       {
         ...services,
         access,
+        listener,
+        metrics: async () =>
+          desktopMetrics({ version, forwarding: active, links: await links.states(), dials: links.dials, listener: listener.status() }),
         status: () => ({
           version,
           process,

@@ -1,20 +1,4 @@
-/** A number that only grows, by one label's value. */
-class Counter {
-  readonly #values = new Map<string, number>();
-
-  constructor(private readonly label: string | null) {}
-
-  add(value = "", by = 1): void {
-    this.#values.set(value, (this.#values.get(value) ?? 0) + by);
-  }
-
-  lines(name: string): string[] {
-    if (this.#values.size === 0 && this.label === null) return [`${name} 0`];
-    return [...this.#values].map(([value, count]) =>
-      this.label === null ? `${name} ${count}` : `${name}{${this.label}="${value}"} ${count}`,
-    );
-  }
-}
+import { Counter, Exposition } from "../../lib/exposition.ts";
 
 const COUNTERS = {
   connections_total: ["Connections that were taken", null],
@@ -36,7 +20,7 @@ const GAUGES = {
 } as const;
 export type Gauges = { readonly [K in keyof typeof GAUGES]: number };
 
-/** What /metrics shows, in the text format of Prometheus, version 0.0.4. */
+/** What /metrics shows. */
 export class Metrics {
   readonly #counters = Object.fromEntries(Object.entries(COUNTERS).map(([name, [, label]]) => [name, new Counter(label)])) as Record<
     keyof typeof COUNTERS,
@@ -48,19 +32,13 @@ export class Metrics {
   }
 
   text(gauges: Gauges): string {
-    const lines: string[] = [];
-    const put = (name: string, help: string, type: string, values: readonly string[]): void => {
-      lines.push(`# HELP ${name} ${help}.`, `# TYPE ${name} ${type}`, ...values);
-    };
+    const out = new Exposition();
     for (const name of Object.keys(COUNTERS) as (keyof typeof COUNTERS)[]) {
-      const full = `clio_relay_host_${name}`;
-      put(full, COUNTERS[name][0], "counter", this.#counters[name].lines(full));
+      out.add(`clio_relay_host_${name}`, "counter", COUNTERS[name][0], this.#counters[name].samples());
     }
     for (const name of Object.keys(GAUGES) as (keyof typeof GAUGES)[]) {
-      const full = `clio_relay_host_${name}`;
-      put(full, GAUGES[name], "gauge", [`${full} ${gauges[name]}`]);
+      out.one(`clio_relay_host_${name}`, "gauge", GAUGES[name], gauges[name]);
     }
-    put("process_resident_memory_bytes", "Resident memory", "gauge", [`process_resident_memory_bytes ${process.memoryUsage.rss()}`]);
-    return `${lines.join("\n")}\n`;
+    return out.one("process_resident_memory_bytes", "gauge", "Resident memory", process.memoryUsage.rss()).text();
   }
 }

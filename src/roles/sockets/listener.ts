@@ -1,6 +1,7 @@
 import type { Socket, TCPSocketListener } from "bun";
 import { RelayError } from "../../domain/errors.ts";
 import { SocketCarrier } from "./carrier.ts";
+import { carrierHandlers, type Inside } from "./handlers.ts";
 
 /** Where a relay-host listens. */
 export interface ListenAddress {
@@ -24,11 +25,6 @@ export interface Listener {
   readonly address: ListenAddress;
   /** Take no more. Connections that are open go on. */
   stop(): void;
-}
-
-interface Inside {
-  carrier: SocketCarrier | null;
-  closed: () => void;
 }
 
 /** Of both families; of one, where the machine has no other. */
@@ -57,19 +53,7 @@ export function listen({ address, tls, onConnection, onFault }: Listening): List
         open: take,
         // Without it, `open` would come only when TLS is there, and who never comes so far would be nobody's.
         handshake: () => undefined,
-        data: (socket, chunk) => socket.data.carrier?.came(chunk),
-        drain: (socket) => socket.data.carrier?.flush(),
-        end: (socket) => socket.data.carrier?.ended(),
-        // What a handler throws comes here; a connection that breaks does not.
-        error(socket, error) {
-          onFault(error);
-          if (socket.data?.carrier) socket.data.carrier.destroy();
-          else socket.terminate();
-        },
-        close(socket, error) {
-          socket.data?.carrier?.closed(error !== undefined && error !== null);
-          socket.data?.closed();
-        },
+        ...carrierHandlers(onFault),
       },
     });
   let failure: unknown;

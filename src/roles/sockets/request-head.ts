@@ -3,11 +3,13 @@ import { fieldOf } from "../../transport/http/head.ts";
 /** Longest head of a request (docs/wire.md, Limits). */
 export const HEAD_MAX = 16 * 1024;
 const END = "\r\n\r\n";
-const REQUEST_LINE = /^([A-Z]{1,16}) (\/[\x21-\x7e]{0,2047}) HTTP\/1\.1$/;
+const REQUEST_LINE = /^([A-Z]{1,32}) (\/[\x21-\x7e]*) HTTP\/1\.1$/;
 
 /** The head of an HTTP/1.1 request (RFC 9112, section 3). */
 export interface RequestHead {
   readonly method: string;
+  /** Path and query, as they came. */
+  readonly target: string;
   /** Path, without a query. */
   readonly path: string;
   /** By name in lower case; several of a name joined as RFC 9110, section 5.3, has it. */
@@ -32,7 +34,7 @@ export function requestHead(bytes: Buffer): RequestHead | null | "malformed" {
     const before = fields.get(name);
     fields.set(name, before === undefined ? value : `${before}, ${value}`);
   }
-  return { method: request[1]!, path: request[2]!.split("?")[0]!, fields, length: end + END.length };
+  return { method: request[1]!, target: request[2]!, path: request[2]!.split("?")[0]!, fields, length: end + END.length };
 }
 
 /** Whether one of a field's comma-separated values is this word, in any case. */

@@ -3,6 +3,13 @@ import { type Carrier, HIGH } from "./carrier.ts";
 /** How long one direction may go on after the other has ended, in milliseconds. */
 const LINGER_MS = 10_000;
 
+export interface SpliceOptions {
+  /** The same; 10 s. */
+  readonly lingerMs?: number;
+  /** Whether the end of what the first says is kept from the second, who would take it for the end of the connection. */
+  readonly keepsEnd?: boolean;
+}
+
 /** Two carriers that are joined: whatever one brings goes to the other, until both are over. */
 export class Splice {
   /** Bytes from the first to the second, and back. */
@@ -23,6 +30,7 @@ export class Splice {
     private readonly sides: readonly [Carrier, Carrier],
     private readonly now: () => number,
     private readonly onOver: (splice: Splice) => void,
+    private readonly options: SpliceOptions = {},
   ) {
     this.#movedAt = now();
     this.#attach(0);
@@ -60,7 +68,7 @@ export class Splice {
       },
       end: () => this.#end(side, to),
       close: (broken) => {
-        if (broken || !this.#ended[side]) to.destroy();
+        if (broken || !this.#ended[side] || this.#keeps(side)) to.destroy();
         else this.#end(side, to);
         if (++this.#closed < 2) return;
         clearTimeout(this.#linger);
@@ -72,14 +80,22 @@ export class Splice {
   #end(side: 0 | 1, to: Carrier): void {
     if (this.#ended[side]) return;
     this.#ended[side] = true;
-    to.end();
-    this.#linger ??= setTimeout(() => this.destroy(), LINGER_MS);
+    if (!this.#keeps(side)) to.end();
+    this.#lingers();
+  }
+
+  #keeps(side: 0 | 1): boolean {
+    return side === 0 && this.options.keepsEnd === true;
+  }
+
+  #lingers(): void {
+    this.#linger ??= setTimeout(() => this.destroy(), this.options.lingerMs ?? LINGER_MS);
   }
 
   /** End both directions, after what waits. */
   end(): void {
     for (const side of this.sides) side.end();
-    this.#linger ??= setTimeout(() => this.destroy(), LINGER_MS);
+    this.#lingers();
   }
 
   destroy(): void {

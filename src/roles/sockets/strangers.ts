@@ -1,8 +1,12 @@
 import { Counts } from "./quota.ts";
 
-/** Connections without a complete opening (docs/wire.md, Limits). */
-const MAX = 512;
-const MAX_PER_ADDRESS = 64;
+/** How many there may be: of a relay-host, connections without a complete opening (docs/wire.md, Limits). */
+export interface StrangerBounds {
+  readonly all: number;
+  readonly perAddress: number;
+}
+
+export const STRANGERS: StrangerBounds = { all: 512, perAddress: 64 };
 
 export interface Stranger {
   /** By what its address is counted; null: not at all. */
@@ -17,6 +21,8 @@ export class Strangers {
   readonly #all = new Map<Stranger, string | null>();
   readonly #addresses = new Counts();
 
+  constructor(private readonly bounds: StrangerBounds = STRANGERS) {}
+
   get size(): number {
     return this.#all.size;
   }
@@ -24,7 +30,7 @@ export class Strangers {
   add(stranger: Stranger): void {
     this.#all.set(stranger, null);
     this.recount(stranger, stranger.addressKey);
-    if (this.#all.size > MAX) this.#end(() => true);
+    if (this.#all.size > this.bounds.all) this.#end(() => true);
   }
 
   /** It is known by now whence it comes. */
@@ -35,7 +41,7 @@ export class Strangers {
     this.#all.set(stranger, addressKey);
     if (addressKey === null) return;
     this.#addresses.add(addressKey);
-    if (this.#addresses.of(addressKey) > MAX_PER_ADDRESS) this.#end((key) => key === addressKey);
+    if (this.#addresses.of(addressKey) > this.bounds.perAddress) this.#end((key) => key === addressKey);
   }
 
   #end(which: (addressKey: string | null) => boolean): void {

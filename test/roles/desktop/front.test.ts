@@ -3,8 +3,12 @@ import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { Hono } from "hono";
+import { problemResponse } from "../../../src/api/problem.ts";
 import { type SocketServer, serveOnSocket } from "../../../src/api/socket-server.ts";
-import { type Front, type FrontOptions, listenInFront } from "../../../src/roles/desktop/loopback-front.ts";
+import { RelayError } from "../../../src/domain/errors.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { Front, type FrontBounds, type FrontOptions } from "../../../src/roles/desktop/front.ts";
+import { listen } from "../../api/web-socket-client.ts";
 import { initialized, MAIN } from "../../cli/source-relay.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -18,6 +22,11 @@ afterEach(async () => {
 const TOKEN = "t0ken";
 const BLOCK = Buffer.alloc(64 * 1024, "clio ");
 const BLOCKS = 512;
+const STREAM = "id: 1\nevent: step\ndata: 1\n\nid: 1\nevent: terminal\ndata: {}\n\n";
+
+const refused = (request: Request): Response => Response.json({ open: new URL(request.url).pathname }, { status: 401 });
+const faults: Error[] = [];
+afterEach(() => expect(faults.splice(0)).toEqual([]));
 
 interface Behind {
   readonly front: Front;
@@ -28,7 +37,13 @@ interface Behind {
   given(): number;
 }
 
-async function behind(limits: Partial<FrontOptions> = {}): Promise<Behind> {
+interface Limits extends Partial<Pick<FrontOptions, "answer" | "onRefused">> {
+  readonly bounds?: Partial<FrontBounds>;
+  readonly unprovenMs?: number;
+  readonly maxUnproven?: number;
+}
+
+async function behind({ answer = refused, onRefused, unprovenMs = 10_000, maxUnproven = 64, bounds }: Limits = {}): Promise<Behind> {
   const socket = path.join(directory(), "front.sock");
   const aborted: string[] = [];
   let given = 0;
@@ -38,13 +53,23 @@ async function behind(limits: Partial<FrontOptions> = {}): Promise<Behind> {
   app.get("/blocks", () => {
     return new Response(new ReadableStream({ pull: (out) => (given++ < BLOCKS ? out.enqueue(new Uint8Array(BLOCK)) : out.close()) }));
   });
+  app.get("/events/sse", () => new Response(STREAM, { headers: { "content-type": "text/event-stream" } }));
   app.get("/stream", (c) => {
     c.req.raw.signal.addEventListener("abort", () => aborted.push("/stream"));
     return new Response(new ReadableStream({ start: (out) => out.enqueue(Buffer.from("first\n")) }));
   });
   const server = serveOnSocket(app, socket);
-  const answer = (request: Request) => Response.json({ open: new URL(request.url).pathname }, { status: 401 });
-  const front = await listenInFront({ token: TOKEN, socket, answer, ...limits });
+  const front = new Front({
+    address: { host: "127.0.0.1", port: 0 },
+    tls: null,
+    socket,
+    token: () => TOKEN,
+    answer,
+    clock: systemClock,
+    bounds: { strangers: { all: maxUnproven, perAddress: maxUnproven }, strangerMs: unprovenMs, ...bounds },
+    ...(onRefused === undefined ? {} : { onRefused }),
+    onFault: (error) => faults.push(error),
+  });
   ending.push(async () => {
     front.close();
     await server.stop(0);
@@ -91,7 +116,7 @@ describe("a connection without the token", () => {
     ["wants to be kept", head("GET /open HTTP/1.1", "Connection: keep-alive")],
   ])("that %s ends with its time", async (_, first) => {
     const { front } = await behind({ unprovenMs: 200 });
-    const { closed } = await connect(front.port, first);
+    const { closed } = await connect(front.address.port, first);
     await closed;
     await eventually(() => front.connections.unproven === 0);
     expect(front.connections).toEqual({ unproven: 0, proven: 0 });
@@ -99,16 +124,17 @@ describe("a connection without the token", () => {
 
   test("gains no time by sending on", async () => {
     const { front } = await behind({ unprovenMs: 300 });
-    const raw = await connect(front.port, "GET / HTTP/1.1\r\n");
+    const raw = await connect(front.address.port, "GET / HTTP/1.1\r\n");
     const dripping = setInterval(() => raw.socket.write("A: b\r\n"), 20);
     ending.push(() => clearInterval(dripping));
     await raw.closed;
+    await eventually(() => front.connections.unproven === 0);
     expect(front.connections).toEqual({ unproven: 0, proven: 0 });
   });
 
   test("is answered once, whatever it still wants to send, and told that this was all", async () => {
     const { front } = await behind();
-    const raw = await connect(front.port, head("POST /echo HTTP/1.1", "Content-Length: 4000000"));
+    const raw = await connect(front.address.port, head("POST /echo HTTP/1.1", "Content-Length: 4000000"));
     for (let n = 0; n < 50 && !raw.isClosed(); n++) raw.socket.write(Buffer.alloc(20_000, "x"));
     await eventually(() => raw.text().endsWith('{"open":"/echo"}'));
     expect(raw.text()).toStartWith("HTTP/1.1 401 ");
@@ -118,10 +144,10 @@ describe("a connection without the token", () => {
 
   test("finds its place taken by the next one when there are too many; the owner's stay", async () => {
     const { front } = await behind({ maxUnproven: 3 });
-    const stream = await connect(front.port, head("GET /stream HTTP/1.1", BEARER));
+    const stream = await connect(front.address.port, head("GET /stream HTTP/1.1", BEARER));
     await eventually(() => stream.text().includes("first\n"));
     const strangers: Raw[] = [];
-    for (let n = 0; n < 10; n++) strangers.push(await connect(front.port, HALF_HEAD));
+    for (let n = 0; n < 10; n++) strangers.push(await connect(front.address.port, HALF_HEAD));
     await eventually(() => strangers.filter((raw) => raw.isClosed()).length === 7);
     expect(strangers.slice(-3).some((raw) => raw.isClosed())).toBe(false);
     expect(front.connections).toEqual({ unproven: 3, proven: 1 });
@@ -134,10 +160,9 @@ describe("a connection without the token", () => {
     ["a whole address", head("GET http://elsewhere/owner HTTP/1.1", BEARER)],
     ["a folded field", head("GET /owner HTTP/1.1", BEARER, " more")],
     ["a space before the colon", head("GET /owner HTTP/1.1", `Authorization : Bearer ${TOKEN}`)],
-    ["a head without end", `GET /owner HTTP/1.1\r\nA: ${"x".repeat(17 * 1024)}`],
   ])("with %s is refused", async (_, first) => {
     const { front } = await behind();
-    const raw = await connect(front.port, first);
+    const raw = await connect(front.address.port, first);
     await eventually(() => raw.text().includes("\r\n\r\n"));
     expect(raw.text()).toStartWith("HTTP/1.1 400 ");
     expect(raw.text()).toContain("http_request_malformed");
@@ -150,28 +175,69 @@ describe("a connection without the token", () => {
     ["another scheme", [`Authorization: Basic ${TOKEN}`]],
   ])("with %s never comes to the server", async (_, fields) => {
     const { front } = await behind();
-    const raw = await connect(front.port, head("GET /owner HTTP/1.1", ...fields));
+    const raw = await connect(front.address.port, head("GET /owner HTTP/1.1", ...fields));
     await eventually(() => raw.text().includes("/owner"));
     expect(raw.text()).toStartWith("HTTP/1.1 401 ");
     expect(front.connections.proven).toBe(0);
   });
 });
 
+describe("a WebSocket", () => {
+  async function streaming() {
+    const all = await behind({ answer: () => problemResponse(new RelayError("authentication_required", "no")) });
+    return { front: all.front, url: (target: string) => `ws://127.0.0.1:${all.front.address.port}${target}` };
+  }
+
+  test.each([
+    ["as a parameter", `?token=${TOKEN}`, {}],
+    ["as a parameter among others", `?cursor=1&token=${TOKEN}`, {}],
+    ["in the header", "", { authorization: `Bearer ${TOKEN}` }],
+    ["in the header, whatever the parameter is", "?token=other", { authorization: `Bearer ${TOKEN}` }],
+  ])("with the token %s passes", async (_, query, headers) => {
+    const { url } = await streaming();
+    expect(await listen(url(`/events/ws${query}`), { headers })).toMatchObject({
+      messages: [{ data: 1 }, { event: "terminal" }],
+      code: 1000,
+      reason: "terminal",
+    });
+  });
+
+  test.each([
+    ["no token", "", {}],
+    ["another token", "?token=other", {}],
+    ["another one in the header, whatever the parameter is", `?token=${TOKEN}`, { authorization: "Bearer other" }],
+    ["a token that is no text", "?token=%00%0d%0a", {}],
+  ])("with %s is closed with the reason, and never comes to the server", async (_, query, headers) => {
+    const { url, front } = await streaming();
+    expect(await listen(url(`/events/ws${query}`), { headers })).toEqual({ messages: [], code: 1008, reason: "authentication_required" });
+    expect(front.connections.proven).toBe(0);
+  });
+
+  test("is the only thing that a parameter lets in", async () => {
+    const { front } = await streaming();
+    for (const target of [`/owner?token=${TOKEN}`, `/events/ws?token=${TOKEN}`]) {
+      const response = await fetch(`http://127.0.0.1:${front.address.port}${target}`);
+      expect([target, response.status]).toEqual([target, 401]);
+    }
+  });
+});
+
 describe("a connection with the token", () => {
   test("has all the time it wants, its head in pieces or not", async () => {
     const { front } = await behind({ unprovenMs: 500 });
-    const raw = await connect(front.port);
+    const raw = await connect(front.address.port);
     for (const byte of head("GET /stream HTTP/1.1", BEARER)) raw.socket.write(byte);
     await eventually(() => raw.text().includes("first\n"));
     // A stranger that came later is gone already.
-    await (await connect(front.port, HALF_HEAD)).closed;
+    await (await connect(front.address.port, HALF_HEAD)).closed;
+    await eventually(() => front.connections.unproven === 0);
     expect(raw.isClosed()).toBe(false);
     expect(front.connections).toEqual({ unproven: 0, proven: 1 });
   });
 
   test("is kept for more requests, and carries what is large both ways", async () => {
     const { front } = await behind();
-    const url = `http://127.0.0.1:${front.port}`;
+    const url = `http://127.0.0.1:${front.address.port}`;
     const headers = { authorization: `Bearer ${TOKEN}` };
     for (let n = 0; n < 3; n++) expect(await (await fetch(`${url}/owner`, { headers })).text()).toBe("served");
     expect(front.connections.proven).toBe(1);
@@ -182,7 +248,7 @@ describe("a connection with the token", () => {
 
   test("whose reader does not read holds the server back", async () => {
     const { front, given } = await behind();
-    const raw = await connect(front.port);
+    const raw = await connect(front.address.port);
     raw.socket.pause();
     raw.socket.write(head("GET /blocks HTTP/1.1", BEARER, "Connection: close"));
     let last = -1;
@@ -202,8 +268,8 @@ describe("a connection with the token", () => {
   test("that goes away ends its request; so does the server's end end the connection", async () => {
     const { front, server, aborted } = await behind();
     const [leaving, staying] = [
-      await connect(front.port, head("GET /stream HTTP/1.1", BEARER)),
-      await connect(front.port, head("GET /stream HTTP/1.1", BEARER)),
+      await connect(front.address.port, head("GET /stream HTTP/1.1", BEARER)),
+      await connect(front.address.port, head("GET /stream HTTP/1.1", BEARER)),
     ];
     for (const raw of [leaving, staying]) await eventually(() => raw.text().includes("first\n"));
     leaving.socket.destroy();
@@ -212,6 +278,90 @@ describe("a connection with the token", () => {
     await staying.closed;
     await eventually(() => front.connections.proven === 0);
     expect(aborted.length).toBeGreaterThan(0);
+  });
+});
+
+describe("bounds", () => {
+  test("a head without end is too large", async () => {
+    const { front } = await behind();
+    const raw = await connect(front.address.port, `GET /owner HTTP/1.1\r\nA: ${"x".repeat(17 * 1024)}`);
+    await raw.closed;
+    expect(raw.text()).toStartWith("HTTP/1.1 431 ");
+    expect(raw.text()).toContain("request_head_too_large");
+  });
+
+  test("whoever does not come to the end of a head is told that its time is over", async () => {
+    const { front } = await behind({ unprovenMs: 100 });
+    const raw = await connect(front.address.port, HALF_HEAD);
+    await raw.closed;
+    expect(raw.text()).toStartWith("HTTP/1.1 408 ");
+    expect(raw.text()).toContain("request_timeout");
+  });
+
+  test("wrong tokens are answered so many times a minute, and never keep the right one out", async () => {
+    const why: string[] = [];
+    const { front } = await behind({ bounds: { failuresPerMinute: 3 }, onRefused: (reason) => why.push(reason) });
+    const statuses: number[] = [];
+    const ask = (token: string) => fetch(`http://127.0.0.1:${front.address.port}/owner`, { headers: { authorization: `Bearer ${token}` } });
+    for (let n = 0; n < 6; n++) {
+      const answer = await ask("guess");
+      statuses.push(answer.status);
+      if (answer.status !== 429) continue;
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await answer.json()).toMatchObject({ reason: "listener_busy", retryable: true });
+    }
+    expect(statuses).toEqual([401, 401, 401, 429, 429, 429]);
+    expect(why).toEqual([...new Array<string>(3).fill("authentication"), ...new Array<string>(3).fill("rate")]);
+    expect(await (await ask(TOKEN)).text()).toBe("served");
+  });
+
+  test("as many connections as there may be: one more is refused, unless one has long been silent", async () => {
+    const { front } = await behind({ bounds: { proven: 2, idleMs: 300 } });
+    const [silent, busy] = [
+      await connect(front.address.port, head("GET /stream HTTP/1.1", BEARER)),
+      await connect(front.address.port, head("GET /blocks HTTP/1.1", BEARER)),
+    ];
+    for (const raw of [silent, busy]) await eventually(() => raw.text().includes("HTTP/1.1 200 "));
+    const early = await connect(front.address.port, head("GET /owner HTTP/1.1", BEARER));
+    await early.closed;
+    expect(early.text()).toStartWith("HTTP/1.1 429 ");
+    const answered = await eventually(async () => {
+      const late = await connect(front.address.port, head("GET /owner HTTP/1.1", BEARER));
+      await eventually(() => late.text().includes("\r\n\r\n"));
+      return late.text().startsWith("HTTP/1.1 200 ");
+    });
+    expect(answered).toBe(true);
+    await eventually(() => silent.isClosed() || busy.isClosed());
+    expect(front.connections.proven).toBeLessThanOrEqual(2);
+  });
+
+  test("who has said that it was all still gets the answer, and is not kept for longer", async () => {
+    const { front, aborted } = await behind();
+    const asking = net.connect({ port: front.address.port, host: "127.0.0.1", allowHalfOpen: true });
+    ending.push(() => asking.destroy());
+    const chunks: Buffer[] = [];
+    asking.on("data", (chunk: Buffer) => chunks.push(chunk));
+    asking.end(head("GET /owner HTTP/1.1", BEARER));
+    await new Promise((resolve) => asking.once("close", resolve));
+    expect(Buffer.concat(chunks).toString()).toEndWith("served");
+    const following = net.connect({ port: front.address.port, host: "127.0.0.1", allowHalfOpen: true });
+    ending.push(() => following.destroy());
+    following.on("data", () => undefined);
+    following.on("error", () => undefined);
+    following.end(head("GET /stream HTTP/1.1", BEARER));
+    await eventually(() => aborted.includes("/stream"));
+    await eventually(() => front.connections.proven === 0);
+    expect(front.connections.proven).toBe(0);
+  });
+
+  test("a server that is not there ends the connection, and nothing else", async () => {
+    const { front, server } = await behind();
+    await server.stop(0);
+    const raw = await connect(front.address.port, head("GET /owner HTTP/1.1", BEARER));
+    await raw.closed;
+    expect(raw.text()).toBe("");
+    await eventually(() => front.connections.proven === 0);
+    expect(front.connections).toEqual({ unproven: 0, proven: 0 });
   });
 });
 

@@ -1,0 +1,13 @@
+import { variable } from "../../config/environment.ts";
+import { type TraceContext, traceContext } from "../../domain/trace.ts";
+import type { CliIo } from "../io.ts";
+
+/** The trace that a command belongs to: that of the job which it runs in, or of whatever else has started it. One that is none is said and left out. */
+export async function surroundingTrace({ env, stderr }: Pick<CliIo, "env" | "stderr">): Promise<TraceContext | null> {
+  const traceparent = variable(env, "TRACEPARENT");
+  const trace = traceContext(traceparent, variable(env, "TRACESTATE"));
+  if (trace === null && traceparent !== undefined) {
+    await stderr.write("notice: TRACEPARENT is no traceparent, and is left out\n").catch(() => undefined);
+  }
+  return trace;
+}

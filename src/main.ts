@@ -11,6 +11,10 @@ async function main(argv: readonly string[]): Promise<number> {
     const { runAskpass } = await import("./transport/ssh/openssh/askpass-program.ts");
     return await runAskpass(argv.slice(1));
   }
+  if (argv[0] === "__complete") {
+    const { runComplete } = await import("./cli/complete/main.ts");
+    return await runComplete(argv.slice(1));
+  }
   if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
     // The first use of process.stdout would take longer than everything else here.
     await Bun.write(Bun.stdout, `${VERSION}\n`);

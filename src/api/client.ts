@@ -357,8 +357,8 @@ export class ClusterClient {
   }
 
   /** The keys of its own sessions. */
-  keys(): Promise<LinkKeys> {
-    return this.http.json("/keys");
+  keys(signal?: AbortSignal): Promise<LinkKeys> {
+    return this.http.json("/keys", { signal });
   }
 
   /** @param key a fingerprint, or a beginning of it. @throws RelayError not_found, usage, state_conflict */

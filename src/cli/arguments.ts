@@ -59,10 +59,10 @@ export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly st
     const entry = known.get(spelled);
     if (entry === undefined) throw unknownOption(spelled, known);
     const [name, flag] = entry;
-    const takesValue = flag.kind === "switch" ? false : "takesValue" in flag ? flag.takesValue : true;
-    if (!takesValue && inline !== undefined) throw usage(`--${name} takes no value`);
+    const valued = takesValue(flag);
+    if (!valued && inline !== undefined) throw usage(`--${name} takes no value`);
     let value = inline;
-    if (takesValue && value === undefined) {
+    if (valued && value === undefined) {
       const next = own[at + 1];
       if (next === undefined || (/^-./.test(next) && !/^-\.?\d/.test(next))) {
         throw usage(`--${name} needs a value`, next === undefined ? undefined : `--${name}=${next} takes one that begins with a dash`);
@@ -96,8 +96,11 @@ export function parseArguments(verb: Verb<Flags, Positionals>, argv: readonly st
 
 type Known = ReadonlyMap<string, readonly [name: string, flag: Flag]>;
 
+/** Whether an option has a value. */
+export const takesValue = (flag: Flag): boolean => (flag.kind === "switch" ? false : "takesValue" in flag ? flag.takesValue : true);
+
 /** Every way to spell an option of a verb. */
-function spellingsOf(verb: Verb<Flags, Positionals>): Known {
+export function spellingsOf(verb: Verb<Flags, Positionals>): Known {
   const known = new Map<string, readonly [string, Flag]>();
   for (const [name, flag] of [...Object.entries<Flag>(COMMON), ...Object.entries(verb.flags)]) {
     for (const spelled of [name, ...(flag.also ?? [])]) known.set(`--${spelled}`, [name, flag]);

@@ -1,5 +1,5 @@
 import { type ArgsDef, type CommandDef, defineCommand } from "citty";
-import { COMMON } from "./arguments.ts";
+import { COMMON, takesValue } from "./arguments.ts";
 import { COMMANDS, type Command, NOUNS } from "./commands.ts";
 import type { Flag, Flags, Positionals, Verb } from "./verb.ts";
 
@@ -46,9 +46,8 @@ export function argsOf(verb: Verb<Flags, Positionals>): ArgsDef {
     args[name] = { type: "positional", required: false, description: reader.label };
   }
   for (const [name, flag] of [...Object.entries(verb.flags), ...Object.entries<Flag>(COMMON)]) {
-    const takesValue = "takesValue" in flag ? flag.takesValue : flag.kind !== "switch";
     args[name] = {
-      type: takesValue ? "string" : "boolean",
+      type: takesValue(flag) ? "string" : "boolean",
       description: flag.doc,
       alias: [...(flag.short === undefined ? [] : [flag.short]), ...(flag.also ?? [])],
       ...("reader" in flag ? { valueHint: flag.reader.label } : {}),

@@ -2,6 +2,9 @@ import { isId } from "../domain/id.ts";
 import { parseRelayUrl } from "../domain/relay-url.ts";
 import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/quantity.ts";
 
+/** What a shell may suggest for a value: these words, or what there is of a kind. */
+export type Suggestion = readonly string[] | "file" | "directory" | "cluster" | "job" | "task" | "artifact" | "pinned artifact" | "key";
+
 /** How the text of an option or argument becomes a value. */
 export interface Reader<T> {
   /** What help shows in its place. */
@@ -12,6 +15,8 @@ export interface Reader<T> {
   readonly read: (text: string) => T | undefined;
   /** What to do about a text that is not such a value, where it can be told. */
   readonly hint?: (text: string) => string | undefined;
+  /** What a shell may suggest, where the label does not say it (complete/suggestion.ts); null: nothing. */
+  readonly suggests?: Suggestion | null;
 }
 
 const orUndefined = <T>(value: T | null): T | undefined => (value === null ? undefined : value);
@@ -41,6 +46,7 @@ export const clusterName: Reader<string> = {
   label: "NAME",
   form: "the name of a cluster (lower case letters, digits, - and _)",
   read: (given) => (isId(given) ? given : undefined),
+  suggests: "cluster",
 };
 
 export const whole = (least: number, most: number): Reader<number> => ({
@@ -96,6 +102,7 @@ export const oneOf = <const T extends string>(...words: readonly T[]): Reader<T>
   label: words.join("|"),
   form: `one of ${words.join(", ")}`,
   read: (given) => words.find((word) => word === given),
+  suggests: words,
 });
 
 /** `KEY=VALUE`, cut at the first `=`. */

@@ -110,6 +110,11 @@ export const COMPONENTS = {
   tcsh: { probe: program("tcsh", "-c", "true"), packages: ["tcsh"] },
   fish: { probe: program("fish", "-c", "true"), packages: ["fish"] },
   zsh: { probe: program("zsh", "-c", "true"), packages: ["zsh"] },
+  "bash-completion": {
+    probe: () => (fs.existsSync("/usr/share/bash-completion/bash_completion") ? null : "bash-completion is not installed"),
+    packages: ["bash-completion"],
+  },
+  mandoc: { probe: () => (fs.existsSync("/usr/bin/mandoc") ? null : "mandoc is not installed"), packages: ["mandoc"] },
   ksh: { probe: program("ksh", "-c", "true"), packages: ["ksh"] },
   mksh: { probe: program("mksh", "-c", "true"), packages: ["mksh"] },
   busybox: { probe: program("busybox", "true"), packages: ["busybox"] },

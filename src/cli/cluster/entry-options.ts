@@ -19,6 +19,8 @@ const remotePath: Reader<string> = {
   label: "DIR",
   form: "a path on the cluster: absolute, or below ~/ or $HOME/",
   read: (given) => (/^(?:~|\$HOME)?\/./.test(given) ? given.replace(/^\$HOME\//, "~/") : undefined),
+  // What lies here says nothing of there.
+  suggests: null,
 };
 
 /** What must be true of the host that is reached. */

@@ -1,0 +1,167 @@
+import { afterEach, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { answerTo } from "../../../src/cli/complete/main.ts";
+import { readEnvironment } from "../../../src/config/environment.ts";
+import { temporaryDirectories } from "../../runner/temporary.ts";
+
+const directories = temporaryDirectories();
+const servers: { stop(close: boolean): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.stop(true);
+});
+
+const ESC = "\u001b";
+const EVIL = `$(touch pwned) \`touch pwned\` ${ESC}]0;x\u0007 \u202e'"\n\twords`;
+const id = (digit: string): string => `job_${digit.repeat(32)}`;
+
+/** An installation, and a daemon of it that answers as it is told to. */
+function daemon(answer: (route: string) => Response | Promise<Response>): { env: ReturnType<typeof readEnvironment>; asked: string[] } {
+  const home = path.join(directories(), "h");
+  fs.mkdirSync(path.join(home, "run"), { recursive: true, mode: 0o700 });
+  fs.mkdirSync(path.join(home, "config"), { mode: 0o700 });
+  const asked: string[] = [];
+  const server = Bun.serve({
+    unix: path.join(home, "run", "desktop.sock"),
+    fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      asked.push(pathname + search);
+      return answer(pathname);
+    },
+  });
+  servers.push(server);
+  return { env: readEnvironment({ CLIO_RELAY_HOME: home, HOME: home }, home), asked };
+}
+
+const LINKS = [
+  { cluster: "local", mode: "local", state: "up" },
+  { cluster: "far", mode: "ssh", state: "up" },
+  { cluster: "away", mode: "ssh", state: "authorization_required" },
+  { cluster: "lost", mode: "relay", state: "connecting" },
+];
+const links = (): Response => Response.json({ links: LINKS });
+const jobs = (...all: (readonly [job_id: string, title: string])[]): Response =>
+  Response.json({ jobs: all.map(([job_id, title]) => ({ job_id, state: "running", title })), next_before: null });
+
+const zsh = (env: ReturnType<typeof readEnvironment>, ...words: string[]): Promise<string> => answerTo(["zsh", ...words], env);
+
+test("jobs are those of clusters whose links are up, and nobody else is asked", async () => {
+  const { env, asked } = daemon((route) =>
+    route === "/links" ? links() : route === "/clusters/local/jobs" ? jobs([id("a"), "one"]) : jobs([id("b"), "other"]),
+  );
+  expect(await zsh(env, "job", "status", "")).toBe(`words\n${id("a")}\trunning: one\n${id("b")}\trunning: other\n`);
+  expect(asked.toSorted()).toEqual(["/clusters/far/jobs?limit=40", "/clusters/local/jobs?limit=40", "/links"]);
+  asked.length = 0;
+  expect(await zsh(env, "job", "status", "--cluster", "far", "")).toBe(`words\n${id("b")}\trunning: other\n`);
+  expect(await zsh(env, "job", "status", "--cluster", "away", "")).toBe("words\n");
+  expect(asked).toEqual(["/links", "/clusters/far/jobs?limit=40", "/links"]);
+});
+
+test("a beginning that the worker can look up is looked up", async () => {
+  const { env, asked } = daemon((route) => (route === "/links" ? links() : jobs([id("a"), "one"])));
+  await zsh(env, "job", "status", "-c", "far", "job_aaaaaaaa");
+  expect(asked).toContain("/clusters/far/jobs?limit=40&id_prefix=job_aaaaaaaa");
+});
+
+test("what a cluster says is shown and never obeyed, and what is no id is left out", async () => {
+  const { env } = daemon((route) =>
+    route === "/links" ? links() : jobs([id("a"), EVIL], ["$(touch pwned)", "x"], ["a b", "x"], ["-rf", "x"], ["job_\nx", "x"]),
+  );
+  const answer = await zsh(env, "job", "status", "-c", "far", "");
+  expect(answer).toBe(`words\n${id("a")}\trunning: $(touch pwned) \`touch pwned\` ^[]0;x^G \\u202e'" wor…\n`);
+  const inBash = await answerTo(["bash", " =:", "clio-relay job status -c far "], env);
+  expect(inBash).toBe(`words\n${id("a")}\n`);
+});
+
+test("artifacts, their digests, tasks and keys", async () => {
+  const artifact = (artifact_id: string, sha256: string) => ({ artifact_id, sha256, name: "out/file" });
+  const fingerprint = `SHA256:${"a/+B".repeat(10)}abc`;
+  const { env } = daemon((route) => {
+    if (route === "/links") return links();
+    if (route.endsWith("/jobs")) return jobs([id("a"), "one"]);
+    if (route.endsWith("/artifacts"))
+      return Response.json({
+        artifacts: [artifact("artifact_1", "0".repeat(64)), artifact("artifact_2", "no digest"), artifact("`x`", "0".repeat(64))],
+      });
+    if (route.endsWith("/tasks")) return Response.json({ tasks: [{ task_id: "task_1", state: "queued" }] });
+    return Response.json({
+      keys: [
+        { fingerprint, comment: "ada@desk" },
+        { fingerprint: "SHA256:$(x)", comment: "" },
+      ],
+    });
+  });
+  expect(await zsh(env, "job", "read-artifact", "-c", "far", "")).toBe("words\nartifact_1\tout/file of one\nartifact_2\tout/file of one\n");
+  expect(await zsh(env, "job", "submit", "-c", "far", "--used-artifact", "")).toBe(
+    `words\nartifact_1=${"0".repeat(64)}\tout/file of one\n`,
+  );
+  expect(await zsh(env, "job", "task-events", "-c", "far", "")).toBe("words\ntask_1\tqueued: one\n");
+  expect(await zsh(env, "worker", "keys", "revoke", "-c", "far", "")).toBe(`words\n${fingerprint}\tada@desk\n`);
+  // bash replaces what stands after the colon only.
+  expect(await answerTo(["bash", "=:", "clio-relay worker keys revoke -c far SHA256:a/"], env)).toBe(
+    `words\n${fingerprint.slice("SHA256:".length)}\n`,
+  );
+  expect(await answerTo(["bash", "=:", "clio-relay job submit -c far --used-artifact=artifact_1=00"], env)).toBe(
+    `words\n${"0".repeat(64)}\n`,
+  );
+});
+
+test("a cluster that does not answer takes nothing from the others, and a daemon that does not has nothing", async () => {
+  const never = (): Promise<Response> => new Promise(() => undefined);
+  const one = daemon((route) => (route === "/links" ? links() : route === "/clusters/far/jobs" ? never() : jobs([id("a"), "one"])));
+  expect(await zsh(one.env, "job", "status", "")).toBe(`words\n${id("a")}\trunning: one\n`);
+  const hung = daemon(never);
+  await expect(zsh(hung.env, "job", "status", "")).rejects.toThrow();
+  const broken = daemon(() => new Response("not JSON", { headers: { "content-type": "application/json" } }));
+  await expect(zsh(broken.env, "job", "status", "")).rejects.toThrow();
+});
+
+test("no daemon is started, and clusters are those of the registry", async () => {
+  const home = path.join(directories(), "h");
+  fs.mkdirSync(path.join(home, "config"), { recursive: true, mode: 0o700 });
+  const env = readEnvironment({ CLIO_RELAY_HOME: home, HOME: home }, home);
+  await expect(zsh(env, "job", "status", "")).rejects.toThrow("no daemon");
+  expect(await zsh(env, "connect", "")).toBe("words\n");
+  const clusters = [
+    { name: "local", mode: "local" },
+    { name: "far", mode: "ssh", ssh_host: "login" },
+  ];
+  fs.writeFileSync(path.join(home, "config", "clusters.json"), JSON.stringify({ version: 2, clusters }), { mode: 0o600 });
+  expect(await zsh(env, "connect", "")).toBe("words\nlocal\tthis machine\nfar\tssh\n");
+  expect(await answerTo(["bash", "=:", "clio-relay job list --cluster=f"], env)).toBe("words\nfar\n");
+  expect(await answerTo(["bash", " ", "clio-relay job list --cluster=f"], env)).toBe("words\n--cluster=far\n");
+  expect(fs.readdirSync(home)).toEqual(["config"]);
+});
+
+test("files are the shell's, but where it does not see where a name begins", async () => {
+  const cwd = directories();
+  for (const name of ["a:b c", "a:b'", "ab", ".a:hidden"]) fs.writeFileSync(path.join(cwd, name), "");
+  fs.mkdirSync(path.join(cwd, "a:dir"));
+  const env = readEnvironment({ HOME: cwd }, cwd);
+  const bash = (line: string, breaks = "=:"): Promise<string> => answerTo(["bash", breaks, `clio-relay ${line}`], env);
+  expect(await bash("job submit --script a")).toBe("files\n");
+  expect(await bash("job submit --script=a")).toBe("files\n");
+  expect(await bash("worker configure < a")).toBe("files\n");
+  expect(await bash("install-frp --destination a")).toBe("directories\n");
+  expect((await bash("job submit --script a:")).split("\n").toSorted()).toEqual(["", "b\\ c", "b\\'", "dir/", "words"]);
+  expect(await bash("install-frp --destination a:")).toBe("words nospace\ndir/\n");
+  expect(
+    (await bash("job submit --script=a", ""))
+      .split("\n")
+      .filter((line) => line.startsWith("--script=a"))
+      .toSorted(),
+  ).toEqual(["--script=a:b\\ c", "--script=a:b\\'", "--script=a:dir/", "--script=ab"]);
+  expect(await zsh(env, "job", "submit", "--script=a:")).toBe("files\n");
+  expect((await answerTo(["fish", "job", "submit", "--script=a:b"], env)).split("\n").toSorted()).toEqual([
+    "",
+    "--script=a:b c",
+    "--script=a:b'",
+    "words",
+  ]);
+});
+
+test("a line that nobody types has no answer", async () => {
+  const env = readEnvironment({}, "/");
+  expect(await answerTo(["bash", "=:", `clio-relay ${"x".repeat(70_000)}`], env)).toBe("words\n");
+  expect(await answerTo([], env)).toStartWith("words\n");
+});

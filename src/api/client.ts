@@ -51,6 +51,7 @@ export interface PageOptions {
 export interface JobListOptions {
   readonly state?: readonly JobState[];
   readonly kind?: JobKind;
+  readonly inputs?: boolean;
   readonly id_prefix?: string;
   readonly before?: number;
   readonly limit?: number;
@@ -83,6 +84,7 @@ type Query = Readonly<Record<string, string | number | boolean | readonly string
 interface CallOptions {
   readonly method?: string;
   readonly query?: Query;
+  /** Bytes go as they are, everything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
@@ -132,7 +134,8 @@ export class HttpPeer {
       for (const item of Array.isArray(value) ? value : [value]) url.searchParams.append(key, String(item));
     }
     const headers: Record<string, string> = { ...this.door.headers, ...options.headers };
-    if (options.body !== undefined) headers["content-type"] = "application/json";
+    const bytes = options.body instanceof Uint8Array;
+    if (options.body !== undefined) headers["content-type"] = bytes ? "application/octet-stream" : "application/json";
     if (address.kind === "tcp") headers["authorization"] = `Bearer ${address.token}`;
     const hung = new AbortController();
     const watch = this.watch(hung);
@@ -148,7 +151,7 @@ export class HttpPeer {
         signal,
         // No server of ours sends a client elsewhere.
         redirect: "manual",
-        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+        ...(options.body === undefined ? {} : { body: bytes ? options.body : JSON.stringify(options.body) }),
         ...(address.kind === "unix" ? { unix: address.path } : {}),
         // Every peer is on this machine. `false` alone keeps Bun from the proxy of the environment, which would be told the token.
         proxy: false,

@@ -96,12 +96,18 @@ function describe(op: Operation, errors: readonly ErrorCode[], token: boolean): 
     operationId: op.id,
     summary: op.summary,
     parameters: [...pathParameters(op.path), ...queryParameters(op.query), ...headerParameters(op.headers)],
-    ...(op.body === undefined
-      ? {}
-      : { requestBody: { required: !op.bodyOptional, content: { "application/json": { schema: schemaOf(op.body, "input") } } } }),
+    ...requestBody(op),
     ...(token && op.open ? { security: [] } : {}),
     responses: { ...successes(op.answer), ...problems(op, errors) },
   };
+}
+
+const BYTES: JsonSchema = { type: "string", contentMediaType: "application/octet-stream" };
+
+function requestBody({ body, bodyOptional, reads }: Operation): JsonSchema {
+  if (reads === "bytes") return { requestBody: { required: true, content: { "application/octet-stream": { schema: BYTES } } } };
+  if (body === undefined) return {};
+  return { requestBody: { required: !bodyOptional, content: { "application/json": { schema: schemaOf(body, "input") } } } };
 }
 
 const pathParameters = (path: string): JsonSchema[] =>

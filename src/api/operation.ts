@@ -11,7 +11,7 @@ export type Answer =
 
 /** One route with everything that the OpenAPI document and the handler need to know of it. */
 export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extends v.GenericSchema = v.GenericSchema> {
-  readonly method: "get" | "post" | "delete";
+  readonly method: "get" | "post" | "put" | "delete";
   /** Hono path, for example /jobs/:id. */
   readonly path: string;
   readonly id: string;
@@ -24,6 +24,8 @@ export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extend
   readonly body?: B;
   /** Whether a request without a body is taken as one with `{}`. */
   readonly bodyOptional?: boolean;
+  /** The handler reads the body itself, when it is time for that: JSON of the body's schema, or bytes as they are. */
+  readonly reads?: "json" | "bytes";
   readonly answer: Answer;
   /** Reasons that a caller has to expect, besides those of validation. */
   readonly errors?: readonly ErrorCode[];
@@ -64,7 +66,8 @@ export function mount(app: Hono, operations: readonly Operation[]): void {
     app.on(op.method.toUpperCase(), op.path, async (c) => {
       const query = parse(op.query ?? NO_QUERY, queryObject(c.req.url), "query", op.queryRefusal);
       let body: unknown;
-      if (op.body === undefined) await refuseBody(c.req.raw);
+      if (op.reads !== undefined) body = undefined;
+      else if (op.body === undefined) await refuseBody(c.req.raw);
       else {
         const raw = await readJsonBody(c.req.raw);
         body = parse(op.body, raw === undefined && op.bodyOptional ? {} : raw, "body");

@@ -19,11 +19,7 @@ export async function readJsonBody(
   maxBytes: number = LIMITS.requestBodyBytes,
   withinMs: number = BODY_MS,
 ): Promise<unknown> {
-  const declared = request.headers.get("content-length");
-  if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
-  const body: Promise<ArrayBuffer | Uint8Array> = declared === null ? readBounded(request.body, maxBytes) : request.arrayBuffer();
-  const late = () => new RelayError("request_timeout", `the body did not come to its end within ${withinMs / 1_000} s`);
-  const text = decode(await bodies.within(body, withinMs, late));
+  const text = decode(await readBytes(request, maxBytes, withinMs));
   if (text === "") return undefined;
   let value: unknown;
   try {
@@ -33,6 +29,15 @@ export async function readJsonBody(
   }
   if (nestsTooDeep(value)) throw new RelayError("http_request_malformed", `the body is nested more than ${MAX_DEPTH} deep`);
   return value;
+}
+
+/** Read a body of at most `maxBytes` as it is. @throws RelayError payload_too_large, request_timeout */
+export async function readBytes(request: Request, maxBytes: number, withinMs: number = BODY_MS): Promise<ArrayBuffer | Uint8Array> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
+  const body: Promise<ArrayBuffer | Uint8Array> = declared === null ? readBounded(request.body, maxBytes) : request.arrayBuffer();
+  const late = () => new RelayError("request_timeout", `the body did not come to its end within ${withinMs / 1_000} s`);
+  return bodies.within(body, withinMs, late);
 }
 
 const tooLarge = (maxBytes: number) =>

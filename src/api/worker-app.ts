@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { json, mount, type Operation, operation } from "./operation.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { inputRoutes } from "./routes/inputs.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { linkRoute } from "./routes/link.ts";
@@ -29,6 +30,7 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
   linkRoute(services),
   ...keyRoutes(services),
   ...submissionRoutes(services),
+  ...inputRoutes(services),
   ...jobRoutes(services),
   ...eventRoutes(services),
   ...taskRoutes(services),

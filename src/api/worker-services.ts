@@ -5,6 +5,7 @@ import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";
+import type { InputServices } from "./input-services.ts";
 import type { KeyServices } from "./key-services.ts";
 
 /** How a log stands: its bytes so far, and whether there may be more. */
@@ -46,6 +47,7 @@ export interface WorkerServices {
   readonly engines: ReadonlySet<JobKind>;
   readonly logs: Logs;
   readonly artifacts: ArtifactContent;
+  readonly inputs: InputServices;
   /** Aborted when the worker drains: waits answer, streams end. */
   readonly draining: AbortSignal;
   /** Refuses with storage_admission_refused when there is no room for another job. */

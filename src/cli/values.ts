@@ -71,6 +71,10 @@ export const byteCount: Reader<number> = {
   label: "BYTES",
   form: "a number of bytes, or one with KiB, MiB or GiB",
   read: (given) => orUndefined(parseBytes(given)),
+  hint: (given) => {
+    const [, number, unit] = /^(\d+)\s*([KMGT])i?B?$/i.exec(given) ?? [];
+    return unit === undefined ? undefined : `did you mean ${number}${unit.toUpperCase()}iB?`;
+  },
 };
 
 /** Seconds; `30m`, `2h`, `45s`, `1d` or a bare number of seconds. */

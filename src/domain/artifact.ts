@@ -29,7 +29,7 @@ export const Artifact = v.strictObject({
   kind: ArtifactKind,
   /** File name for people: the path below the working directory for outputs. */
   name: text(4_096),
-  /** `spool:` and a path below the job's spool directory, or `file:` and the path of a file referenced in place. */
+  /** `spool:` and a path below the job's spool directory, `input:` and the place of a staged file, or `file:` and the path of a file referenced in place. */
   uri: text(8_192),
   size_bytes: ByteCount,
   sha256: Sha256,

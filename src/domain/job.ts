@@ -82,6 +82,11 @@ export const JobSubmission = v.pipe(
     (s) => (s.owner_session_id === null) === (s.owner_session_generation_id === null),
     "owner_session_id and owner_session_generation_id come together",
   ),
+  v.check(({ kind, spec, used_artifact_refs }) => {
+    if (kind !== "command" || spec.inputs === undefined) return true;
+    const pinned = new Set(used_artifact_refs.map(({ artifact_id }) => artifact_id));
+    return Object.values(spec.inputs).every((id) => pinned.has(id));
+  }, "each artifact in spec.inputs has to be in used_artifact_refs, with its SHA-256"),
 );
 export type JobSubmission = v.InferOutput<typeof JobSubmission>;
 /** The submission as a client may write it, with optional members left out. */

@@ -1,6 +1,7 @@
 import * as v from "valibot";
+import { inputNameProblem, inputVariable } from "./input-name.ts";
 import { LIMITS } from "./limits.ts";
-import { ByteCount, Count, Finite, Metadata, OsString, recordOf, Sha256, text } from "./primitives.ts";
+import { ByteCount, Count, Finite, Id, Metadata, OsString, recordOf, Sha256, text } from "./primitives.ts";
 
 const PATH_MAX = 4_096;
 const byteLength = (s: string): number => new TextEncoder().encode(s).length;
@@ -26,6 +27,15 @@ const OutputPattern = v.pipe(
   OsString(PATH_MAX),
   v.minLength(1),
   v.check((p) => !p.startsWith("/") && !p.split("/").includes(".."), "must stay below the working directory"),
+);
+
+const Inputs = v.pipe(
+  recordOf(v.string(), Id),
+  v.check((inputs) => Object.keys(inputs).length <= LIMITS.inputFilesMax, `at most ${LIMITS.inputFilesMax} inputs`),
+  v.check(
+    (inputs) => inputNameProblem(Object.keys(inputs)) === null,
+    (issue) => inputNameProblem(Object.keys(issue.input as object)) ?? "",
+  ),
 );
 
 /** A program with its arguments, or a script; runs under the shim on the worker's host. Immutable. */
@@ -64,8 +74,14 @@ export const CommandSpec = v.pipe(
     outputs: v.optional(v.pipe(v.array(OutputPattern), v.maxLength(LIMITS.outputPatterns)), []),
     /** How many further attempts a failed attempt may have. */
     retries: v.optional(v.pipe(Count, v.maxValue(LIMITS.retriesMax)), 0),
+    /** Names of its inputs, each with the artifact that it is; the job finds its path in CLIO_RELAY_INPUT_<NAME>. */
+    inputs: v.optional(Inputs),
   }),
   v.check((spec) => (spec.argv === undefined) !== (spec.script === undefined), "exactly one of argv and script is needed"),
+  v.check(
+    ({ inputs = {}, env }) => Object.keys(inputs).every((name) => !Object.hasOwn(env, inputVariable(name))),
+    "env has a variable that is to hold the path of an input",
+  ),
 );
 export type CommandSpec = v.InferOutput<typeof CommandSpec>;
 
@@ -115,9 +131,12 @@ export const McpCallSpec = v.pipe(
 );
 export type McpCallSpec = v.InferOutput<typeof McpCallSpec>;
 
+/** The file name of an input, as far as every system takes it. */
+export const LogicalName = v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/, "must be a portable file name"));
+
 /** A file that a client hands over as input of later jobs. Immutable. */
 export const InputIngestSpec = v.strictObject({
-  logical_name: v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/, "must be a portable file name")),
+  logical_name: LogicalName,
   size_bytes: ByteCount,
   sha256: Sha256,
 });

@@ -6,6 +6,7 @@ import type { JobState } from "./job.ts";
  */
 export const JOB_TRANSITIONS: readonly { readonly from: JobState; readonly to: JobState; readonly cause: string }[] = [
   { from: "queued", to: "leased", cause: "claim" },
+  { from: "queued", to: "succeeded", cause: "recorded with its result (input_ingest)" },
   { from: "queued", to: "canceled", cause: "cancel before any attempt" },
   { from: "queued", to: "failed", cause: "record cannot be run" },
   { from: "leased", to: "running", cause: "shim started the job" },

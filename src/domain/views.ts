@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { Attempt, ProcessIdentity } from "./attempt.ts";
 import { Capacity } from "./endpoint.ts";
+import { JobInput } from "./input.ts";
 import { Job, JobKind, JobState, jobWith, Lane } from "./job.ts";
 import { LogStream, StreamCapture } from "./log.ts";
 import { ByteCount, Count, Id, looseText, recordOf, Timestamp, text } from "./primitives.ts";
@@ -23,6 +24,8 @@ export const JobStatus = v.strictObject({
   /** What keeps the current attempt from starting, or its worker from looking after it; null where nothing does, or nobody knows. */
   obstacle: v.nullable(looseText(2_000)),
   relay_queue: QueuePosition,
+  /** Its inputs, at most 100, in the order of their names. */
+  inputs: v.array(JobInput),
   /** Latest report per label; not of all labels where progress_truncated says so. */
   progress: v.array(Progress),
   progress_truncated: v.boolean(),

@@ -5,6 +5,7 @@ import { RelayError } from "../domain/errors.ts";
 import { type ArtifactPlace, placeOf } from "./artifact-uri.ts";
 import { isBeneath, type OpenFile, openBeneath } from "./beneath.ts";
 import { hashFile, sameVersion } from "./file-hash.ts";
+import { inputBelowSpool } from "./input-place.ts";
 import { compareVersion, VerifiedVersions } from "./recorded-version.ts";
 
 /** An artifact's file, opened and found to be the recorded one: by its version, or where that cannot tell, by its digest. */
@@ -46,7 +47,11 @@ export async function openArtifact(artifact: Artifact, jobDir: string): Promise<
 }
 
 async function openPlace(place: ArtifactPlace, artifact: Artifact, jobDir: string): Promise<OpenFile> {
-  if (place.kind === "spool") return openBeneath(path.dirname(jobDir), `${path.basename(jobDir)}/${place.relative}`);
+  const spoolDir = path.dirname(jobDir);
+  if (place.kind !== "file") {
+    const below = place.kind === "spool" ? `${path.basename(jobDir)}/${place.relative}` : inputBelowSpool(place.relative);
+    return openBeneath(spoolDir, below);
+  }
   const { root } = artifact.metadata;
   if (typeof root !== "string" || !isBeneath(root, place.path)) {
     throw new RelayError("path_escapes_root", "the file does not lie below the working directory that was recorded", {

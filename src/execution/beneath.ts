@@ -88,5 +88,5 @@ function unreadable(relative: string, error: unknown): RelayError {
 /** Whether a path is a directory or lies below it. Both absolute and without links, as realpath(3) gives them. */
 export const isBeneath = (root: string, file: string): boolean => {
   const relative = path.relative(root, file);
-  return relative === "" || (relative !== ".." && !relative.startsWith("../") && !path.isAbsolute(relative));
+  return relative === "" || (relative.split(path.sep)[0] !== ".." && !path.isAbsolute(relative));
 };

@@ -12,6 +12,8 @@ export interface JobEnvironmentInput {
   readonly cluster: string;
   /** The attempt's directory for event files. */
   readonly eventsDir: string;
+  /** Variables with the paths of its inputs. */
+  readonly inputs?: Readonly<Record<string, string>>;
   /** Directory of the relay's executable, looked at last, so that scripts find `clio-relay emit`; null for none. */
   readonly executableDir: string | null;
 }
@@ -121,6 +123,7 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
   return {
     ...merged,
     ...(input.executableDir === null ? {} : { PATH: withDirectory(merged["PATH"] ?? DEFAULT_PATH, input.executableDir) }),
+    ...input.inputs,
     CLIO_RELAY_JOB_ID: input.jobId,
     CLIO_RELAY_CLUSTER: input.cluster,
     CLIO_RELAY_EVENTS: input.eventsDir,

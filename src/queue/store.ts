@@ -58,6 +58,17 @@ export interface Settlement {
   readonly events: readonly NewEvent[];
 }
 
+/** A staged file whose content is there. */
+export type InputFile = Omit<NewArtifact, "artifact_id" | "kind">;
+
+/** An ingest on record: the job that stands for it, and its artifact. */
+export interface RecordedInput {
+  readonly job: Job;
+  readonly artifact: Artifact;
+  /** Whether the key had already brought it about. */
+  readonly existing: boolean;
+}
+
 /** Pages of events, task events, progress and artifacts hold at most `limit` entries and about 4 MiB of text, but at least one where there is one. */
 export interface PageRequest {
   readonly cursor: number;
@@ -67,6 +78,8 @@ export interface PageRequest {
 export interface JobFilter {
   readonly states?: readonly JobState[];
   readonly kind?: JobKind;
+  /** Leave out the jobs that stand for staged files. */
+  readonly withoutInputs?: boolean;
   readonly cluster?: string;
   /** What the id begins with. Jobs are then found by the index of ids, however many there are. */
   readonly idPrefix?: string;
@@ -226,6 +239,14 @@ export interface QueueStore {
   latestProgress(jobId: string): Promise<LatestProgress>;
   artifacts(jobId: string, page: PageRequest): Promise<Page<Artifact>>;
   artifact(artifactId: string): Promise<Artifact>;
+
+  /**
+   * Admit an ingest (a submission of kind input_ingest) as a job that has succeeded, with its artifact, or return what the key already brought about.
+   * Refused as submit refuses; how many jobs are active does not matter.
+   */
+  recordInput(submission: JobSubmission, file: InputFile): Promise<RecordedInput>;
+  /** Which of these digests an input on record has. */
+  namedInputs(digests: readonly string[]): Promise<ReadonlySet<string>>;
 
   /** What the job uses, in the order of edges; `page.cursor` is an edge's sequence. */
   usedArtifacts(jobId: string, page: PageRequest): Promise<Page<UsedArtifactRef>>;

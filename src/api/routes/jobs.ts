@@ -5,10 +5,11 @@ import { JOB_KINDS, JOB_STATES, Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
-import { seconds, several, whole } from "../../domain/query.ts";
+import { flag, seconds, several, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { JobStatus, JobSummary, JobWaitResult } from "../../domain/views.ts";
 import { ownName } from "../called.ts";
+import { jobInputs } from "../job-inputs.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { waker } from "../sse.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -20,6 +21,8 @@ export const StateFilter = v.optional(several(v.picklist(JOB_STATES), 16));
 const RecentQuery = v.strictObject({
   state: StateFilter,
   kind: v.optional(v.picklist(JOB_KINDS)),
+  /** False leaves out the jobs that stand for staged files. */
+  inputs: v.optional(flag, "true"),
   /** What the job's id begins with. */
   id_prefix: v.optional(v.pipe(v.string(), v.regex(/^job_[0-9a-f]{8,32}$/, "must be job_ and at least 8 hexadecimal digits"))),
   before: v.optional(whole(1)),
@@ -59,6 +62,7 @@ const readingRoutes = (services: WorkerServices): Operation[] => {
             {
               ...(query.state === undefined ? {} : { states: query.state }),
               ...(query.kind === undefined ? {} : { kind: query.kind }),
+              withoutInputs: !query.inputs,
               ...(query.id_prefix === undefined ? {} : { idPrefix: query.id_prefix }),
             },
             query.before ?? null,
@@ -167,6 +171,7 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
     attempt,
     obstacle: services.obstacle(job),
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
+    inputs: await jobInputs(store, job),
     progress: [...progress.items],
     progress_truncated: progress.truncated,
     logs: states.map(({ stream, size_bytes, capture }) => ({ stream, size_bytes, capture })),

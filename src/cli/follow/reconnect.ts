@@ -27,6 +27,8 @@ export class Reconnect {
   #lastSign: number;
   /** Whether anything ever came through. */
   #carried = false;
+  /** Whether it was said, of this outage, what a person has to do. */
+  #told = false;
 
   constructor(
     private readonly stderr: Pick<Output, "write">,
@@ -48,6 +50,7 @@ export class Reconnect {
     this.#carried = true;
     this.#backoff.reset();
     this.#lastSign = this.clock.monotonic();
+    this.#told = false;
     if (this.#way === "up") return;
     const words = BACK[this.#way];
     this.#turn("up");
@@ -87,11 +90,20 @@ export class Reconnect {
       if (this.#way !== "down") {
         this.#turn("down");
         const why = error instanceof RelayError ? oneLine(error.message) : "the connection broke";
-        const hint = waitsForPerson && error.hint !== undefined ? `: ${oneLine(error.hint)}` : "";
-        await this.stderr.write(`notice: ${why}; trying again until it is back${hint}\n`);
+        await this.stderr.write(`notice: ${why}; trying again until it is back${this.#hint(error)}\n`);
+      } else if (waitsForPerson && !this.#told && error.hint !== undefined) {
+        // At first it was only that the connection broke.
+        await this.stderr.write(`notice: it does not come back by itself${this.#hint(error)}\n`);
       }
     }
     await sleep(this.#backoff.next(), this.signal);
+  }
+
+  /** What a person has to do, once an outage. */
+  #hint(error: unknown): string {
+    if (!isRelayError(error, "authorization_required") || error.hint === undefined) return "";
+    this.#told = true;
+    return `: ${oneLine(error.hint)}`;
   }
 
   /** Do something until it works. */

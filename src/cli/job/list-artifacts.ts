@@ -36,6 +36,9 @@ export const verb = defineVerb({
           a.name,
         ]),
       );
+      const { inputs } = await cluster.status(id);
+      if (inputs.length > 0)
+        await io.stderr.write(`inputs: ${inputs.map(({ name, artifact_id }) => `${name} ${artifact_id}`).join(", ")}\n`);
       await noteRest(io.stderr, page);
     }
     return EXIT.ok;

@@ -26,7 +26,8 @@ export const verb = defineVerb({
     const cluster = await relay.cluster(flags.cluster);
     const page = await cluster.jobs({
       ...(flags.state.length === 0 ? {} : { state: flags.state }),
-      ...(flags.kind === undefined ? {} : { kind: flags.kind }),
+      // What --input has staged is no work of anybody's.
+      ...(flags.kind === undefined ? { inputs: false } : { kind: flags.kind }),
       ...(flags.before === undefined ? {} : { before: flags.before }),
       limit: flags.limit,
     });

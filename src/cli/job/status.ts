@@ -31,7 +31,7 @@ export const verb = defineVerb({
 });
 
 /** The lines that people read. */
-export function statusFields({ job, attempt, obstacle, relay_queue, progress, progress_truncated, logs }: JobStatus, now: number) {
+export function statusFields({ job, attempt, obstacle, relay_queue, inputs, progress, progress_truncated, logs }: JobStatus, now: number) {
   const shim = attempt?.process ?? null;
   // A job that was canceled in the queue has no attempt; its last change was its end.
   const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
@@ -57,6 +57,7 @@ export function statusFields({ job, attempt, obstacle, relay_queue, progress, pr
     ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],
     ["last failure", isTerminal(job.state) ? null : job.last_error],
     ["next try", waits ? job.not_before : null],
+    ...inputs.map((input) => ["input", inputText(input)] as const),
     ["outcome", job.outcome === null ? null : withReason(job.outcome.reason, job.outcome.message)],
     ["obstacle", obstacle],
     ["quarantine", job.quarantine],
@@ -65,6 +66,9 @@ export function statusFields({ job, attempt, obstacle, relay_queue, progress, pr
     ...logs.map((log) => [log.stream, `${bytesText(log.size_bytes)}${dropped(log.capture)}`] as const),
   ] as const;
 }
+
+const inputText = ({ name, logical_name, size_bytes, sha256 }: JobStatus["inputs"][number]): string =>
+  `${name}: ${logical_name}, ${bytesText(size_bytes)}, SHA-256 ${sha256.slice(0, 16)}…`;
 
 const between = (start: string, end: string): string => durationText((Date.parse(end) - Date.parse(start)) / 1_000);
 

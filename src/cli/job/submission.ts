@@ -19,6 +19,7 @@ export interface SubmitOptions {
   readonly login: boolean;
   readonly timeout: number | undefined;
   readonly output: readonly string[];
+  readonly input: readonly unknown[];
   readonly retries: number;
   readonly "used-artifact": readonly (readonly [string, string])[];
 }
@@ -87,7 +88,12 @@ function fileText(io: CliIo, option: string, given: string): string {
 }
 
 function refuseForPipelines(options: SubmitOptions): void {
-  const given = [options.login ? "--login" : null, options.output.length > 0 ? "--output" : null, options.retries > 0 ? "--retries" : null];
+  const given = [
+    options.input.length > 0 ? "--input" : null,
+    options.login ? "--login" : null,
+    options.output.length > 0 ? "--output" : null,
+    options.retries > 0 ? "--retries" : null,
+  ];
   const first = given.find((name) => name !== null);
   if (first !== undefined) throw new RelayError("usage", `${first} does not go with --jarvis-yaml`);
 }

@@ -8,9 +8,10 @@ import { interruptible } from "../follow/interrupt.ts";
 import { NO_ENGINE, NO_SCHEDULER } from "../no-engine.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
-import { assignment, duration, jsonObject, type Reader, text, whole } from "../values.ts";
-import { also, defineVerb, ignored, list, option, optionOr, refused, toggle } from "../verb.ts";
+import { assignment, byteCount, duration, jsonObject, type Reader, text, whole } from "../values.ts";
+import { also, type Call, defineVerb, ignored, list, option, optionOr, refused, toggle } from "../verb.ts";
 import { keepLastJob } from "./last-job.ts";
+import type { GivenInputs } from "./staged-inputs.ts";
 import { workOf } from "./submission.ts";
 
 const LONGEST_SECONDS = 366 * 86_400;
@@ -71,6 +72,11 @@ export const verb = defineVerb({
       "Keep files below its directory that match; a pattern that matches none fails the job (and --retries run it again), and a file above 64 MiB is kept by reference, where it lies",
     ),
     retries: optionOr(whole(0, LIMITS.retriesMax), 0, "Further attempts when one fails"),
+    input: list(
+      assignment("NAME=FILE"),
+      "Bring this file along; the job finds its path in CLIO_RELAY_INPUT_NAME. It lies below the current directory (CLIO_RELAY_INPUT_WORKSPACE_ROOT) and is read-only there",
+    ),
+    "max-input-bytes": option(byteCount, "How large inputs may be, one and all together; 1 MiB and 4 MiB unless given"),
     "used-artifact": list(pin, "Record that it consumes this artifact (no worker of this version fetches or checks it)"),
     "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
     exclusive: refused(NO_SCHEDULER, false),
@@ -83,12 +89,15 @@ export const verb = defineVerb({
     ["job submit --output 'result/*.csv' --timeout 2h --retries 1 -- ./simulate --steps 1000", "keep what it writes, and try twice"],
     ["job submit --script prepare.sh --env DATASET=small --login", "a script, with the modules of the login shell"],
     ["job submit --stdin --wait < prepare.sh", "a script that comes through a pipe, waited for"],
+    ["job submit --input deck=./in.lj -- sh -c './sim -in \"$CLIO_RELAY_INPUT_DECK\"'", "with a file of this machine's"],
   ],
   async run({ flags, rest, io, json, relay }) {
     if (flags.new && flags["idempotency-key"] !== undefined)
       throw new RelayError("usage", "--new and --idempotency-key exclude each other");
     if (flags.new && flags["jarvis-yaml"] === undefined)
       throw new RelayError("usage", "--new is for pipelines: every submission of a command is a new job");
+    if (flags["max-input-bytes"] !== undefined && flags.input.length === 0)
+      throw new RelayError("usage", "--max-input-bytes is for --input");
     if (flags["idempotency-key"] === "") throw new RelayError("usage", "--idempotency-key is empty");
     const name = await relay.clusterName(flags.cluster);
     const { mode } = await relay.clusterEntry(name);
@@ -101,7 +110,8 @@ export const verb = defineVerb({
       used_artifact_refs: flags["used-artifact"].map(([artifact_id, sha256]) => ({ artifact_id, sha256 })),
     } as JobSubmissionInput;
     const cluster = relay.desktop.cluster(name);
-    const receipt = await send(cluster, submission, key, mode !== "local");
+    const submit = (complete: JobSubmissionInput) => send(cluster, complete, key, mode !== "local");
+    const receipt = flags.input.length === 0 ? await submit(submission) : await withInputs({ flags, io, relay }, cluster, submission, submit);
     await keepLastJob(io, relay.paths.lastJobFile, { cluster: name, job_id: receipt.job_id });
     try {
       if (!json) await io.stdout.write(`${receipt.job_id}\n`);
@@ -129,6 +139,20 @@ export const verb = defineVerb({
     );
   },
 });
+
+async function withInputs(
+  { flags, io, relay }: { flags: { input: GivenInputs; "max-input-bytes": number | undefined } } & Pick<Call, "io" | "relay">,
+  cluster: ClusterClient,
+  submission: JobSubmissionInput,
+  submit: (complete: JobSubmissionInput) => Promise<JobReceipt>,
+): Promise<JobReceipt> {
+  const { submitWithInputs } = await import("./staged-inputs.ts");
+  return submitWithInputs(
+    { io, settings: relay.settings, given: flags.input, maxBytes: flags["max-input-bytes"], cluster },
+    submission,
+    submit,
+  );
+}
 
 async function send(cluster: ClusterClient, submission: JobSubmissionInput, key: string, overLink: boolean): Promise<JobReceipt> {
   try {

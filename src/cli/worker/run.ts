@@ -3,6 +3,7 @@ import { clusterEntry } from "../../config/clusters.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { VERSION } from "../../config/version.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
 import { chooseLauncher } from "../../roles/worker/launch.ts";
 import { runWorker } from "../../roles/worker/run.ts";
 import { CLUSTER } from "../cluster-option.ts";
@@ -63,6 +64,7 @@ export const verb = defineVerb({
             logStreamBytes: settings.log_stream_max_bytes,
             logJobBytes: settings.log_job_max_bytes,
             artifactStoreBytes: settings.artifact_store_max_bytes,
+            inputInlineMaxBytes: Math.min(settings.input_file_max_bytes, LIMITS.inputInlineMaxBytes),
             minFreeBytes: settings.min_free_bytes,
             activeJobsMax: settings.active_jobs_max,
             cancelGraceSeconds: settings.cancel_grace_seconds,

@@ -66,11 +66,12 @@ function scan(r: Reading, filter: JobFilter, direction: Direction, from: number,
   return { jobs, last, more, exhausted: more && jobs.length < limit };
 }
 
-function matcher({ states, kind, cluster, idPrefix = "" }: JobFilter): (row: JobSummary) => boolean {
+function matcher({ states, kind, withoutInputs, cluster, idPrefix = "" }: JobFilter): (row: JobSummary) => boolean {
   const wanted = states === undefined ? null : new Set(states);
   return (row) =>
     (wanted === null || wanted.has(row.state)) &&
     (kind === undefined || row.kind === kind) &&
+    (withoutInputs !== true || row.kind !== "input_ingest") &&
     (cluster === undefined || row.cluster === cluster) &&
     row.job_id.startsWith(idPrefix);
 }

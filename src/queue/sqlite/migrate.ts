@@ -3,9 +3,10 @@ import fs from "node:fs";
 import { takePlace } from "../../lib/atomic-file.ts";
 import first from "./migrations/0001.sql" with { type: "text" };
 import lineage from "./migrations/0002.sql" with { type: "text" };
+import inputs from "./migrations/0003.sql" with { type: "text" };
 
 /** One script per schema number, from 1. */
-export const MIGRATIONS: readonly string[] = [first, lineage];
+export const MIGRATIONS: readonly string[] = [first, lineage, inputs];
 
 /** The number that a file carries (PRAGMA user_version). */
 export function schemaVersion(database: Database): number {

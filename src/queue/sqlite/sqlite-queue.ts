@@ -7,6 +7,7 @@ import { audit } from "./audit.ts";
 import type { Calls } from "./calls/access.ts";
 import { attemptCalls } from "./calls/attempts.ts";
 import { endpointCalls } from "./calls/endpoints.ts";
+import { inputCalls } from "./calls/inputs.ts";
 import { jobCalls } from "./calls/jobs.ts";
 import { lineageCalls } from "./calls/lineage.ts";
 import { recordCalls } from "./calls/records.ts";
@@ -68,6 +69,7 @@ export function sqliteQueue(
     ...jobCalls(calls, options.activeJobsMax),
     ...attemptCalls(calls, reading.held, leaseMs),
     ...recordCalls(calls),
+    ...inputCalls(calls),
     ...lineageCalls(calls),
     ...endpointCalls(calls, leaseMs),
     subscribe: (topic, listener) => notifier.subscribe(topic, listener),

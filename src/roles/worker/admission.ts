@@ -13,9 +13,10 @@ export interface Storage {
   /**
    * Whether another job can be taken on. A spool that was removed is made again where that is sure to be its place.
    *
+   * @param bytes that will be written to the spool besides
    * @throws RelayError storage_admission_refused with `storage_decision`; queue_unavailable when the queue's file is not the one that is open
    */
-  admit(): void;
+  admit(bytes?: number): void;
   /** The part of that which concerns the jobs that there are. @throws RelayError queue_unavailable */
   checkCore(): void;
 }
@@ -73,14 +74,14 @@ export function storageOf(
   };
   return {
     checkCore,
-    admit() {
+    admit(bytes = 0) {
       const now = clock.monotonic();
-      if (now < lookAgain) return;
+      if (bytes === 0 && now < lookAgain) return;
       try {
         checkCore();
         checkSpool();
         checkRoom("core", coreDir, minFreeBytes);
-        checkRoom("spool", spoolDir, minFreeBytes);
+        checkRoom("spool", spoolDir, minFreeBytes, bytes);
       } catch (error) {
         throw error instanceof RelayError ? error : unasked(error);
       }
@@ -112,13 +113,15 @@ function deviceAbove(directory: string): number {
 }
 
 /** Bytes and names (inodes) that are free for this user. A file system that does not count its inodes says that it has none at all. */
-function checkRoom(name: string, directory: string, minFreeBytes: number): void {
+function checkRoom(name: string, directory: string, minFreeBytes: number, wanted = 0): void {
   const { bavail, bsize, files, ffree } = fs.statfsSync(directory);
   const bytes = bavail * bsize;
-  if (bytes < minFreeBytes) {
-    throw noRoom(name, `${directory} has ${bytes} bytes left; ${minFreeBytes} must stay free`, {
+  if (bytes - wanted < minFreeBytes) {
+    const more = wanted === 0 ? "" : `, ${wanted} are wanted`;
+    throw noRoom(name, `${directory} has ${bytes} bytes left${more}; ${minFreeBytes} must stay free`, {
       free_bytes: bytes,
       min_free_bytes: minFreeBytes,
+      ...(wanted === 0 ? {} : { wanted_bytes: wanted }),
     });
   }
   if (files > 0 && ffree < LIMITS.minFreeInodes) {

@@ -9,6 +9,7 @@ import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { type Identity, identify, isAlive } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
+import { inputVariables } from "./inputs.ts";
 import type { ShimClaim } from "./lost-shim.ts";
 import { prepare } from "./prepare.ts";
 
@@ -40,7 +41,9 @@ export class AttemptLaunch {
   /** Write down what the shim needs. May be repeated until the launch. */
   async prepare(): Promise<void> {
     this.close();
-    prepare(this.context, this.job, this.fence, this.directory, await this.context.store.segments(this.fence.job_id));
+    const inputs = await inputVariables(this.context, this.job);
+    const segments = await this.context.store.segments(this.fence.job_id);
+    prepare(this.context, this.job, this.fence, this.directory, { segments, inputs });
     this.#place = holdAttempt(this.directory);
   }
 

@@ -15,6 +15,8 @@ export interface WorkerLimits {
   readonly logStreamBytes: number;
   readonly logJobBytes: number;
   readonly artifactStoreBytes: number;
+  /** What a request may carry of an input. */
+  readonly inputInlineMaxBytes: number;
   readonly minFreeBytes: number;
   readonly activeJobsMax: number;
   readonly cancelGraceSeconds: number;

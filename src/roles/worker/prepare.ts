@@ -14,8 +14,15 @@ export function commandOf(job: Job): CommandSpec {
   return job.spec;
 }
 
+/** What the preparation of an attempt needs besides its job. */
+export interface Preparation {
+  readonly segments: readonly LogSegment[];
+  /** Variables with the paths of its inputs. */
+  readonly inputs: Readonly<Record<string, string>>;
+}
+
 /** Write down everything that the shim needs to run the attempt. */
-export function prepare(context: WorkerContext, job: Job, fence: Fence, directory: string, segments: readonly LogSegment[]): void {
+export function prepare(context: WorkerContext, job: Job, fence: Fence, directory: string, { segments, inputs }: Preparation): void {
   const command = commandOf(job);
   const script = command.script;
   prepareAttempt(directory, {
@@ -31,6 +38,7 @@ export function prepare(context: WorkerContext, job: Job, fence: Fence, director
       attempt: fence.attempt,
       cluster: context.cluster,
       eventsDir: eventsDirectory(directory),
+      inputs,
       executableDir: context.executableDir,
     }),
     login: command.login,

@@ -29,6 +29,7 @@ import { Dispatcher } from "./dispatcher.ts";
 import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
+import { Inputs } from "./inputs.ts";
 import { keyService } from "./key-service.ts";
 import { LinkSessions } from "./link-sessions.ts";
 import { serveLinkSocket } from "./link-socket.ts";
@@ -175,7 +176,9 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     onTrouble: (error) => context.laneFailed("link session", error),
   });
   let relay: RelayJoiner | null = null;
+  const inputs = new Inputs(context, options.limits.inputInlineMaxBytes, (bytes) => storage.admit(bytes));
   const services = {
+    inputs,
     ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError, relay?.presence)),
     link: linkInfoOf(endpoint, worker_id, options.coreDir, clock),
     keys: keyService({ cluster: options.cluster, ...identity, sessions, relayHost: () => options.relay?.url.text ?? null }),
@@ -200,6 +203,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
     await Promise.race([dispatcher.recover(), aborted(stop)]);
     if (!stop.aborted) dispatcher.start();
+    inputs.start();
     options.onReady?.(endpoint);
     await aborted(stop);
     log.info("draining: jobs go on, the next worker takes them over");
@@ -209,6 +213,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
       [
         ["the attempts that are looked after", () => dispatcher.stop()],
         ["its record", () => withdraw(options.coreDir)],
+        ["inputs", () => inputs.stop()],
         ["answers", () => server?.stop(DRAIN_GRACE_MS)],
         ["links", async () => void (await Promise.all([links?.stop(0), relay?.stop(), frp?.stop()]))],
         ["link sessions", () => sessions.close()],
@@ -315,7 +320,7 @@ function servicesOf(
   dispatcher: Dispatcher,
   draining: AbortSignal,
   status: WorkerServices["status"],
-): Omit<WorkerServices, "link" | "keys"> {
+): Omit<WorkerServices, "link" | "keys" | "inputs"> {
   const { cluster, version, clock, store, limits, spoolDir } = context;
   return {
     cluster,

@@ -32,7 +32,11 @@ uninstall() {
   if [ -e "$root/frp" ]; then rm -rf "$root/frp" && say removed "$root/frp"; fi
   if [ "$a_purge" = yes ]; then
     for place in "$root/core/$a_cluster" "$root/spool/$a_cluster"; do
-      if [ -e "$place" ]; then rm -rf "$place" && say removed "$place"; fi
+      if [ -e "$place" ]; then
+        # Directories of inputs cannot be written to.
+        find "$place" -type d ! -perm -u+w -exec chmod u+w {} + 2>/dev/null
+        rm -rf "$place" && say removed "$place"
+      fi
     done
   fi
   rm -f "$state/journal.jsonl" "$state/.journal"

@@ -10,6 +10,7 @@ import { endpointContract } from "./endpoints.ts";
 import { eventContract } from "./events.ts";
 import { idempotencyContract } from "./idempotency.ts";
 import { ingestContract } from "./ingest.ts";
+import { inputContract } from "./inputs.ts";
 import { lineageContract } from "./lineage.ts";
 import { listingContract } from "./listing.ts";
 import { modelContract } from "./model.ts";
@@ -40,6 +41,7 @@ export function queueStoreContract(name: string, factory: BackendFactory): void 
     transitionContract(open);
     cancelContract(open);
     ingestContract(open);
+    inputContract(open);
     eventContract(open);
     recordContract(open);
     endpointContract(open);

@@ -3,6 +3,7 @@ import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
 import { JOB_STATES, type JobState } from "../../../src/domain/job.ts";
 import { JOB_TRANSITIONS } from "../../../src/domain/transitions.ts";
 import type { Fence } from "../../../src/queue/store.ts";
+import { ingest } from "./inputs.ts";
 import { type OpenScene, ROOMY, type Scene, settlement, started, withRetries } from "./scene.ts";
 
 type Result = JobState | ErrorCode;
@@ -115,6 +116,14 @@ export function transitionContract(open: OpenScene): void {
       const listed = await scene.store.recentJobs({}, null, 1);
       expect(listed.jobs[0]?.state).toBe("failed");
       seen.add("queued>failed");
+    });
+
+    test("what is recorded with its result has succeeded", async () => {
+      const scene = await open();
+      const { job } = await scene.store.recordInput(...ingest("one"));
+      expect(await scene.eventTypes(job.job_id)).toEqual(["job.queued", "task.queued", "artifact.created", "job.succeeded"]);
+      expect(job.state).toBe("succeeded");
+      seen.add("queued>succeeded");
     });
 
     test("together these have made every change that the table has", () => {

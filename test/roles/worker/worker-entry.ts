@@ -18,6 +18,7 @@ await runWorker(
       logStreamBytes: 64 * 1024 * 1024,
       logJobBytes: 128 * 1024 * 1024,
       artifactStoreBytes: 1024 * 1024,
+      inputInlineMaxBytes: 1024 * 1024,
       minFreeBytes: 0,
       activeJobsMax: 100_000,
       cancelGraceSeconds: 1,

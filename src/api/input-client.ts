@@ -1,0 +1,54 @@
+import type { ContentKey, InputRecord, NewInputArtifact, Upload } from "../domain/input.ts";
+import type { HttpPeer } from "./client.ts";
+
+type Described = Omit<NewInputArtifact, "schema_version" | "cluster">;
+
+/** What can be asked of a cluster's worker about staged files. Each may be asked twice and does no more than once. */
+export class InputClient {
+  /** @param cluster what the cluster is called here */
+  constructor(
+    readonly cluster: string,
+    private readonly http: HttpPeer,
+    private readonly signal?: AbortSignal,
+  ) {}
+
+  async query(contents: readonly ContentKey[]): Promise<readonly Upload[]> {
+    const answer = await this.#call<{ contents: Upload[] }>("POST", "/input-contents/query", { contents });
+    return answer.contents;
+  }
+
+  /** @throws RelayError storage_admission_refused */
+  begin({ sha256, size_bytes }: ContentKey): Promise<Upload> {
+    return this.#call("POST", "/input-uploads", { sha256, size_bytes });
+  }
+
+  /** @throws RelayError input_ingest_conflict with `offset`, input_ingest_refused, input_ingest_unavailable, storage_admission_refused */
+  put({ sha256, size_bytes }: ContentKey, offset: number, bytes: Uint8Array, signal: AbortSignal): Promise<Upload> {
+    return this.http.json(`/input-uploads/${sha256}/content`, {
+      method: "PUT",
+      query: { size_bytes, offset },
+      body: bytes,
+      signal: this.signal === undefined ? signal : AbortSignal.any([this.signal, signal]),
+      repeatable: true,
+    });
+  }
+
+  /** @throws RelayError input_ingest_unavailable, job_submission_conflict */
+  record(described: Described): Promise<InputRecord> {
+    return this.#call("POST", "/input-artifacts", { schema_version: "clio-relay.input-artifact.v1", cluster: this.cluster, ...described });
+  }
+
+  /** @throws RelayError input_ingest_refused, payload_too_large, job_submission_conflict, storage_admission_refused */
+  ingest(described: Described, content: Uint8Array): Promise<InputRecord> {
+    return this.#call("POST", "/input-artifacts/ingest", {
+      schema_version: "clio-relay.input-artifact-ingest.v1",
+      cluster: this.cluster,
+      ...described,
+      data_base64: Buffer.from(content).toString("base64"),
+    });
+  }
+
+  #call<T>(method: string, path: string, body: unknown): Promise<T> {
+    return this.http.json(path, { method, body, repeatable: true, signal: this.signal });
+  }
+}

@@ -1,0 +1,182 @@
+import fs from "node:fs";
+import path from "node:path";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
+import { isBeneath, type OpenFile, openBeneath } from "../../execution/beneath.ts";
+import { hashFile, sameVersion } from "../../execution/file-hash.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
+import { sha256Hex } from "../../lib/digest.ts";
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+
+export interface InputFileOptions {
+  /** As the person wrote it, for what is said of it. */
+  readonly where: string;
+  /** Absolute. */
+  readonly path: string;
+  /** Nothing outside of it is read. */
+  readonly root: string;
+  readonly platform: NodeJS.Platform;
+}
+
+/** A file below a root, as it was when it was first looked at. It is opened anew for each reading, and has to be that version each time. */
+export class InputFile {
+  private constructor(
+    private readonly options: InputFileOptions,
+    private readonly root: string,
+    /** Below the root, without links. */
+    private readonly relative: string,
+    private readonly version: fs.BigIntStats,
+  ) {}
+
+  /** @throws RelayError path_escapes_root, local_file_unusable */
+  static async at(options: InputFileOptions): Promise<InputFile> {
+    const { where } = options;
+    const root = await realPath(options.root, `the root of inputs, ${options.root}`);
+    const real = await realPath(options.path, where);
+    if (real === root || !isBeneath(root, real)) {
+      throw new RelayError(
+        "path_escapes_root",
+        `${where}: it lies outside of ${root}`,
+        { path: real, root },
+        "go there, or name a directory above both: CLIO_RELAY_INPUT_WORKSPACE_ROOT=DIR",
+      );
+    }
+    const relative = path.relative(root, real);
+    const { handle, stat } = await opened(root, relative, options);
+    await handle.close();
+    return new InputFile(options, root, relative, stat);
+  }
+
+  get size(): number {
+    return Number(this.version.size);
+  }
+
+  /** SHA-256 of its bytes. @throws RelayError input_changed, local_file_unusable */
+  async digest(onBytes: (count: number) => void, signal?: AbortSignal): Promise<string> {
+    await using file = await this.open();
+    const sink = async (bytes: Uint8Array): Promise<void> => onBytes(bytes.length);
+    const { size, sha256 } = await this.#reading(() => hashFile(file.handle, { limit: this.size, sink, signal }));
+    if (size !== this.size) throw this.#changed();
+    await file.assertUnchanged();
+    return sha256;
+  }
+
+  /** All of its bytes, which have this SHA-256. @throws RelayError input_changed, local_file_unusable */
+  async bytes(sha256: string): Promise<Uint8Array> {
+    await using file = await this.open();
+    const bytes = await file.read(0, this.size);
+    await file.assertUnchanged();
+    if (sha256Hex(bytes) !== sha256) throw this.#changed();
+    return bytes;
+  }
+
+  /** @throws RelayError input_changed, local_file_unusable, path_escapes_root */
+  async open(): Promise<OpenInput> {
+    const { handle, stat } = await opened(this.root, this.relative, this.options).catch((error: unknown) => {
+      // It was there.
+      throw isRelayError(error, "local_file_unusable") ? this.#changed(error) : error;
+    });
+    if (!sameVersion(stat, this.version)) {
+      await handle.close();
+      throw this.#changed();
+    }
+    return {
+      handle,
+      read: async (offset, length) => {
+        const bytes = Buffer.allocUnsafeSlow(length);
+        for (let at = 0; at < length; ) {
+          const { bytesRead } = await this.#reading(() => handle.read(bytes, at, length - at, offset + at));
+          if (bytesRead === 0) throw this.#changed();
+          at += bytesRead;
+        }
+        return bytes;
+      },
+      assertUnchanged: async () => {
+        if (!sameVersion(await handle.stat({ bigint: true }), this.version)) throw this.#changed();
+      },
+      [Symbol.asyncDispose]: () => handle.close(),
+    };
+  }
+
+  async #reading<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw error instanceof RelayError || isErrno(error, "EIO", "ESTALE") ? unusable(this.options.where, error) : error;
+    }
+  }
+
+  #changed(cause?: unknown): RelayError {
+    return new RelayError("input_changed", `${this.options.where}: it changed while it was read`, {}, undefined, { cause });
+  }
+}
+
+/** An input that is being read. */
+export interface OpenInput extends AsyncDisposable {
+  readonly handle: fs.promises.FileHandle;
+  /** @throws RelayError input_changed where it ends before */
+  read(offset: number, length: number): Promise<Uint8Array>;
+  /** @throws RelayError input_changed */
+  assertUnchanged(): Promise<void>;
+}
+
+async function realPath(file: string, where: string): Promise<string> {
+  try {
+    return await fs.promises.realpath(file);
+  } catch (error) {
+    throw unusable(where, error);
+  }
+}
+
+async function opened(root: string, relative: string, { where, platform }: InputFileOptions): Promise<OpenFile> {
+  try {
+    return platform === "linux" ? await openBeneath(root, relative) : await openAndCompare(root, relative);
+  } catch (error) {
+    if (isRelayError(error, "path_escapes_root"))
+      throw new RelayError("path_escapes_root", `${where}: it leads out of ${root}`, error.data);
+    throw unusable(where, error);
+  }
+}
+
+/** Where directories cannot be held: the file that was opened has to be the one that its name leads to, without links, below the root. */
+export async function openAndCompare(root: string, relative: string): Promise<OpenFile> {
+  const file = path.join(root, relative);
+  // Windows has neither flag.
+  const handle = await fs.promises.open(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
+  try {
+    const stat = await handle.stat({ bigint: true });
+    const real = await fs.promises.realpath(file);
+    const named = await fs.promises.lstat(real, { bigint: true });
+    if (!isBeneath(root, real) || named.ino !== stat.ino || named.dev !== stat.dev)
+      throw new RelayError("path_escapes_root", "another file has its name by now", { path: relative });
+    if (!stat.isFile()) throw new RelayError("local_file_unusable", "that is no regular file");
+    return { handle, stat };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** What the system says of a file, with the words that a person knows it by. */
+function unusable(where: string, error: unknown): unknown {
+  const code = isRelayError(error) ? error.data["system_code"] : error instanceof Error && "code" in error ? error.code : undefined;
+  const why = WHY[String(code)] ?? (isRelayError(error) ? notRegular(error) : null);
+  if (why === null) return error;
+  return new RelayError("local_file_unusable", `${where}: ${why}`, {}, undefined, { cause: error });
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  ENOTDIR: "there is no such file",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EISDIR: "that is a directory",
+  ELOOP: "no file can have that path",
+  ENAMETOOLONG: "no file can have that path",
+  ENXIO: "that is no regular file",
+  EIO: "the system cannot read it",
+  ESTALE: "the system cannot read it",
+};
+
+const notRegular = ({ code, message }: RelayError): string =>
+  code === "artifact_unreadable" ? "that is no regular file, or it cannot be read" : message;

@@ -1,0 +1,119 @@
+import { type ErrorCode, RelayError } from "../../domain/errors.ts";
+import type { ContentKey, Upload } from "../../domain/input.ts";
+import type { InputClient } from "../input-client.ts";
+import type { InputFile, OpenInput } from "./input-file.ts";
+
+/** Pieces under way at a time: as many as fill a path that has some length. */
+const UNDER_WAY = 4;
+const LEAST_BYTES = 64 * 1024;
+const FIRST_BYTES = 256 * 1024;
+/** A piece that comes through faster may be larger, a slower one has to be smaller, so that a small request is not held up behind it; milliseconds. */
+const FAST_MS = 100;
+const SLOW_MS = 400;
+/** How often an upload may have to begin again without having come any further. */
+const TRIES = 5;
+
+/** What is worth another try. */
+const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "input_ingest_conflict",
+  "input_ingest_unavailable",
+  "input_ingest_refused",
+  "channel_refused",
+  "request_timeout",
+]);
+
+export interface Sending {
+  readonly client: InputClient;
+  readonly file: InputFile;
+  readonly key: ContentKey;
+  /** Repeats what the way fails, for as long as the way may come back. */
+  readonly persist: <T>(work: () => Promise<T>) => Promise<T>;
+  /** How many bytes of the content are there. */
+  readonly onOffset: (offset: number) => void;
+}
+
+/**
+ * Send a content from where it stands to its end.
+ *
+ * @throws RelayError input_changed, input_ingest_refused, storage_admission_refused; what `persist` throws
+ */
+export async function sendContent(sending: Sending): Promise<void> {
+  const { client, file, key, persist, onOffset } = sending;
+  let best = -1;
+  for (let left = TRIES; ; ) {
+    try {
+      const complete = await persist(async () => {
+        const upload = await client.begin(key);
+        onOffset(upload.offset);
+        if (upload.offset > best) left = TRIES;
+        best = Math.max(best, upload.offset);
+        if (upload.state === "complete") return true;
+        await using source = await file.open();
+        await new Pieces(sending, source, upload).send();
+        await source.assertUnchanged();
+        return false;
+      });
+      if (complete) return;
+    } catch (error) {
+      if (!(error instanceof RelayError) || !AGAIN.has(error.code)) throw error;
+      if (error.code === "input_ingest_refused") {
+        // What somebody else had sent of it may have been wrong; what this one sent is what the file still holds.
+        best = -1;
+        await (await file.open())[Symbol.asyncDispose]();
+      }
+      left -= 1;
+      if (left <= 0) throw error;
+    }
+  }
+}
+
+/** One go at the rest of a content. */
+class Pieces {
+  readonly #stop = new AbortController();
+  readonly #underWay: Promise<Upload>[] = [];
+  #next: number;
+  #bytes = FIRST_BYTES;
+
+  constructor(
+    private readonly sending: Sending,
+    private readonly source: OpenInput,
+    private readonly upload: Upload,
+  ) {
+    this.#next = upload.offset;
+  }
+
+  async send(): Promise<void> {
+    try {
+      for (;;) {
+        while (this.#underWay.length < UNDER_WAY && this.#next < this.upload.size_bytes) await this.#put();
+        const first = this.#underWay.shift();
+        if (first === undefined) return;
+        this.sending.onOffset((await first).offset);
+      }
+    } catch (error) {
+      this.#stop.abort(error);
+      await Promise.allSettled(this.#underWay);
+      throw error;
+    }
+  }
+
+  async #put(): Promise<void> {
+    const offset = this.#next;
+    const { size_bytes, chunk_max_bytes } = this.upload;
+    const bytes = await this.source.read(offset, Math.min(this.#bytes, chunk_max_bytes, size_bytes - offset));
+    this.#next += bytes.length;
+    const began = performance.now();
+    const piece = this.sending.client.put(this.sending.key, offset, bytes, this.#stop.signal).then((upload) => {
+      this.#learn(performance.now() - began);
+      return upload;
+    });
+    // It fails where it is awaited.
+    piece.catch(() => undefined);
+    this.#underWay.push(piece);
+  }
+
+  #learn(ms: number): void {
+    if (ms < FAST_MS) this.#bytes = Math.min(this.#bytes * 2, this.upload.chunk_max_bytes);
+    else if (ms > SLOW_MS) this.#bytes = Math.max(this.#bytes / 2, LEAST_BYTES);
+  }
+}

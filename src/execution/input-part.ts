@@ -1,0 +1,71 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { ContentKey } from "../domain/input.ts";
+import { isErrno } from "../lib/atomic-file.ts";
+import { regularSize } from "../lib/regular-file.ts";
+import { hashFile } from "./file-hash.ts";
+import { holdInputs, partName } from "./input-place.ts";
+
+const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+
+/** How many bytes of the content have come; null where no upload of it has begun. Anything else in its place counts as none. */
+export function partLength(spoolDir: string, key: ContentKey): number | null {
+  using place = holdInputs(spoolDir);
+  const size = regularSize(path.join(place.path, partName(key)));
+  return typeof size === "number" ? Math.min(size, key.size_bytes) : null;
+}
+
+/** Begin an upload where none has begun. Whatever is no file in its place is somebody else's, and goes. */
+export async function beginPart(spoolDir: string, key: ContentKey): Promise<void> {
+  removePart(spoolDir, key);
+  await (await openPart(spoolDir, key)).close();
+}
+
+/** Write the next bytes. @returns false where the part does not end at `offset` (any more) */
+export async function appendPart(spoolDir: string, key: ContentKey, offset: number, bytes: Uint8Array): Promise<boolean> {
+  const handle = await openPart(spoolDir, key);
+  try {
+    if ((await handle.stat()).size !== offset) return false;
+    try {
+      for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at, bytes.length - at, offset + at)).bytesWritten;
+    } catch (error) {
+      // A piece is there whole or not at all.
+      await handle.truncate(offset).catch(() => undefined);
+      throw error;
+    }
+    return true;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Somebody has to do with it: what is swept is what nobody had to do with for long. */
+export function touchPart(spoolDir: string, key: ContentKey, now: Date): void {
+  using place = holdInputs(spoolDir);
+  try {
+    fs.lutimesSync(path.join(place.path, partName(key)), now, now);
+  } catch (error) {
+    if (!isErrno(error, "ENOENT")) throw error;
+  }
+}
+
+export function removePart(spoolDir: string, key: ContentKey): void {
+  using place = holdInputs(spoolDir);
+  fs.rmSync(path.join(place.path, partName(key)), { force: true, recursive: true });
+}
+
+/** SHA-256 of what has come. */
+export async function hashPart(spoolDir: string, key: ContentKey): Promise<string> {
+  const handle = await openPart(spoolDir, key);
+  try {
+    return (await hashFile(handle, { limit: key.size_bytes })).sha256;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** @throws the system's error; ELOOP for a link in its place */
+export async function openPart(spoolDir: string, key: ContentKey): Promise<fs.promises.FileHandle> {
+  using place = holdInputs(spoolDir);
+  return await fs.promises.open(path.join(place.path, partName(key)), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
+}

@@ -1,0 +1,224 @@
+import { RelayError } from "../../domain/errors.ts";
+import type { ContentKey, Upload } from "../../domain/input.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { completeContent, hasContent, touchContent } from "../../execution/input-content.ts";
+import { appendPart, beginPart, hashPart, partLength, removePart, touchPart } from "../../execution/input-part.ts";
+import { listInputs, partName } from "../../execution/input-place.ts";
+import { isErrno } from "../../lib/atomic-file.ts";
+import { Bell } from "../../lib/bell.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { Notifier } from "../../lib/notifier.ts";
+import { Turns } from "../../lib/turns.ts";
+
+/** How long a piece waits for those before it, in milliseconds. */
+const PREDECESSORS_MS = 10_000;
+/** Digests of parts that are computed as they grow; of others they are computed when they are complete. */
+const HASHES_MAX = 64;
+
+export interface InputUploadsOptions {
+  readonly spoolDir: string;
+  readonly clock: Clock;
+  /** @throws RelayError storage_admission_refused where the spool has no room for so many more bytes */
+  readonly admit: (bytes: number) => void;
+  readonly predecessorsMs?: number;
+}
+
+/** The digest of a part's first bytes. */
+interface PartHash {
+  readonly hash: Bun.CryptoHasher;
+  upTo: number;
+}
+
+/** Contents that come in pieces. What has come is what lies in the spool; docs/staging.md. */
+export class InputUploads {
+  readonly #locks = new Map<string, Promise<unknown>>();
+  readonly #hashes = new Map<string, PartHash>();
+  readonly #changes = new Notifier<string>();
+  readonly #pieces = new Turns(LIMITS.inputChunks);
+
+  constructor(private readonly options: InputUploadsOptions) {}
+
+  /** How much of the content is there. It is kept for another day. */
+  stand(key: ContentKey): Upload {
+    const { spoolDir, clock } = this.options;
+    const now = new Date(clock.now());
+    if (hasContent(spoolDir, key)) {
+      touchContent(spoolDir, key.sha256, now);
+      return uploadOf(key, "complete", key.size_bytes);
+    }
+    const length = partLength(spoolDir, key);
+    if (length === null) return uploadOf(key, "absent", 0);
+    touchPart(spoolDir, key, now);
+    return uploadOf(key, "partial", length);
+  }
+
+  /** Begin, or go on. @throws RelayError storage_admission_refused, input_ingest_refused for an empty content with another digest */
+  begin(key: ContentKey): Promise<{ readonly upload: Upload; readonly begun: boolean }> {
+    return this.exclusive(key.sha256, async () => {
+      const before = this.stand(key);
+      if (before.state === "complete") return { upload: before, begun: false };
+      this.#admit(key, before);
+      if (before.state === "absent") await this.#writing(() => beginPart(this.options.spoolDir, key));
+      if (before.offset === key.size_bytes) await this.#complete(key);
+      return { upload: this.stand(key), begun: before.state === "absent" };
+    });
+  }
+
+  /**
+   * Take a piece, when those before it are there.
+   *
+   * @param read gives its bytes; called when it is its turn
+   * @throws RelayError input_ingest_conflict, input_ingest_refused, input_ingest_unavailable, storage_admission_refused; what `read` throws
+   */
+  async piece(key: ContentKey, offset: number, read: () => Promise<Uint8Array>): Promise<Upload> {
+    await this.#predecessors(key, offset);
+    return this.#pieces.run(async () => {
+      const bytes = await read();
+      return this.exclusive(key.sha256, () => this.#append(key, offset, bytes));
+    });
+  }
+
+  /** Take all of a content at once. @throws as `begin` and `piece` do */
+  async take(key: ContentKey, bytes: Uint8Array): Promise<void> {
+    await this.begin(key);
+    await this.exclusive(key.sha256, () => this.#append(key, 0, bytes));
+  }
+
+  /** Give up what has come of a content that is not complete. */
+  giveUp(key: ContentKey): Promise<Upload> {
+    return this.exclusive(key.sha256, async () => {
+      removePart(this.options.spoolDir, key);
+      this.#changed(key, null);
+      return this.stand(key);
+    });
+  }
+
+  /** Do something with a content that nobody else changes meanwhile. */
+  async exclusive<T>(sha256: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#locks.get(sha256) ?? Promise.resolve();
+    const mine = before.then(work);
+    const over = mine.catch(() => undefined);
+    this.#locks.set(sha256, over);
+    try {
+      return await mine;
+    } finally {
+      if (this.#locks.get(sha256) === over) this.#locks.delete(sha256);
+    }
+  }
+
+  async #predecessors(key: ContentKey, offset: number): Promise<void> {
+    const { clock, predecessorsMs = PREDECESSORS_MS } = this.options;
+    const deadline = clock.monotonic() + predecessorsMs;
+    const change = new Bell();
+    const unsubscribe = this.#changes.subscribe(partName(key), () => change.ring());
+    try {
+      for (;;) {
+        const { state, offset: reached } = this.stand(key);
+        if (state === "absent") throw notBegun(key);
+        if (offset <= reached) return;
+        const left = deadline - clock.monotonic();
+        if (left <= 0) throw outOfOrder(key, reached);
+        await change.wait(left);
+      }
+    } finally {
+      unsubscribe();
+    }
+  }
+
+  async #append(key: ContentKey, offset: number, bytes: Uint8Array): Promise<Upload> {
+    const { state, offset: reached } = this.stand(key);
+    if (state === "complete") return this.stand(key);
+    if (state === "absent") throw notBegun(key);
+    if (offset > reached) throw outOfOrder(key, reached);
+    if (offset + bytes.length > key.size_bytes) throw refused(key, `a piece ends behind the content's ${key.size_bytes} bytes`);
+    const fresh = bytes.subarray(reached - offset);
+    if (fresh.length > 0) {
+      this.options.admit(0);
+      if (!(await this.#writing(() => appendPart(this.options.spoolDir, key, reached, fresh))))
+        throw outOfOrder(key, this.stand(key).offset);
+      this.#changed(key, { at: reached, bytes: fresh });
+    }
+    if (reached + fresh.length === key.size_bytes) await this.#complete(key);
+    return this.stand(key);
+  }
+
+  async #complete(key: ContentKey): Promise<void> {
+    const { spoolDir } = this.options;
+    const known = this.#hashes.get(partName(key));
+    const found = known?.upTo === key.size_bytes ? known.hash.digest("hex") : await hashPart(spoolDir, key);
+    this.#hashes.delete(partName(key));
+    if (found !== key.sha256) {
+      removePart(spoolDir, key);
+      this.#changed(key, null);
+      throw refused(key, "the bytes that came have another SHA-256; all of them are thrown away", { found_sha256: found });
+    }
+    await this.#writing(() => completeContent(spoolDir, key));
+    this.#changed(key, null);
+  }
+
+  /** Room for what is missing of it, and of the others that have begun. */
+  #admit(key: ContentKey, { offset, state }: Upload): void {
+    const { spoolDir, admit } = this.options;
+    let others = 0;
+    let missing = 0;
+    for (const { kind, name, sha256, size_bytes } of listInputs(spoolDir)) {
+      if (kind !== "part" || name === partName(key)) continue;
+      others++;
+      const other = { sha256, size_bytes: size_bytes! };
+      missing += other.size_bytes - (partLength(spoolDir, other) ?? 0);
+    }
+    if (state === "absent" && others >= LIMITS.inputUploads) {
+      throw new RelayError(
+        "storage_admission_refused",
+        `${others} uploads have begun and are not complete, as many as may`,
+        { storage_decision: { allowed: false, reason: "ledger_capacity", uploads: others, uploads_max: LIMITS.inputUploads } },
+        "those to which nothing is added are removed after a day",
+      );
+    }
+    admit(key.size_bytes - offset + missing);
+  }
+
+  #changed(key: ContentKey, grown: { readonly at: number; readonly bytes: Uint8Array } | null): void {
+    const name = partName(key);
+    if (grown === null) this.#hashes.delete(name);
+    else {
+      if (grown.at === 0) this.#hashes.set(name, { hash: new Bun.CryptoHasher("sha256"), upTo: 0 });
+      const known = this.#hashes.get(name);
+      if (known?.upTo === grown.at) {
+        known.hash.update(grown.bytes);
+        known.upTo += grown.bytes.length;
+      }
+      for (const oldest of this.#hashes.keys()) {
+        if (this.#hashes.size <= HASHES_MAX) break;
+        this.#hashes.delete(oldest);
+      }
+    }
+    this.#changes.notify(name);
+  }
+
+  async #writing<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isErrno(error, "ENOSPC", "EDQUOT")) throw error;
+      const decision = { allowed: false, reason: "filesystem_free_reserve", directory: "spool" };
+      throw new RelayError("storage_admission_refused", "the spool is full", { storage_decision: decision }, undefined, { cause: error });
+    }
+  }
+}
+
+const uploadOf = (key: ContentKey, state: Upload["state"], offset: number): Upload => ({
+  ...key,
+  state,
+  offset,
+  chunk_max_bytes: LIMITS.inputChunkBytes,
+});
+
+const refused = (key: ContentKey, why: string, data: Record<string, unknown> = {}): RelayError =>
+  new RelayError("input_ingest_refused", why, { ...key, ...data });
+
+const notBegun = (key: ContentKey): RelayError =>
+  new RelayError("input_ingest_unavailable", "no upload of this content has begun", { ...key }, "POST /input-uploads begins one");
+
+const outOfOrder = (key: ContentKey, reached: number): RelayError =>
+  new RelayError("input_ingest_conflict", `the next piece has to begin at byte ${reached}, or before it`, { ...key, offset: reached });

@@ -1,0 +1,143 @@
+import type { InputServices } from "../../api/input-services.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
+import type { ContentKey, NewInputArtifact } from "../../domain/input.ts";
+import { inputVariable } from "../../domain/input-name.ts";
+import type { Job } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { openArtifact } from "../../execution/artifact-content.ts";
+import { inputUri } from "../../execution/artifact-uri.ts";
+import { jobDirectory } from "../../execution/attempt-dir.ts";
+import { nameContent, removeContent } from "../../execution/input-content.ts";
+import { removePart } from "../../execution/input-part.ts";
+import { inputPath, lastUse, listInputs } from "../../execution/input-place.ts";
+import { versionMetadata } from "../../execution/recorded-version.ts";
+import type { WorkerContext } from "./context.ts";
+import { InputUploads } from "./input-uploads.ts";
+import { isPassing } from "./patience.ts";
+
+type Around = Pick<WorkerContext, "cluster" | "spoolDir" | "clock" | "store" | "log">;
+
+/** How often it is looked for what nobody needs any more, in milliseconds. */
+const SWEEP_MS = 3_600_000;
+
+/** The staged files of a worker. */
+export class Inputs implements InputServices {
+  readonly #uploads: InputUploads;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** @param admit see InputUploadsOptions */
+  constructor(
+    private readonly around: Around,
+    readonly inlineMaxBytes: number,
+    admit: (bytes: number) => void,
+  ) {
+    this.#uploads = new InputUploads({ spoolDir: around.spoolDir, clock: around.clock, admit });
+  }
+
+  stand(keys: readonly ContentKey[]) {
+    return keys.map((key) => this.#uploads.stand(key));
+  }
+
+  begin(key: ContentKey) {
+    return this.#uploads.begin(key);
+  }
+
+  piece(key: ContentKey, offset: number, read: () => Promise<Uint8Array>) {
+    return this.#uploads.piece(key, offset, read);
+  }
+
+  giveUp(key: ContentKey) {
+    return this.#uploads.giveUp(key);
+  }
+
+  async record(request: Omit<NewInputArtifact, "schema_version">, content: Uint8Array | null) {
+    const { logical_name, sha256, size_bytes, idempotency_key } = request;
+    const { spoolDir, cluster, store } = this.around;
+    const key = { sha256, size_bytes };
+    if (content !== null) await this.#uploads.take(key, content);
+    return this.#uploads.exclusive(sha256, async () => {
+      this.#uploads.stand(key);
+      const file = await nameContent(spoolDir, key, logical_name);
+      if (file === null) throw unavailable(key);
+      return store.recordInput(
+        {
+          kind: "input_ingest",
+          cluster,
+          spec: { logical_name, size_bytes, sha256 },
+          idempotency_key,
+          owner_session_id: null,
+          owner_session_generation_id: null,
+          used_artifact_refs: [],
+          metadata: {},
+        },
+        { name: logical_name, uri: inputUri(sha256, logical_name), size_bytes, sha256, metadata: versionMetadata(file) },
+      );
+    });
+  }
+
+  /** Look for what nobody needs any more, now and every hour. */
+  start(): void {
+    const sweep = () => void this.sweep().catch((error: unknown) => this.around.log.error("inputs that nobody needs", error));
+    sweep();
+    this.#timer = setInterval(sweep, SWEEP_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Remove parts and contents with which nobody had to do for a day, and that no artifact names. Returns how many. */
+  async sweep(): Promise<number> {
+    const { spoolDir, log } = this.around;
+    let removed = 0;
+    for (const { name, kind, sha256, size_bytes } of listInputs(spoolDir)) {
+      removed += await this.#uploads.exclusive(sha256, async () => {
+        if (this.#isKept(name) || (kind === "content" && (await this.#isNamed(sha256)))) return 0;
+        if (kind === "content") removeContent(spoolDir, sha256);
+        else removePart(spoolDir, { sha256, size_bytes: size_bytes! });
+        return 1;
+      });
+    }
+    if (removed > 0) log.info(`removed ${removed} uploads that nobody went on with or used`);
+    return removed;
+  }
+
+  #isKept(name: string): boolean {
+    const used = lastUse(this.around.spoolDir, name);
+    // A clock that went back keeps it for longer.
+    return used === null || this.around.clock.now() - used < LIMITS.inputKeepSeconds * 1_000;
+  }
+
+  async #isNamed(sha256: string): Promise<boolean> {
+    return (await this.around.store.namedInputs([sha256])).has(sha256);
+  }
+}
+
+const unavailable = (key: ContentKey): RelayError =>
+  new RelayError("input_ingest_unavailable", "the content is not there, or was damaged", { ...key }, "upload it: POST /input-uploads");
+
+/**
+ * The variables with the paths of a job's inputs. Each file is held against its record before.
+ *
+ * @throws RelayError artifact_changed, artifact_unreadable, path_escapes_root, with the input's name
+ */
+export async function inputVariables({ store, spoolDir }: Around, job: Job): Promise<Record<string, string>> {
+  const variables: Record<string, string> = {};
+  if (job.kind !== "command") return variables;
+  for (const [name, artifactId] of Object.entries(job.spec.inputs ?? {})) {
+    const artifact = await store.artifact(artifactId);
+    try {
+      const file = await openArtifact(artifact, jobDirectory(spoolDir, artifact.job_id));
+      await file.close();
+    } catch (error) {
+      if (!isRelayError(error)) throw error;
+      if (isPassing(error.cause)) throw error.cause;
+      const words = `the input ${name} is not what was staged: ${error.message}`;
+      throw new RelayError(error.code, words, { ...error.data, input: name, artifact_id: artifactId }, "submit the file again", {
+        cause: error,
+      });
+    }
+    variables[inputVariable(name)] = inputPath(spoolDir, artifact.sha256, artifact.name);
+  }
+  return variables;
+}

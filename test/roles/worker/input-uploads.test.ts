@@ -1,0 +1,269 @@
+import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/errors.ts";
+import type { ContentKey } from "../../../src/domain/input.ts";
+import { LIMITS } from "../../../src/domain/limits.ts";
+import { hasContent, nameContent } from "../../../src/execution/input-content.ts";
+import { inputPath } from "../../../src/execution/input-place.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { sha256Hex } from "../../../src/lib/digest.ts";
+import { InputUploads } from "../../../src/roles/worker/input-uploads.ts";
+import { Inputs } from "../../../src/roles/worker/inputs.ts";
+import { temporaryDirectories } from "../../runner/temporary.ts";
+
+const directory = temporaryDirectories();
+const DATA = Buffer.from(Array.from({ length: 5_000 }, (_, n) => (n * 7 + (n >> 8)) & 0xff));
+const KEY: ContentKey = { sha256: sha256Hex(DATA), size_bytes: DATA.length };
+const EMPTY: ContentKey = { sha256: sha256Hex(""), size_bytes: 0 };
+
+const uploadsIn = (spoolDir: string, more: { predecessorsMs?: number; admit?: (bytes: number) => void } = {}) =>
+  new InputUploads({ spoolDir, clock: systemClock, admit: () => undefined, ...more });
+
+const piece = (uploads: InputUploads, from: number, to: number, bytes: Uint8Array = DATA.subarray(from, to), key = KEY) =>
+  uploads.piece(key, from, async () => bytes);
+
+async function refused(promise: Promise<unknown>, code: ErrorCode): Promise<RelayError> {
+  const failure = await promise.then(
+    () => "nothing was refused",
+    (error: unknown) => error,
+  );
+  expect(isRelayError(failure) ? failure.code : failure).toBe(code);
+  return failure as RelayError;
+}
+
+const partOf = (spool: string, key = KEY) => path.join(spool, "inputs", `${key.sha256}-${key.size_bytes}.part`);
+const contentOf = (spool: string, name: string) => inputPath(spool, KEY.sha256, name);
+const modeOf = (file: string): number => fs.lstatSync(file).mode & 0o777;
+
+async function complete(spool: string): Promise<InputUploads> {
+  const uploads = uploadsIn(spool);
+  await uploads.take(KEY, DATA);
+  return uploads;
+}
+
+describe("pieces", () => {
+  test("in order make the content, which is there for its owner to read only", async () => {
+    const spool = directory();
+    const uploads = uploadsIn(spool);
+    expect(uploads.stand(KEY)).toEqual({ ...KEY, state: "absent", offset: 0, chunk_max_bytes: LIMITS.inputChunkBytes });
+    expect(await uploads.begin(KEY)).toMatchObject({ begun: true, upload: { state: "partial", offset: 0 } });
+    expect(modeOf(partOf(spool))).toBe(0o600);
+    expect(await piece(uploads, 0, 2_000)).toMatchObject({ state: "partial", offset: 2_000 });
+    expect(await uploads.begin(KEY)).toMatchObject({ begun: false, upload: { offset: 2_000 } });
+    expect(await piece(uploads, 2_000, 5_000)).toMatchObject({ state: "complete", offset: 5_000 });
+    expect(fs.existsSync(partOf(spool))).toBe(false);
+    const file = contentOf(spool, ".content");
+    expect(fs.readFileSync(file).equals(DATA)).toBe(true);
+    expect([modeOf(file), modeOf(path.dirname(file)), modeOf(path.join(spool, "inputs"))]).toEqual([0o400, 0o500, 0o700]);
+    expect(await uploads.begin(KEY)).toMatchObject({ begun: false, upload: { state: "complete" } });
+    expect(await piece(uploads, 0, 2_000)).toMatchObject({ state: "complete" });
+  });
+
+  test("that come early wait for those before them, in whatever order they come", async () => {
+    const uploads = uploadsIn(directory());
+    await uploads.begin(KEY);
+    const bounds = [0, 10, 1_000, 1_001, 4_000, 5_000];
+    const order = [3, 1, 4, 0, 2];
+    const done = await Promise.all(order.map((n) => piece(uploads, bounds[n]!, bounds[n + 1]!)));
+    expect(done.some(({ state }) => state === "complete")).toBe(true);
+    expect(uploads.stand(KEY).state).toBe("complete");
+  });
+
+  test("whose predecessors do not come are a conflict that says where to go on", async () => {
+    const uploads = uploadsIn(directory(), { predecessorsMs: 20 });
+    await refused(piece(uploads, 0, 10), "input_ingest_unavailable");
+    await uploads.begin(KEY);
+    await piece(uploads, 0, 10);
+    const failure = await refused(piece(uploads, 11, 20), "input_ingest_conflict");
+    expect(failure.data).toMatchObject({ offset: 10 });
+    expect(failure.rule.retryable).toBe(true);
+    expect(uploads.stand(KEY).offset).toBe(10);
+  });
+
+  test("that are there already are passed over, and parts of them", async () => {
+    const uploads = uploadsIn(directory());
+    await uploads.begin(KEY);
+    await piece(uploads, 0, 3_000);
+    expect(await piece(uploads, 0, 3_000)).toMatchObject({ offset: 3_000 });
+    expect(await piece(uploads, 2_000, 5_000)).toMatchObject({ state: "complete" });
+  });
+
+  test("behind the end are refused, and nothing of them is kept", async () => {
+    const uploads = uploadsIn(directory());
+    await uploads.begin(KEY);
+    await refused(piece(uploads, 0, 0, Buffer.alloc(5_001)), "input_ingest_refused");
+    expect(uploads.stand(KEY).offset).toBe(0);
+  });
+
+  test("of an empty content there are none", async () => {
+    const uploads = uploadsIn(directory());
+    expect(await uploads.begin(EMPTY)).toMatchObject({ upload: { state: "complete", offset: 0 } });
+    await refused(uploads.begin({ ...KEY, size_bytes: 0 }), "input_ingest_refused");
+  });
+
+  test("whose body does not come leave everything as it was, and nobody waiting", async () => {
+    const uploads = uploadsIn(directory());
+    await uploads.begin(KEY);
+    await refused(
+      uploads.piece(KEY, 0, async () => {
+        throw new RelayError("request_timeout", "too slow");
+      }),
+      "request_timeout",
+    );
+    expect(await piece(uploads, 0, 5_000)).toMatchObject({ state: "complete" });
+  });
+});
+
+test("another digest than said throws everything away, and the next upload begins anew", async () => {
+  const spool = directory();
+  const uploads = uploadsIn(spool);
+  await uploads.begin(KEY);
+  const wrong = Buffer.from(DATA);
+  wrong[4_999]! ^= 1;
+  await piece(uploads, 0, 3_000, wrong.subarray(0, 3_000));
+  const failure = await refused(piece(uploads, 3_000, 5_000, wrong.subarray(3_000)), "input_ingest_refused");
+  expect(failure.data).toMatchObject({ found_sha256: sha256Hex(wrong) });
+  expect(uploads.stand(KEY)).toMatchObject({ state: "absent", offset: 0 });
+  expect(fs.readdirSync(path.join(spool, "inputs"))).toEqual([]);
+  await uploads.take(KEY, DATA);
+  expect(uploads.stand(KEY).state).toBe("complete");
+});
+
+test("another process goes on with what it finds", async () => {
+  const spool = directory();
+  const before = uploadsIn(spool);
+  await before.begin(KEY);
+  await piece(before, 0, 4_321);
+  const after = uploadsIn(spool);
+  expect(after.stand(KEY)).toMatchObject({ state: "partial", offset: 4_321 });
+  expect(await piece(after, 4_321, 5_000)).toMatchObject({ state: "complete" });
+});
+
+test("one that died after the last piece left a part that the next request completes", async () => {
+  const spool = directory();
+  await uploadsIn(spool).begin(KEY);
+  fs.writeFileSync(partOf(spool), DATA);
+  expect(await uploadsIn(spool).begin(KEY)).toMatchObject({ begun: false, upload: { state: "complete" } });
+  // Rename and no more: the directory is still open.
+  fs.chmodSync(path.dirname(contentOf(spool, ".content")), 0o700);
+  expect((await nameContent(spool, KEY, "in.lj"))?.size).toBe(5_000n);
+  expect(modeOf(path.dirname(contentOf(spool, "in.lj")))).toBe(0o500);
+});
+
+test("two that send the same at once share the work, whoever comes first where", async () => {
+  const spool = directory();
+  const uploads = uploadsIn(spool);
+  const client = async (step: number): Promise<void> => {
+    const { upload } = await uploads.begin(KEY);
+    for (let at = upload.offset; at < KEY.size_bytes; ) {
+      const stand = await piece(uploads, at, Math.min(at + step, KEY.size_bytes));
+      at = Math.max(stand.offset, at);
+    }
+  };
+  await Promise.all([client(7), client(11), client(1_000)]);
+  expect(fs.readFileSync(contentOf(spool, ".content")).equals(DATA)).toBe(true);
+});
+
+describe("room", () => {
+  test("is asked for before anything comes, for all that has begun", async () => {
+    const asked: number[] = [];
+    const uploads = uploadsIn(directory(), { admit: (bytes) => void asked.push(bytes) });
+    await uploads.begin(KEY);
+    await piece(uploads, 0, 1_000);
+    await uploads.begin({ sha256: "b".repeat(64), size_bytes: 70 });
+    expect(asked).toEqual([5_000, 0, 70 + 4_000]);
+  });
+
+  test("that is not there refuses the upload, and leaves nothing", async () => {
+    const spool = directory();
+    const uploads = uploadsIn(spool, {
+      admit: () => {
+        throw new RelayError("storage_admission_refused", "no room");
+      },
+    });
+    await refused(uploads.begin(KEY), "storage_admission_refused");
+    expect(fs.readdirSync(path.join(spool, "inputs"))).toEqual([]);
+  });
+
+  test("is not for more uploads than may be under way", async () => {
+    const spool = directory();
+    const uploads = uploadsIn(spool);
+    await uploads.begin(KEY);
+    for (let n = 1; n < LIMITS.inputUploads; n++)
+      fs.writeFileSync(path.join(spool, "inputs", `${n.toString(16).padStart(64, "0")}-9.part`), "");
+    const failure = await refused(uploads.begin({ sha256: "f".repeat(64), size_bytes: 1 }), "storage_admission_refused");
+    expect(failure.data).toMatchObject({ storage_decision: { reason: "ledger_capacity" } });
+    expect(await uploads.begin(KEY)).toMatchObject({ begun: false });
+  });
+});
+
+describe("names of a content", () => {
+  test("are the same file", async () => {
+    const spool = directory();
+    await complete(spool);
+    const one = await nameContent(spool, KEY, "in.lj");
+    const other = await nameContent(spool, KEY, "copy.dat");
+    expect([one?.ino, other?.nlink]).toEqual([other?.ino, 3n]);
+    expect((await nameContent(spool, KEY, "in.lj"))?.ino).toBe(one?.ino);
+    expect(modeOf(contentOf(spool, "copy.dat"))).toBe(0o400);
+  });
+
+  test("it has none where a byte of it is another one: it is removed, and can be sent again", async () => {
+    const spool = directory();
+    const uploads = await complete(spool);
+    await nameContent(spool, KEY, "in.lj");
+    const file = contentOf(spool, ".content");
+    fs.chmodSync(file, 0o600);
+    const fd = fs.openSync(file, "r+");
+    fs.writeSync(fd, Buffer.from([DATA[17]! ^ 1]), 0, 1, 17);
+    fs.closeSync(fd);
+    expect(await nameContent(spool, KEY, "in.lj")).toBeNull();
+    expect(hasContent(spool, KEY)).toBe(false);
+    await uploads.take(KEY, DATA);
+    expect((await nameContent(spool, KEY, "in.lj"))?.size).toBe(5_000n);
+    expect(fs.readFileSync(contentOf(spool, "in.lj")).equals(DATA)).toBe(true);
+  });
+
+  test("a link in the place of anything leads nowhere", async () => {
+    const spool = directory();
+    const elsewhere = directory();
+    const uploads = uploadsIn(spool);
+    await uploads.begin(KEY);
+    fs.rmSync(partOf(spool));
+    fs.writeFileSync(path.join(elsewhere, "victim"), "as it was");
+    fs.symlinkSync(path.join(elsewhere, "victim"), partOf(spool));
+    expect(uploads.stand(KEY).state).toBe("absent");
+    fs.symlinkSync(elsewhere, path.join(spool, "inputs", KEY.sha256));
+    await uploads.take(KEY, DATA);
+    expect(fs.readdirSync(elsewhere)).toEqual(["victim"]);
+    expect(fs.readFileSync(path.join(elsewhere, "victim"), "utf8")).toBe("as it was");
+    expect(uploads.stand(KEY).state).toBe("complete");
+  });
+});
+
+test("what nobody went on with or used for a day is removed, and nothing else", async () => {
+  const spool = directory();
+  await complete(spool);
+  const named = { sha256: sha256Hex("named"), size_bytes: 5 };
+  const uploads = uploadsIn(spool);
+  await uploads.take(named, Buffer.from("named"));
+  const part = { sha256: "b".repeat(64), size_bytes: 9 };
+  const fresh = { sha256: "c".repeat(64), size_bytes: 9 };
+  await uploads.begin(part);
+  await uploads.begin(fresh);
+  fs.writeFileSync(path.join(spool, "inputs", "of-somebody-else"), "");
+  const old = new Date(Date.now() - (LIMITS.inputKeepSeconds + 60) * 1_000);
+  for (const name of [KEY.sha256, named.sha256, `${part.sha256}-9.part`]) fs.utimesSync(path.join(spool, "inputs", name), old, old);
+  const store = { namedInputs: async (digests: readonly string[]) => new Set(digests.filter((digest) => digest === named.sha256)) };
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const around = { cluster: "c", spoolDir: spool, clock: systemClock, store, log } as unknown as ConstructorParameters<typeof Inputs>[0];
+  const inputs = new Inputs(around, 1, () => undefined);
+  expect(await inputs.sweep()).toBe(2);
+  expect(inputs.stand([KEY, named, part, fresh]).map(({ state }) => state)).toEqual(["absent", "complete", "absent", "partial"]);
+  expect(fs.existsSync(path.join(spool, "inputs", "of-somebody-else"))).toBe(true);
+  // Asking for it begins the day anew.
+  fs.utimesSync(path.join(spool, "inputs", `${fresh.sha256}-9.part`), old, old);
+  expect(inputs.stand([fresh])[0]?.state).toBe("partial");
+  expect(await inputs.sweep()).toBe(0);
+});

@@ -1,15 +1,70 @@
+import { toJsonSchemaDefs } from "@valibot/to-json-schema";
+import { COMMON } from "../src/cli/arguments.ts";
 import { COMMANDS, NOUNS } from "../src/cli/commands.ts";
+import { PRINTED, type Printed } from "../src/cli/documents/printed.ts";
 import { optionRows, usageLine } from "../src/cli/help.ts";
 import { SETTINGS, type Setting } from "../src/config/settings.ts";
+import { Artifact } from "../src/domain/artifact.ts";
+import { Attempt, ProcessIdentity } from "../src/domain/attempt.ts";
+import { Capacity } from "../src/domain/endpoint.ts";
+import { CancellationRequest, Job, JobReceipt, Outcome } from "../src/domain/job.ts";
+import { JsonValue, Metadata } from "../src/domain/primitives.ts";
+import { Task } from "../src/domain/task.ts";
+import { JobSummary, JobWaitResult, WorkerStatus } from "../src/domain/views.ts";
+import { HostProbe } from "../src/transport/bootstrap/probe.ts";
+import { LedgerEntry } from "../src/transport/ledger.ts";
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+
+function printedBy(path: string): Printed {
+  const printed = PRINTED[path];
+  if (printed === undefined) throw new Error(`src/cli/documents/printed.ts does not say what ${path} prints with --json`);
+  return printed;
+}
+
+const SHAPES = {
+  document: (schema: string) => `With \`--json\`: ${schema}.`,
+  lines: (schema: string) => `With \`--json\`: ${schema}, one a line.`,
+  either: (schema: string) => `With \`--json\`: ${schema}; one a line where it goes on.`,
+  nothing: () => "Prints no document.",
+} as const;
+
+const printedLine = ({ shape, name }: Printed): string => SHAPES[shape](`[\`${name}\`](cli-schemas.json)`);
+
+/** Named once, however many documents hold them. */
+const SHARED = {
+  JsonValue,
+  Metadata,
+  Artifact,
+  Attempt,
+  CancellationRequest,
+  Capacity,
+  HostProbe,
+  Job,
+  JobReceipt,
+  JobWaitResult,
+  JobSummary,
+  LedgerEntry,
+  Outcome,
+  ProcessIdentity,
+  Task,
+  WorkerStatus,
+};
+
+/** docs/cli-schemas.json: the JSON Schema of everything that a verb prints with `--json`, by its name. Relations between members are left out. */
+export function cliSchemas(): string {
+  const printed = Object.values(PRINTED).filter(({ shape }) => shape !== "nothing");
+  const definitions = { ...SHARED, ...Object.fromEntries(printed.map(({ name, schema }) => [name, schema])) };
+  const $defs = toJsonSchemaDefs(definitions, { errorMode: "ignore", typeMode: "output" });
+  return `${JSON.stringify({ $schema: "http://json-schema.org/draft-07/schema#", $defs }, null, 1)}\n`;
+}
 
 /** docs/cli.md: what `--help` of every verb says, on one page. */
 export async function cliPage(): Promise<string> {
   const parts = [
     `# Commands
 
-Generated from \`src/cli/\`. Standard output is data, standard error everything else. \`--json\` prints the record itself, or one a line where they go on.
+Generated from \`src/cli/\`. Standard output is data, standard error everything else. \`--json\` prints the record itself, or one a line where they go on; [cli-schemas.json](cli-schemas.json) has the schema of each.
 Tables are for terminals; elsewhere the same comes as lines with tabs. Everything after the first \`--\` is passed on untouched. What goes wrong is said
 on standard error: as \`error:\` and \`hint:\`, or with \`--json\` as one line that is the problem document of [http](http.md). Lines that begin with \`notice:\` may come before. Exit codes are in [errors](errors.md),
 settings in [settings](settings.md).`,
@@ -23,11 +78,12 @@ settings in [settings](settings.md).`,
       const path = `${noun} ${name}`.trim();
       parts.push(`### ${path}`, `${verb.summary}.`);
       if (verb.details !== undefined) parts.push(verb.details);
-      const own = optionRows(verb).slice(0, -4);
+      const own = optionRows(verb).slice(0, -Object.keys(COMMON).length);
       const options = own.map(([option, doc]) => `| \`${cell(option.trim())}\` | ${cell(doc)} |`);
       const examples = verb.examples.map(([line, what]) => `# ${what}\nclio-relay ${line}`);
       if (options.length > 0) parts.push(`| option | |\n|---|---|\n${options.join("\n")}`);
       parts.push(`\`\`\`sh\n${usageLine(path, verb)}\n\n${examples.join("\n")}\n\`\`\``);
+      parts.push(printedLine(printedBy(path)));
     }
   }
   parts.push(

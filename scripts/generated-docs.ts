@@ -10,7 +10,8 @@ import { workerOperations } from "../src/api/worker-app.ts";
 import type { WorkerServices } from "../src/api/worker-services.ts";
 import { VERSION } from "../src/config/version.ts";
 import { ERRORS, type ErrorRule, EXIT, EXIT_MEANINGS } from "../src/domain/errors.ts";
-import { cliPage, settingsPage } from "./command-pages.ts";
+import { cliPage, cliSchemas, settingsPage } from "./command-pages.ts";
+import { manPage } from "./man-page.ts";
 
 const DOCS = path.join(path.dirname(import.meta.dir), "docs");
 
@@ -18,6 +19,8 @@ const DOCS = path.join(path.dirname(import.meta.dir), "docs");
 export async function generatedDocs(): Promise<Record<string, string>> {
   return {
     "cli.md": await cliPage(),
+    "cli-schemas.json": cliSchemas(),
+    "clio-relay.1": await manPage(),
     "errors.md": errorsPage(),
     "openapi.json": openApi(),
     "openapi-desktop.json": desktopOpenApi(),

@@ -1,10 +1,14 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import Ajv from "ajv";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { PRINTED } from "../../src/cli/documents/printed.ts";
+import { sha256Hex } from "../../src/lib/digest.ts";
 import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
 import { eventually } from "../runner/wait.ts";
 import { Collected } from "./collected.ts";
+import { printedDocuments, verbOf } from "./printed.ts";
 import { type Result, SourceRelay } from "./source-relay.ts";
 
 const TIMEOUT = 120_000;
@@ -15,153 +19,216 @@ const listed = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
     .map(([verb]) => `${noun} ${verb}`.trim()),
 );
 
-/** Verbs that need a host elsewhere, which is in bootstrap.rig.test.ts, and those that such a host runs: its documents are read by bootstrap itself. */
-const ELSEWHERE = [
-  // A release of frp, and a cluster that is met through one: frp-verbs.test.ts and frp.rig.test.ts have them.
-  "install-frp",
-  "relay-host render-frpc-config",
-  "relay-host render-frpc-visitor-config",
-  "cluster bootstrap",
-  "cluster endpoint-service-status",
-  "cluster install-endpoint-service",
-  "cluster probe",
-  "cluster remove-endpoint-service",
-  "cluster restart-endpoint-service",
-  "cluster rollback",
-  "cluster uninstall",
-  // The machine's systemd: relay-host/service.rig.test.ts has it.
-  "relay-host service install",
-  "relay-host service uninstall",
-  "worker bridge",
-  "worker configure",
-  // A relay-host: pairing.rig.test.ts has it.
-  "worker pair",
-];
-
-/** What a program reads: one document that ends with a line feed, or one object a line. */
-const SHAPES = {
-  document: (text: string) => {
-    expect(text).toEndWith("\n");
-    return [JSON.parse(text) as unknown];
-  },
-  lines: (text: string) => {
-    expect(text).toEndWith("\n");
-    return text
-      .slice(0, -1)
-      .split("\n")
-      .map((line) => JSON.parse(line) as unknown);
-  },
-  nothing: (text: string) => {
-    expect(text).toBe("");
-    return [];
-  },
+/**
+ * Verbs that need something which is not here, and where they are run with `--json`: what a SourceRelay is asked for there is held against the declared schema as it is here.
+ */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  "cluster bootstrap": "test/cli/frp-bootstrap.rig.test.ts",
+  "cluster endpoint-service-status": "test/cli/bootstrap.rig.test.ts",
+  "cluster install-endpoint-service": "test/cli/bootstrap.rig.test.ts",
+  "cluster probe": "test/cli/bootstrap.rig.test.ts",
+  "cluster remove-endpoint-service": "test/cli/bootstrap.rig.test.ts",
+  "cluster restart-endpoint-service": "test/cli/bootstrap.rig.test.ts",
+  "cluster rollback": "test/cli/rollback.rig.test.ts",
+  "cluster uninstall": "test/cli/bootstrap.rig.test.ts",
+  "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
+  "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
+  "worker bridge": "test/cli/bridge.rig.test.ts",
+  "worker pair": "test/cli/pairing.rig.test.ts",
 };
 
+const validator = new Ajv({ strict: false, allErrors: false }).addSchema(
+  JSON.parse(fs.readFileSync(path.resolve(import.meta.dir, "../../docs/cli-schemas.json"), "utf8")),
+  "cli",
+);
+
+/** Run every verb that can be run on this machine alone. */
+class Walk {
+  readonly seen = new Set<string>();
+
+  constructor(readonly relay: SourceRelay) {}
+
+  /** What was printed: documents of the verb's schema, as docs/cli-schemas.json has it, too. */
+  check(args: readonly string[], code: number, result: Result): Record<string, unknown>[] {
+    const verb = verbOf(args)!;
+    this.seen.add(verb);
+    expect([verb, result.code, result.stderr]).toEqual([verb, code, ""]);
+    const { name, shape } = PRINTED[verb]!;
+    const documents = printedDocuments(args, result.stdout) as Record<string, unknown>[];
+    expect([verb, documents.length > 0]).toEqual([verb, shape !== "nothing"]);
+    const valid = validator.getSchema(`cli#/$defs/${name}`);
+    for (const one of documents) expect([verb, valid?.(one), valid?.errors]).toEqual([verb, true, null]);
+    return documents;
+  }
+
+  async call(verb: string, code: number, ...args: string[]): Promise<Record<string, unknown>[]> {
+    const line = [...verb.split(" "), "--json", ...args];
+    return this.check(line, code, await this.relay.run(line));
+  }
+
+  async one<T = Record<string, unknown>>(verb: string, ...args: string[]): Promise<T> {
+    const documents = await this.call(verb, 0, ...args);
+    expect([verb, documents.length]).toEqual([verb, 1]);
+    return documents[0] as T;
+  }
+}
+
+/** Clusters, links, daemon and worker; a worker runs in the end. */
+async function walkInstallation(walk: Walk): Promise<void> {
+  const { relay } = walk;
+  await walk.one("version");
+  await walk.one("init");
+  for (const shell of ["bash", "zsh", "fish"]) await walk.one("completion", shell);
+  await walk.one("cluster add", "extra");
+  await walk.one("cluster show", "extra");
+  await walk.one("cluster remove", "extra", "--yes");
+  await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
+  await walk.one("cluster show", "far");
+  await walk.one("cluster pin-target", "far", "--clear");
+  await walk.one("disconnect", "far");
+  await relay.ok("cluster", "remove", "far", "--yes");
+  await walk.one("link list");
+  await walk.one("cluster list");
+  await walk.one("desktop start");
+  await walk.one("desktop status");
+  await walk.one("api start", "--port", "0");
+  await walk.one("api status");
+  await walk.one("api rotate-token", "--yes");
+  await walk.one("api stop");
+  await walk.one("worker start");
+  await walk.one("connect", "local");
+  await walk.one("worker status");
+}
+
+async function walkJobs(walk: Walk): Promise<void> {
+  const { job_id: job } = await walk.one<{ job_id: string }>("job submit", "--output", "f*", "--", "sh", "-c", "echo said | tee f");
+  await walk.one("job submit", "--wait", "--", "true");
+  await walk.one("job wait", job);
+  await walk.one("job status", job);
+  await walk.one("job monitor", job);
+  await walk.one("job attempts", job);
+  await walk.one("job cancel", job);
+  await walk.one("job cancel", job, "--wait");
+  await walk.one("job list");
+  await walk.one("job read-log", job);
+  await walk.call("job read-log", 0, job, "--follow");
+  await walk.call("job watch", 0, job);
+  await walk.one("job record-progress", job, "--current", "1");
+  await walk.one("job progress", job);
+  const { tasks } = await walk.one<{ tasks: { task_id: string }[] }>("job tasks", job);
+  await walk.one("job record-task-event", tasks[0]!.task_id, "--event-type", "seen", "--label", "a", "--summary", "b");
+  await walk.one("job task-events", tasks[0]!.task_id);
+  const { artifacts } = await walk.one<{ artifacts: { artifact_id: string; sha256: string }[] }>("job list-artifacts", job);
+  const { artifact_id, sha256 } = artifacts[0]!;
+  await walk.one("job read-artifact", artifact_id);
+  await walk.one("job read-artifact", artifact_id, "-o", ".");
+  await walk.one("job fetch", job, "-o", "fetched");
+  const { job_id: consumer } = await walk.one<{ job_id: string }>(
+    "job submit",
+    "--used-artifact",
+    `${artifact_id}=${sha256}`,
+    "--",
+    "true",
+  );
+  await walk.one("job used-artifacts", consumer);
+  await walk.one("job used-by", artifact_id);
+  await walk.one("job provenance", consumer);
+  await walk.one("job provenance", job, "-o", "job.json");
+  await walk.one("job provenance", job, "--format", "ro-crate", "-o", "crate.zip");
+  await walk.one("queue list");
+  await walk.one("queue audit");
+  await walk.one("queue repair", "--yes");
+}
+
+async function walkKeys(walk: Walk): Promise<void> {
+  const { publicLine } = makeKeyPair("ada@desk");
+  const configuration = {
+    schema_version: "clio-relay.worker-configuration.v1",
+    cluster: "local",
+    env_setup: null,
+    worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
+    client_keys: [publicLine],
+  };
+  const line = ["worker", "configure", "--json"];
+  walk.check(line, 0, await walk.relay.run(line, { stdin: JSON.stringify(configuration) }));
+  const { keys } = await walk.one<{ keys: { fingerprint: string }[] }>("worker keys list");
+  await walk.one("worker keys revoke", keys[0]!.fingerprint, "--yes");
+  await walk.one("worker keys rotate");
+}
+
+async function walkRelayHost(walk: Walk): Promise<void> {
+  const { relay } = walk;
+  fs.writeFileSync(path.join(relay.directory, "token"), "a token");
+  await walk.one("relay-host render-frps-config", "--token", "@token");
+  await relay.ok("cluster", "add", "other", "--ssh-host", "other-login", "--frp-server-addr", "relay.example.edu");
+  await walk.one("relay-host render-frpc-config", "--cluster", "other", "--local-port", "8848");
+  await walk.one("relay-host render-frpc-visitor-config", "--cluster", "other", "--bind-port", "8765", "--output", "visitor.toml");
+  await relay.ok("cluster", "remove", "other", "--yes");
+  await walk.one("relay-host test-http-transport", "--cluster", "local");
+  for (const verb of ["test-ssh-transport", "test-frpc-connection", "test-direct-transport"])
+    await walk.call(`relay-host ${verb}`, 2, "--cluster", "local");
+  // The digest that is given is all that is asked of it, for another system than this one.
+  const program = path.join(relay.directory, "frpc");
+  fs.writeFileSync(program, `\x7fELF${"x".repeat(100)}`);
+  await walk.one("install-frp", "--from", program, "--sha256", sha256Hex(fs.readFileSync(program)), "--platform", "linux-riscv64");
+  const line = ["relay-host", "serve", "--listen-tcp", "127.0.0.1:0", "--json"];
+  const host = relay.start(line, { env: { CLIO_RELAY_HOST_TOKEN: "t".repeat(32) } });
+  const met = new Collected(host);
+  await eventually(() => met.stdout.includes("\n"));
+  host.kill("SIGTERM");
+  walk.check(line, 0, { code: await met.exited, stdout: met.stdout, stderr: "" });
+}
+
+/** What stays in the foreground, and what runs inside of a job. */
+async function walkForeground(walk: Walk): Promise<void> {
+  const { relay } = walk;
+  await walk.call("desktop logs", 0);
+  await walk.one("worker stop");
+  await walk.one("desktop stop");
+  const run = ["worker", "run", "--json"];
+  const worker = new Collected(relay.start(run));
+  await eventually(() => worker.stdout.includes("\n"));
+  await relay.ok("worker", "stop");
+  walk.check(run, 0, { code: await worker.exited, stdout: worker.stdout, stderr: "" });
+  const background = ["desktop", "run", "--json", "--background"];
+  const desktop = relay.start(background);
+  await eventually(async () => (await relay.run(["desktop", "status"])).code === 0);
+  await relay.ok("desktop", "stop");
+  walk.check(background, 0, { code: await desktop.exited, stdout: await desktop.stdout.text(), stderr: "" });
+
+  const events = path.join(relay.directory, "events");
+  fs.mkdirSync(events);
+  const inside = { env: { CLIO_RELAY_EVENTS: events } };
+  const progress = ["emit", "progress", "--json", "--current", "1"];
+  walk.check(progress, 0, await relay.run(progress, inside));
+  const event = ["emit", "task-event", "--json", "--event-type", "seen", "--label", "a", "--summary", "b"];
+  walk.check(event, 0, await relay.run(event, inside));
+}
+
+test("every verb says what it prints, and two that print one thing call it by one name", () => {
+  expect(Object.keys(PRINTED).sort()).toEqual([...listed].sort());
+  const named = Map.groupBy(Object.values(PRINTED), ({ name }) => name);
+  for (const [name, all] of named) expect([name, new Set(all.map(({ schema }) => schema)).size]).toEqual([name, 1]);
+});
+
 test(
-  "every verb answers --json with one document, or one object a line where it goes on, and with its exit code",
+  "every verb answers --json with documents of the schema that it declares, and with its exit code",
   async () => {
     await using relay = new SourceRelay();
-    const seen = new Set<string>();
-    const check = (verb: string, shape: keyof typeof SHAPES, code: number, result: Result): Record<string, unknown>[] => {
-      seen.add(verb);
-      expect([verb, result.code, result.stderr]).toEqual([verb, code, ""]);
-      const documents = SHAPES[shape](result.stdout) as Record<string, unknown>[];
-      for (const one of documents) expect([verb, one]).toEqual([verb, expect.objectContaining({})]);
-      return documents;
-    };
-    const call = async (verb: string, shape: keyof typeof SHAPES, code: number, ...args: string[]) =>
-      check(verb, shape, code, await relay.run([...verb.split(" "), "--json", ...args]));
-    const one = async (verb: string, ...args: string[]) => (await call(verb, "document", 0, ...args))[0]!;
-
-    await one("version");
-    await one("init");
-    await one("cluster add", "extra");
-    await one("cluster show", "extra");
-    await one("cluster remove", "extra", "--yes");
-    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
-    await one("cluster pin-target", "far", "--clear");
-    await one("disconnect", "far");
-    await relay.ok("cluster", "remove", "far", "--yes");
-    await one("link list");
-    await one("cluster list");
-    await one("desktop start");
-    await one("desktop status");
-    await one("worker start");
-    await one("connect", "local");
-    await one("worker status");
-    const { job_id: job } = (await one("job submit", "--wait", "--output", "f*", "--", "sh", "-c", "echo said | tee f")) as {
-      job_id: string;
-    };
-    await one("job status", job);
-    await one("job monitor", job);
-    await one("job wait", job);
-    await one("job attempts", job);
-    await one("job cancel", job);
-    await one("job list");
-    await one("job read-log", job);
-    await call("job read-log", "lines", 0, job, "--follow");
-    await call("job watch", "lines", 0, job);
-    await one("job record-progress", job, "--current", "1");
-    await one("job progress", job);
-    const { tasks } = (await one("job tasks", job)) as { tasks: { task_id: string }[] };
-    await one("job record-task-event", tasks[0]!.task_id, "--event-type", "seen", "--label", "a", "--summary", "b");
-    await one("job task-events", tasks[0]!.task_id);
-    const { artifacts } = (await one("job list-artifacts", job)) as { artifacts: { artifact_id: string }[] };
-    await one("job read-artifact", artifacts[0]!.artifact_id);
-    await one("job read-artifact", artifacts[0]!.artifact_id, "-o", ".");
-    await one("job fetch", job, "-o", "fetched");
-    await one("queue list");
-    await one("queue audit");
-    await one("queue repair", "--yes");
-    const { publicLine } = makeKeyPair("ada@desk");
-    const configuration = {
-      schema_version: "clio-relay.worker-configuration.v1",
-      cluster: "local",
-      env_setup: null,
-      worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
-      client_keys: [publicLine],
-    };
-    expect((await relay.run(["worker", "configure"], { stdin: JSON.stringify(configuration) })).code).toBe(0);
-    const { keys } = (await one("worker keys list")) as { keys: { fingerprint: string }[] };
-    await one("worker keys revoke", keys[0]!.fingerprint, "--yes");
-    await one("worker keys rotate");
-    fs.writeFileSync(path.join(relay.directory, "token"), "a token");
-    await one("relay-host render-frps-config", "--token", "@token");
-    await one("relay-host test-http-transport", "--cluster", "local");
-    for (const verb of ["test-ssh-transport", "test-frpc-connection", "test-direct-transport"]) {
-      await call(`relay-host ${verb}`, "document", 2, "--cluster", "local");
-    }
-    await call("desktop logs", "lines", 0);
-    await one("worker stop");
-    await one("desktop stop");
-
-    // Those that stay in the foreground.
-    const host = relay.start(["relay-host", "serve", "--listen-tcp", "127.0.0.1:0", "--json"], {
-      env: { CLIO_RELAY_HOST_TOKEN: "t".repeat(32) },
-    });
-    const met = new Collected(host);
-    await eventually(() => met.stdout.includes("\n"));
-    host.kill("SIGTERM");
-    check("relay-host serve", "document", 0, { code: await met.exited, stdout: met.stdout, stderr: "" });
-    const worker = new Collected(relay.start(["worker", "run", "--json"]));
-    await eventually(() => worker.stdout.includes("\n"));
-    await relay.ok("worker", "stop");
-    check("worker run", "lines", 0, { code: await worker.exited, stdout: worker.stdout, stderr: "" });
-    const desktop = relay.start(["desktop", "run", "--json", "--background"]);
-    await eventually(async () => (await relay.run(["desktop", "status"])).code === 0);
-    await relay.ok("desktop", "stop");
-    check("desktop run", "nothing", 0, { code: await desktop.exited, stdout: await desktop.stdout.text(), stderr: "" });
-
-    const events = path.join(relay.directory, "events");
-    fs.mkdirSync(events);
-    const inside = { env: { CLIO_RELAY_EVENTS: events } };
-    check("emit progress", "document", 0, await relay.run(["emit", "progress", "--json", "--current", "1"], inside));
-    const event = ["--event-type", "seen", "--label", "a", "--summary", "b"];
-    check("emit task-event", "document", 0, await relay.run(["emit", "task-event", "--json", ...event], inside));
-    expect([...seen, ...ELSEWHERE].sort()).toEqual([...listed].sort());
+    const walk = new Walk(relay);
+    await walkInstallation(walk);
+    await walkJobs(walk);
+    await walkKeys(walk);
+    await walkRelayHost(walk);
+    await walkForeground(walk);
+    expect([...walk.seen, ...Object.keys(ELSEWHERE)].sort()).toEqual([...listed].sort());
   },
   TIMEOUT,
 );
+
+test.each(Object.entries(ELSEWHERE))("%s is run in %s", (verb, file) => {
+  expect(fs.readFileSync(path.resolve(import.meta.dir, "../..", file), "utf8")).toContain(verb.split(" ").at(-1)!);
+});
 
 test(
   "what goes wrong is a problem document on standard error, and its exit code",

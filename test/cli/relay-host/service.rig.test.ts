@@ -9,6 +9,7 @@ import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { authority } from "../../transport/outbound/certificates.ts";
 import { SystemdRig } from "../../transport/service/rig.ts";
+import { printedDocuments } from "../printed.ts";
 
 const UNIT = "clio-relay-relay-host.service";
 
@@ -57,7 +58,8 @@ describeWith(["nspawn", "openssl"], "the relay-host as a service, by a real syst
   test("install writes a unit that systemd takes, runs it as a user of its own, and is the same twice; uninstall leaves the token", async () => {
     const shown = rig.run(...install("--dry-run"));
     expect(fs.existsSync(rig.file(`etc/systemd/system/${UNIT}`))).toBe(false);
-    const first = JSON.parse(rig.run(...install("--json")));
+    const json = (args: readonly string[]): unknown => printedDocuments(args.slice(1), rig.run(...args))[0];
+    const first = json(install("--json"));
     expect(first).toMatchObject({ unit: UNIT, token: "made", changed: true, active: true });
     expect(fs.readFileSync(rig.file(`etc/systemd/system/${UNIT}`), "utf8")).toBe(shown);
     expect(rig.run("systemd-analyze", "verify", `/etc/systemd/system/${UNIT}`)).toBe("");
@@ -74,18 +76,19 @@ describeWith(["nspawn", "openssl"], "the relay-host as a service, by a real syst
     const metrics = await fetch(`http://127.0.0.1:${ports.ws}/metrics`, { headers: { authorization: `Bearer ${token}` } });
     expect(metrics.status).toBe(200);
 
-    expect(JSON.parse(rig.run(...install("--json")))).toMatchObject({ token: "kept", changed: false, active: true });
+    expect(json(install("--dry-run", "--json"))).toMatchObject({ text: shown });
+    expect(json(install("--json"))).toMatchObject({ token: "kept", changed: false, active: true });
     expect(property("MainPID")).toBe(pid);
     rig.run("kill", "-KILL", pid);
     await eventually(async () => property("MainPID") !== pid && (await health()));
 
-    expect(JSON.parse(rig.run(PROGRAM, "relay-host", "service", "uninstall", "--yes", "--json"))).toEqual({
+    expect(json([PROGRAM, "relay-host", "service", "uninstall", "--yes", "--json"])).toEqual({
       unit: UNIT,
       removed: [`/etc/systemd/system/${UNIT}`],
       kept: ["/etc/clio-relay/relay-host.token"],
     });
     expect(rig.succeeds("systemctl", "cat", UNIT)).toBe(false);
-    expect(JSON.parse(rig.run(PROGRAM, "relay-host", "service", "uninstall", "--purge", "--yes", "--json"))).toMatchObject({
+    expect(json([PROGRAM, "relay-host", "service", "uninstall", "--purge", "--yes", "--json"])).toMatchObject({
       removed: ["/etc/clio-relay/relay-host.token"],
       kept: [],
     });

@@ -333,6 +333,9 @@ result() {
     other) note "note: $launcher is something else and stays as it is; ours is $root/current/clio-relay" && return ;;
     failed) note "note: $launcher cannot be written; use $root/current/clio-relay" && return ;;
   esac
+  case ${SHELL##*/} in
+    bash | zsh | fish) note "to complete command lines in ${SHELL##*/}: clio-relay completion ${SHELL##*/}; with --help it says where that goes" ;;
+  esac
   bin=${launcher%/*}
   case :$PATH: in
     *:"$bin":*)

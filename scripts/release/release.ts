@@ -19,8 +19,16 @@ export interface ReleaseOptions {
   readonly build: (outfile: string, target: Target, runtime: string) => Promise<readonly string[]>;
 }
 
+/** What a package of a system would put where such files lie, under the names that they have there. */
+export const BESIDE: Readonly<Record<string, string>> = {
+  "clio-relay.1": "docs/clio-relay.1",
+  "clio-relay.bash": "src/cli/complete/script.bash",
+  "_clio-relay": "src/cli/complete/script.zsh",
+  "clio-relay.fish": "src/cli/complete/script.fish",
+};
+
 /**
- * Make a release: an executable for each target, the installer, a bill of materials, and SHA256SUMS of them all.
+ * Make a release: an executable for each target, the installer, the manual page, completions of shells, a bill of materials, and SHA256SUMS of them all.
  *
  * @returns one line of `sha256sum` for each file
  */
@@ -42,6 +50,7 @@ export async function makeRelease(options: ReleaseOptions): Promise<readonly str
     }
     fs.writeFileSync(path.join(made, "clio-relay-sbom.cdx.json"), sbom({ root, inputs: [...inputs], version, commit }));
     fs.writeFileSync(path.join(made, "install.sh"), installerScript(root, version, releasesUrl), { mode: 0o755 });
+    for (const [name, source] of Object.entries(BESIDE)) fs.copyFileSync(path.join(root, source), path.join(made, name));
     const sums = fs
       .readdirSync(made)
       .sort()

@@ -6,6 +6,7 @@ import Ajv from "ajv";
 import addFormats from "ajv-formats";
 import manifest from "../../package.json";
 import { npmPins } from "../../scripts/lockfiles.ts";
+import { BESIDE } from "../../scripts/release/release.ts";
 import { fileOf, TARGETS } from "../../scripts/release/targets.ts";
 import { sha256Hex } from "../../src/lib/digest.ts";
 import { describeWith } from "../runner/components.ts";
@@ -56,7 +57,7 @@ describeWith(["linux", "curl"], "a release", () => {
     );
 
   test("has an executable for each platform, and the digest of everything", () => {
-    const names = [...TARGETS.map(fileOf), "clio-relay-sbom.cdx.json", "install.sh"].sort();
+    const names = [...TARGETS.map(fileOf), ...Object.keys(BESIDE), "clio-relay-sbom.cdx.json", "install.sh"].sort();
     expect([...sums().keys()]).toEqual(names);
     expect(fs.readdirSync(outdir).sort()).toEqual(["SHA256SUMS", ...names]);
     for (const [name, digest] of sums()) expect(sha256Hex(fs.readFileSync(path.join(outdir, name)))).toBe(digest);
@@ -76,7 +77,9 @@ describeWith(["linux", "curl"], "a release", () => {
     const made = release(root, again, "--target", HOST_TARGET, "--releases-url", "https://releases.example/page");
     expect(made.code, made.stderr).toBe(0);
     const lines = fs.readFileSync(path.join(again, "SHA256SUMS"), "utf8").trimEnd().split("\n");
-    expect(lines.map((line) => line.slice(66))).toEqual([HOST_FILE, "clio-relay-sbom.cdx.json", "install.sh"]);
+    expect(lines.map((line) => line.slice(66))).toEqual(
+      [HOST_FILE, ...Object.keys(BESIDE), "clio-relay-sbom.cdx.json", "install.sh"].sort(),
+    );
     for (const line of lines) expect(sums().get(line.slice(66))).toBe(line.slice(0, 64));
     expect(made.stdout.trimEnd().split("\n")).toEqual(lines);
   });
@@ -88,6 +91,13 @@ describeWith(["linux", "curl"], "a release", () => {
     expect(version).toBe(manifest.version);
     expect(head).not.toBe("");
     expect(commit.replace(/\+changes$/, "")).toBe(head);
+  });
+
+  test("has the completions that the executable prints", () => {
+    for (const [shell, name] of Object.entries({ bash: "clio-relay.bash", zsh: "_clio-relay", fish: "clio-relay.fish" })) {
+      const printed = Bun.spawnSync([path.join(outdir, HOST_FILE), "completion", shell]).stdout.toString();
+      expect([shell, printed]).toEqual([shell, fs.readFileSync(path.join(outdir, name), "utf8")]);
+    }
   });
 
   test("starts from its bytecode", () => {

@@ -57,6 +57,8 @@ export interface WorkerServices {
   /** What stands in the way of a job's current attempt, or of the next one; null where nothing does. */
   obstacle(job: Pick<Job, "job_id" | "state">): string | null;
   status(): Promise<WorkerStatus>;
+  /** What is counted, in Prometheus' text format. */
+  metrics(): Promise<string>;
   audit(): Promise<AuditReport>;
   repair(): Promise<RepairReport>;
 }

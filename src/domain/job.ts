@@ -3,6 +3,7 @@ import { LIMITS } from "./limits.ts";
 import { ArtifactUses } from "./lineage.ts";
 import { Count, Id, looseText, Metadata, Sequence, Sha256, Timestamp, text } from "./primitives.ts";
 import { CommandSpec, InputIngestSpec, JarvisSpec, McpCallSpec, RemoteAgentSpec } from "./specs.ts";
+import { TraceContext } from "./trace.ts";
 
 export const JOB_KINDS = ["command", "jarvis", "remote_agent", "mcp_call", "input_ingest"] as const;
 export const JobKind = v.picklist(JOB_KINDS);
@@ -141,6 +142,8 @@ const jobFields = {
   quarantine: v.nullable(looseText(2_000)),
   /** Set at submission. */
   metadata: Metadata,
+  /** The trace that it belongs to. Set at submission, and no part of what a key stands for: who tries again does so in another span. */
+  trace: v.nullable(TraceContext),
 };
 
 /** The job record, one variant a kind, with the members that an answer adds to it. */

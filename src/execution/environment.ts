@@ -1,10 +1,13 @@
 import path from "node:path";
+import type { TraceContext } from "../domain/trace.ts";
 import { account } from "./account.ts";
 import { ATTEMPT_MARK, attemptMark } from "./spool-records.ts";
 
 export interface JobEnvironmentInput {
   /** The worker's environment. */
   readonly worker: Readonly<Record<string, string | undefined>>;
+  /** The trace that the job belongs to; null for none. */
+  readonly trace?: TraceContext | null;
   /** Variables of the submission; they override the allow-list and nothing of the relay's own. */
   readonly spec: Readonly<Record<string, string>>;
   readonly jobId: string;
@@ -119,7 +122,7 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
     environment.SHELL ||= shell;
   }
   environment.PATH ||= DEFAULT_PATH;
-  const merged = { ...environment, ...input.spec };
+  const merged = { ...environment, ...traceVariables(input.trace ?? null), ...input.spec };
   return {
     ...merged,
     ...(input.executableDir === null ? {} : { PATH: withDirectory(merged["PATH"] ?? DEFAULT_PATH, input.executableDir) }),
@@ -130,6 +133,14 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
     [ATTEMPT_MARK]: attemptMark(input.jobId, input.attempt),
   };
 }
+
+/**
+ * The trace as the job's own, under the names that programs look for (OpenTelemetry, Environment variables as context propagation carriers). The span is the submitter's: the relay reports none that could be in its place.
+ */
+const traceVariables = (trace: TraceContext | null): Record<string, string> => ({
+  ...(trace === null ? {} : { TRACEPARENT: trace.traceparent }),
+  ...(trace === null || trace.tracestate === null ? {} : { TRACESTATE: trace.tracestate }),
+});
 
 /** A search path with one more directory to look in at the end. An empty path means the working directory (exec(3)) and stays. */
 const withDirectory = (search: string, directory: string): string =>

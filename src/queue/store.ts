@@ -10,6 +10,7 @@ import type { LogSegment, LogStream, StreamCapture } from "../domain/log.ts";
 import type { Page } from "../domain/page.ts";
 import type { NewProgress, Progress } from "../domain/progress.ts";
 import type { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
+import type { TraceContext } from "../domain/trace.ts";
 import type { NewTransform, TransformRef } from "../domain/transform.ts";
 import type { JobSummary } from "../domain/views.ts";
 
@@ -169,7 +170,7 @@ export interface QueueStore {
    * it pins; refused is one that is not there (artifact_not_found), another session's (resource_ownership_refused), and one with another
    * digest or as many consumers as it may have (job_submission_refused).
    */
-  submit(submission: JobSubmission, lane: Lane): Promise<{ readonly job: Job; readonly existing: boolean }>;
+  submit(submission: JobSubmission, lane: Lane, trace?: TraceContext | null): Promise<{ readonly job: Job; readonly existing: boolean }>;
   /**
    * What submit would find for the key, without admitting anything: the job, or null for a submission without a key or with a new one.
    * Refused like submit for another body (job_submission_conflict).

@@ -9,6 +9,25 @@ const own = { CLIO_RELAY_JOB_ID: "job_a", CLIO_RELAY_CLUSTER: "c", CLIO_RELAY_EV
 const login = { HOME: "/home/u", USER: "u", LOGNAME: "u", SHELL: "/bin/zsh", PATH: "/opt/bin:/bin" };
 
 describe("a job's environment", () => {
+  test("has the trace that it was submitted in, unless the submission says another, and never the worker's", () => {
+    const traced = (spec: Record<string, string>, tracestate: string | null) =>
+      jobEnvironment({
+        worker: { ...login, TRACEPARENT: "00-worker", TRACESTATE: "w=1" },
+        spec,
+        trace: { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", tracestate },
+        jobId: "job_a",
+        attempt: 1,
+        cluster: "c",
+        eventsDir: "/e",
+        executableDir: null,
+      });
+    const { TRACEPARENT, TRACESTATE } = traced({}, "a=1");
+    expect([TRACEPARENT, TRACESTATE]).toEqual(["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=1"]);
+    expect(traced({}, null)).not.toHaveProperty("TRACESTATE");
+    expect(traced({ TRACEPARENT: "mine" }, null)["TRACEPARENT"]).toBe("mine");
+    expect(environment({ ...login, TRACEPARENT: "00-worker" })).not.toHaveProperty("TRACEPARENT");
+  });
+
   test("is an allow-list of the worker's, the submission's, and the relay's own", () => {
     const worker = {
       ...login,

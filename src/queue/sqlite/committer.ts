@@ -25,6 +25,9 @@ export interface Commits {
   advance(): void;
 }
 
+/** Is told how long a transaction took, in seconds, and how many writes it held. */
+export type OnCommit = (seconds: number, writes: number) => void;
+
 type Result = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: RelayError };
 
 /**
@@ -45,6 +48,7 @@ export class Committer {
     private readonly clock: Clock,
     private readonly notify: (topic: Topic) => void,
     private readonly commits: Commits,
+    private readonly onCommit: OnCommit = () => undefined,
   ) {}
 
   /** Run a write in the next batch. `fn` is synchronous, and must leave nothing behind but rows and counts. */
@@ -80,7 +84,9 @@ export class Committer {
   #flush(): void {
     const batch = this.#queue.splice(0, BATCH_MAX);
     const topics = new Set<Topic>();
+    const begun = performance.now();
     const results = this.#commit(batch, topics);
+    this.onCommit((performance.now() - begun) / 1_000, batch.length);
     if (batch.every(({ answersFirst }) => answersFirst === true)) this.#advanceSoon();
     else this.commits.advance();
     batch.forEach(({ resolve, reject }, index) => {

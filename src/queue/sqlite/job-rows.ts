@@ -35,11 +35,12 @@ export interface JobRow extends JobHead {
   readonly used_artifact_refs: string;
   readonly metadata: string;
   readonly spec: string;
+  readonly trace: string | null;
 }
 
 const SUMMARY_COLUMNS = "sequence, job_id, cluster, kind, lane, state, attempts, created_at, updated_at, title, quarantine";
 const HEAD_COLUMNS = `${SUMMARY_COLUMNS}, voided_attempts, next_seq, leased_by, not_before, last_error, outcome, cancellation_request`;
-const ALL_COLUMNS = `${HEAD_COLUMNS}, idempotency_key, owner_session_id, owner_session_generation_id, submission_digest, used_artifact_refs, metadata, spec`;
+const ALL_COLUMNS = `${HEAD_COLUMNS}, idempotency_key, owner_session_id, owner_session_generation_id, submission_digest, used_artifact_refs, metadata, spec, trace`;
 
 /** Column lists for statements on `jobs`. */
 export const COLUMNS = { summary: SUMMARY_COLUMNS, head: HEAD_COLUMNS, all: ALL_COLUMNS } as const;
@@ -113,6 +114,7 @@ function unchecked(row: JobRow, parse: (column: string, text: string) => unknown
     not_before: row.not_before,
     quarantine: row.quarantine,
     metadata: parse("metadata", row.metadata),
+    trace: optional("trace", row.trace),
   };
 }
 

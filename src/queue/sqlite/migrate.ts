@@ -4,9 +4,10 @@ import { takePlace } from "../../lib/atomic-file.ts";
 import first from "./migrations/0001.sql" with { type: "text" };
 import lineage from "./migrations/0002.sql" with { type: "text" };
 import inputs from "./migrations/0003.sql" with { type: "text" };
+import trace from "./migrations/0004.sql" with { type: "text" };
 
 /** One script per schema number, from 1. */
-export const MIGRATIONS: readonly string[] = [first, lineage, inputs];
+export const MIGRATIONS: readonly string[] = [first, lineage, inputs, trace];
 
 /** The number that a file carries (PRAGMA user_version). */
 export function schemaVersion(database: Database): number {

@@ -12,7 +12,7 @@ import { jobCalls } from "./calls/jobs.ts";
 import { lineageCalls } from "./calls/lineage.ts";
 import { recordCalls } from "./calls/records.ts";
 import { boundDelays } from "./claim.ts";
-import { type Commits, Committer, closedError } from "./committer.ts";
+import { type Commits, Committer, closedError, type OnCommit } from "./committer.ts";
 import { Counts } from "./counts.ts";
 import { HeldAttempts } from "./held-attempts.ts";
 import { repair } from "./repair.ts";
@@ -25,6 +25,8 @@ export interface QueueOptions {
   /** How many jobs that have not ended the queue admits. */
   readonly activeJobsMax: number;
   readonly leaseSeconds: number;
+  /** Told of each transaction. */
+  readonly onCommit?: OnCommit;
 }
 
 /** Says beside the file how far the commits have come. */
@@ -51,7 +53,7 @@ export function sqliteQueue(
   boundDelays(reading);
   reading.counts.read(sql);
   const mark = markOf(database);
-  const committer = new Committer(database, file, reading, options.clock, (topic) => notifier.notify(topic), mark);
+  const committer = new Committer(database, file, reading, options.clock, (topic) => notifier.notify(topic), mark, options.onCommit);
   const leaseMs = options.leaseSeconds * 1_000;
   const calls: Calls = {
     async read(fn) {

@@ -4,6 +4,7 @@ import { Idempotency } from "../../domain/idempotency.ts";
 import type { Job, JobSubmission, Lane } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { titleOf } from "../../domain/title.ts";
+import type { TraceContext } from "../../domain/trace.ts";
 import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
 import { newId } from "../../lib/ids.ts";
 import type { Reading, Writing } from "./access.ts";
@@ -22,6 +23,7 @@ export interface PreparedSubmission {
   readonly spec: string;
   readonly metadata: string;
   readonly refs: string;
+  readonly trace: TraceContext | null;
 }
 
 /**
@@ -45,7 +47,7 @@ const sortedRefs = ({ used_artifact_refs }: Pick<JobSubmission, "used_artifact_r
   used_artifact_refs.length < 2 ? used_artifact_refs : used_artifact_refs.toSorted((a, b) => (a.artifact_id < b.artifact_id ? -1 : 1));
 
 /** @throws payload_too_large for a spec that is larger than one may be, job_submission_refused when the record would be larger than a job record may be */
-export function prepareSubmission(submission: JobSubmission, lane: Lane): PreparedSubmission {
+export function prepareSubmission(submission: JobSubmission, lane: Lane, trace: TraceContext | null = null): PreparedSubmission {
   const spec = JSON.stringify(submission.spec);
   const metadata = JSON.stringify(submission.metadata);
   const refs = JSON.stringify(sortedRefs(submission));
@@ -59,6 +61,7 @@ export function prepareSubmission(submission: JobSubmission, lane: Lane): Prepar
     spec,
     metadata,
     refs,
+    trace,
   };
 }
 
@@ -141,8 +144,8 @@ function insertJob(w: Writing, prepared: PreparedSubmission, jobId: string): num
   const { submission } = prepared;
   return w.sql.run(
     `INSERT INTO jobs (job_id, cluster, kind, lane, state, next_seq, created_at, updated_at, title, idempotency_key, owner_session_id,
-       owner_session_generation_id, submission_digest, used_artifact_refs, metadata, spec)
-     VALUES (?, ?, ?, ?, 'queued', 3, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       owner_session_generation_id, submission_digest, used_artifact_refs, metadata, spec, trace)
+     VALUES (?, ?, ?, ?, 'queued', 3, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     jobId,
     submission.cluster,
     submission.kind,
@@ -157,11 +160,12 @@ function insertJob(w: Writing, prepared: PreparedSubmission, jobId: string): num
     prepared.refs,
     prepared.metadata,
     prepared.spec,
+    prepared.trace === null ? null : JSON.stringify(prepared.trace),
   ).lastInsertRowid;
 }
 
 /** The record of the row that was just inserted. */
-const newJob = (w: Writing, { submission, lane, key, digest }: PreparedSubmission, jobId: string, sequence: number): Job =>
+const newJob = (w: Writing, { submission, lane, key, digest, trace }: PreparedSubmission, jobId: string, sequence: number): Job =>
   ({
     job_id: jobId,
     sequence,
@@ -185,6 +189,7 @@ const newJob = (w: Writing, { submission, lane, key, digest }: PreparedSubmissio
     not_before: null,
     quarantine: null,
     metadata: submission.metadata,
+    trace,
   }) as Job;
 
 /** The job that the submission's key has brought about before; null when it has none, or one that is new. */

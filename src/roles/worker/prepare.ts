@@ -33,6 +33,7 @@ export function prepare(context: WorkerContext, job: Job, fence: Fence, director
     workdir: command.workdir ?? context.homeDir,
     env: jobEnvironment({
       worker: context.environment,
+      trace: job.trace,
       spec: command.env,
       jobId: fence.job_id,
       attempt: fence.attempt,

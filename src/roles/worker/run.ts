@@ -35,6 +35,7 @@ import { LinkSessions } from "./link-sessions.ts";
 import { serveLinkSocket } from "./link-socket.ts";
 import { stderrLog } from "./log.ts";
 import { spoolLogs } from "./logs.ts";
+import { WorkerMetrics } from "./metrics.ts";
 import { announce, withdraw, workerId } from "./presence.ts";
 import type { RelayJoiner, RelayMeeting } from "./relay-joiner.ts";
 import { workerStatus } from "./status.ts";
@@ -104,20 +105,24 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
     );
   makePrivateDirectory(options.coreDir);
   makePrivateDirectory(options.spoolDir);
+  const metrics = new WorkerMetrics();
   const queue = await owning(
     () =>
       openOwnedQueue(options.coreDir, {
         ownership: { identity: self(), endpointId, takeOver: options.takeOver, confirmHostDead: options.confirmHostDead, clock },
-        queue: { clock, activeJobsMax: options.limits.activeJobsMax, leaseSeconds: LIMITS.leaseSeconds },
+        queue: {
+          clock,
+          activeJobsMax: options.limits.activeJobsMax,
+          leaseSeconds: LIMITS.leaseSeconds,
+          onCommit: (seconds, writes) => metrics.committed(seconds, writes),
+        },
         repair: false,
       }),
     clock,
   );
   try {
-    await serve(
-      { options, clock, log, endpointId, store: options.storeThrough?.(queue.store) ?? queue.store, launcher: await options.launcher(log) },
-      stop,
-    );
+    const store = metrics.counted(options.storeThrough?.(queue.store) ?? queue.store);
+    await serve({ options, clock, log, endpointId, metrics, store, launcher: await options.launcher(log) }, stop);
   } finally {
     if (!(await within(queue.close(), options.stopStepMs ?? STOP_STEP_MS))) log.warn("not waited for any longer: the queue");
   }
@@ -141,12 +146,13 @@ interface Parts {
   readonly clock: Clock;
   readonly log: Log;
   readonly endpointId: string;
+  readonly metrics: WorkerMetrics;
   readonly store: WorkerContext["store"];
   readonly launcher: ShimLauncher;
 }
 
 async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
-  const { options, clock, log, endpointId, store, launcher } = parts;
+  const { options, clock, log, endpointId, metrics, store, launcher } = parts;
   let lastError: string | null = null;
   const context: WorkerContext = {
     ...options,
@@ -177,9 +183,11 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   });
   let relay: RelayJoiner | null = null;
   const inputs = new Inputs(context, options.limits.inputInlineMaxBytes, (bytes) => storage.admit(bytes));
+  const status = () => workerStatus(context, endpoint, lastError, relay?.presence);
   const services = {
     inputs,
-    ...servicesOf(context, storage, dispatcher, draining.signal, () => workerStatus(context, endpoint, lastError, relay?.presence)),
+    ...servicesOf(context, storage, dispatcher, draining.signal, status, metrics),
+    metrics: async () => metrics.text(await status()),
     link: linkInfoOf(endpoint, worker_id, options.coreDir, clock),
     keys: keyService({ cluster: options.cluster, ...identity, sessions, relayHost: () => options.relay?.url.text ?? null }),
   };
@@ -320,7 +328,8 @@ function servicesOf(
   dispatcher: Dispatcher,
   draining: AbortSignal,
   status: WorkerServices["status"],
-): Omit<WorkerServices, "link" | "keys" | "inputs"> {
+  metrics: WorkerMetrics,
+): Omit<WorkerServices, "link" | "keys" | "inputs" | "metrics"> {
   const { cluster, version, clock, store, limits, spoolDir } = context;
   return {
     cluster,
@@ -341,6 +350,7 @@ function servicesOf(
       try {
         storage.admit();
       } catch (error) {
+        metrics.refused(error);
         // Besides the client, whoever looks after the worker has to know.
         if (!isRelayError(error, "storage_admission_refused")) context.laneFailed("storage", error);
         throw error;

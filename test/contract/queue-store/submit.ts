@@ -26,6 +26,17 @@ export function submitContract(open: OpenScene): void {
       expect(tasks.items).toMatchObject([{ job_id: job.job_id, sequence: 1, name: "command", state: "queued" }]);
     });
 
+    test("keeps the trace of the first submission under a key, which is no part of what the key stands for", async () => {
+      const scene = await open();
+      const trace = { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", tracestate: "a=1" };
+      const { job } = await scene.store.submit(command({ idempotency_key: "k" }), "workload", trace);
+      expect(job.trace).toEqual(trace);
+      expect((await scene.store.job(job.job_id)).trace).toEqual(trace);
+      const later = { traceparent: trace.traceparent.replace("00f0", "11f0"), tracestate: null };
+      expect(await scene.store.submit(command({ idempotency_key: "k" }), "workload", later)).toEqual({ job, existing: true });
+      expect((await scene.store.submit(command(), "workload")).job.trace).toBeNull();
+    });
+
     test("numbers jobs in the order of submission, of every kind and lane", async () => {
       const scene = await open();
       const { job: first } = await scene.store.submit(command(), "workload");

@@ -24,8 +24,8 @@ type JobCalls = Pick<
 
 /** What the store does with jobs as a whole. */
 export const jobCalls = ({ read, write }: Calls, activeJobsMax: number): JobCalls => ({
-  async submit(submission, lane) {
-    const prepared = prepareSubmission(submission, lane);
+  async submit(submission, lane, trace = null) {
+    const prepared = prepareSubmission(submission, lane, trace);
     return write((w) => submit(w, prepared, activeJobsMax), { answersFirst: true });
   },
   submitted: (submission) => read((r) => submitted(r, submission)),

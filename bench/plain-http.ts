@@ -2,6 +2,8 @@
 export interface PlainConnection {
   /** Send a JSON body; the answer's status and body. */
   post(path: string, json: string): Promise<{ readonly status: number; readonly body: string }>;
+  /** The same without one. */
+  get(path: string): Promise<{ readonly status: number; readonly body: string }>;
   close(): void;
 }
 
@@ -27,14 +29,18 @@ export async function connectPlain(socketPath: string): Promise<PlainConnection>
       close: () => fail(new Error("the server closed the connection")),
     },
   });
+  const exchange = (text: string) => {
+    waiting = Promise.withResolvers();
+    const request = Buffer.from(text);
+    if (socket.write(request) !== request.length) waiting.reject(new Error("the socket takes no whole request"));
+    return waiting.promise;
+  };
   return {
     post(path, json) {
-      waiting = Promise.withResolvers();
       const head = `POST ${path} HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(json)}\r\n\r\n`;
-      const request = Buffer.from(head + json);
-      if (socket.write(request) !== request.length) waiting.reject(new Error("the socket takes no whole request"));
-      return waiting.promise;
+      return exchange(head + json);
     },
+    get: (path) => exchange(`GET ${path} HTTP/1.1\r\nhost: relay\r\n\r\n`),
     close: () => void socket.end(),
   };
 }

@@ -2,6 +2,7 @@
  * The pages under docs/ that are made from the code. `bun scripts/generated-docs.ts` writes them; a test compares them.
  */
 import path from "node:path";
+import type { Access } from "../src/api/access.ts";
 import { desktopOperations } from "../src/api/desktop-app.ts";
 import { desktopDocument } from "../src/api/desktop-document.ts";
 import type { DesktopServices } from "../src/api/desktop-services.ts";
@@ -31,12 +32,12 @@ export async function generatedDocs(): Promise<Record<string, string>> {
 function openApi(): string {
   // Describing operations needs none of what their handlers need.
   const operations = workerOperations({} as WorkerServices);
-  return `${JSON.stringify(openApiDocument(operations, { title: "clio-relay worker", version: VERSION }), null, 2)}\n`;
+  return `${JSON.stringify(openApiDocument(operations, { title: "clio-relay worker", version: VERSION }, { worker: true }), null, 2)}\n`;
 }
 
-/** That of a daemon on a Unix socket; on loopback it names the token besides. */
+/** That of a daemon that wants a token; on a Unix socket it names none. */
 function desktopOpenApi(): string {
-  const services = { access: null, version: VERSION };
+  const services = { access: {} as NonNullable<DesktopServices["access"]>, version: VERSION };
   const operations = desktopOperations(services as DesktopServices);
   return `${JSON.stringify(desktopDocument(operations, services), null, 2)}\n`;
 }

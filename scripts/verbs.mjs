@@ -1,4 +1,5 @@
 const BUILD = ["build.ts", "--if-stale"];
+const CLIENT = ["scripts/client-package.ts"];
 const bin = (name) => `node_modules/${name}`;
 
 /** Verbs whose steps do not build on each other: all are run, whatever one of them says. */
@@ -7,9 +8,9 @@ export const INDEPENDENT = ["check"];
 /** Each verb: what Bun runs after setup, in this order. `args` are the user's. */
 export const VERBS = {
   setup: () => [],
-  build: (args) => [["build.ts", ...args]],
+  build: (args) => [["build.ts", ...args], CLIENT],
   demo: (args) => [BUILD, ["demo/run.ts", ...args]],
-  test: (args) => [BUILD, ["test/runner/run.ts", ...(args.length > 0 ? args : ["fast", "rig", "soak", "--reduced"])]],
+  test: (args) => [BUILD, CLIENT, ["test/runner/run.ts", ...(args.length > 0 ? args : ["fast", "rig", "soak", "--reduced"])]],
   soak: (args) => [BUILD, ["test/runner/run.ts", "soak", ...args]],
   bench: (args) => [BUILD, ["bench/run.ts", ...args]],
   check: () => [
@@ -29,7 +30,7 @@ export const USAGE = {
   setup: [null, "Install what building and testing need into node_modules."],
   build: [
     "[--outdir DIR] [--target TARGET] [--if-stale] [--digest] [--release] [--releases-url URL]",
-    "Build the executable: dist/clio-relay.",
+    "Build the executable, dist/clio-relay, and the package for other programs, dist/client.",
     "--outdir DIR          put it there",
     "--target TARGET       for another platform, by Bun's name of it, such as bun-linux-arm64",
     "--if-stale            only where the sources have changed since",

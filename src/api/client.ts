@@ -2,28 +2,34 @@ import type { Artifact } from "../domain/artifact.ts";
 import type { Attempt } from "../domain/attempt.ts";
 import { isErrorCode, RelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
-import { isId } from "../domain/id.ts";
 import type { Job, JobKind, JobReceipt, JobState, JobSubmissionInput } from "../domain/job.ts";
 import type { LinkKeys, PairingCodeMade, Revoked, Rotation } from "../domain/link-keys.ts";
 import type { LogChunk, LogSegment, LogStream } from "../domain/log.ts";
 import type { NewProgressInput, Progress } from "../domain/progress.ts";
 import type { NewTaskEventInput, Task, TaskEvent } from "../domain/task.ts";
+import type { TraceContext } from "../domain/trace.ts";
 import type { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
 import type { AuditReport, RepairReport } from "../queue/store.ts";
 import { jsonAnswer } from "./json-answer.ts";
+import { LineageClient } from "./lineage-client.ts";
+import { segment } from "./path-segment.ts";
 import { readSse, type SseMessage } from "./sse-reader.ts";
 import { Unproven } from "./unproven.ts";
 
 /** Where an app listens. */
 export type Address =
   | { readonly kind: "unix"; readonly path: string }
-  | { readonly kind: "tcp"; readonly url: string; readonly token: string };
+  | { readonly kind: "tcp"; readonly url: string; readonly token: string }
+  /** One that its user vouches for: it is told the token without proof of who it is, but what TLS gives. */
+  | { readonly kind: "url"; readonly url: string; readonly token: string };
 
 type Named<K extends string, T> = Record<K, T[]> & { cursor: number; limit: number; next_cursor: number; total: number };
 
 /** How a peer is found. A plain address is one that never changes; a door can bring its owner to life and ask to try again. */
 export interface Door {
   address(): Address | Promise<Address>;
+  /** Sends the requests, where it is not the runtime's own fetch: one that knows no Unix sockets. */
+  readonly fetch?: (url: URL, init: RequestInit & { readonly unix?: string }) => Promise<Response>;
   /** Said with every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
@@ -136,7 +142,7 @@ export class HttpPeer {
     const headers: Record<string, string> = { ...this.door.headers, ...options.headers };
     const bytes = options.body instanceof Uint8Array;
     if (options.body !== undefined) headers["content-type"] = bytes ? "application/octet-stream" : "application/json";
-    if (address.kind === "tcp") headers["authorization"] = `Bearer ${address.token}`;
+    if (address.kind !== "unix") headers["authorization"] = `Bearer ${address.token}`;
     const hung = new AbortController();
     const watch = this.watch(hung);
     const signal = options.signal === undefined ? hung.signal : AbortSignal.any([options.signal, hung.signal]);
@@ -145,7 +151,7 @@ export class HttpPeer {
         const { challenge } = await import("./challenge.ts");
         await challenge(address.url, address.token, signal);
       }
-      return await fetch(url, {
+      return await (this.door.fetch ?? fetch)(url, {
         method: options.method ?? "GET",
         headers,
         signal,
@@ -226,21 +232,23 @@ export function failureOf(body: unknown, otherwise = "the relay said no more"): 
   return new RelayError(code, typeof detail === "string" ? detail : otherwise, data, typeof hint === "string" ? hint : undefined);
 }
 
-/** An identifier as a part of a path. What cannot be one is answered here, so that `..` never leads to another route. */
-function segment(id: string): string {
-  if (!isId(id)) throw new RelayError("not_found", `${JSON.stringify(id.slice(0, 200))} is not an identifier`);
-  return id;
-}
-
 /** Everything that can be asked of one cluster's worker. */
 export class ClusterClient {
+  /** What its jobs use, and who uses what they left. */
+  readonly lineage: LineageClient;
+
   constructor(
     readonly name: string,
     readonly http: HttpPeer,
-  ) {}
+  ) {
+    this.lineage = new LineageClient(http);
+  }
 
-  submit(submission: JobSubmissionInput): Promise<JobReceipt> {
-    return this.http.json("/jobs", { method: "POST", body: submission, repeatable: submission.idempotency_key !== undefined });
+  /** @param trace that the job is to belong to */
+  submit(submission: JobSubmissionInput, trace: TraceContext | null = null): Promise<JobReceipt> {
+    const { traceparent, tracestate = null } = trace ?? {};
+    const headers = { ...(traceparent === undefined ? {} : { traceparent }), ...(tracestate === null ? {} : { tracestate }) };
+    return this.http.json("/jobs", { method: "POST", body: submission, headers, repeatable: submission.idempotency_key !== undefined });
   }
 
   job(id: string, signal?: AbortSignal): Promise<Job> {

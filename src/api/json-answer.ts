@@ -10,13 +10,16 @@ const IDLE_MS = 30_000;
 export async function jsonAnswer(response: Response, idleMs: number = IDLE_MS): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   const reader = response.body?.getReader();
-  const silence = Promise.withResolvers<never>();
+  let giveUp: (why: Error) => void = () => undefined;
+  const silence = new Promise<never>((_, reject) => {
+    giveUp = reject;
+  });
   // Where nobody waits any more, it is nobody's failure.
-  silence.promise.catch(() => undefined);
-  const timer = setTimeout(() => silence.reject(new Error(`no byte of the answer for ${idleMs / 1_000} s`)), idleMs);
+  silence.catch(() => undefined);
+  const timer = setTimeout(() => giveUp(new Error(`no byte of the answer for ${idleMs / 1_000} s`)), idleMs);
   try {
     while (reader !== undefined) {
-      const { done, value } = await Promise.race([reader.read(), silence.promise]);
+      const { done, value } = await Promise.race([reader.read(), silence]);
       if (done) break;
       chunks.push(value);
       timer.refresh();

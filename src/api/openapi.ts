@@ -5,11 +5,15 @@ import { Attempt, ProcessIdentity } from "../domain/attempt.ts";
 import { Capacity, Endpoint } from "../domain/endpoint.ts";
 import { ERRORS, type ErrorCode } from "../domain/errors.ts";
 import { Event } from "../domain/event.ts";
+import { ID_PATTERN } from "../domain/id.ts";
 import { CancellationRequest, Job, JobReceipt, JobSubmission, Outcome } from "../domain/job.ts";
-import { LogChunk, StreamCapture } from "../domain/log.ts";
+import { LIMITS } from "../domain/limits.ts";
+import { ArtifactUse, UsedArtifactRef } from "../domain/lineage.ts";
+import { LOG_STREAMS, LogChunk, StreamCapture } from "../domain/log.ts";
 import { JsonValue, Metadata } from "../domain/primitives.ts";
 import { NewProgress, Progress } from "../domain/progress.ts";
 import { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
+import { NewTransform, TransformRef } from "../domain/transform.ts";
 import { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
 import type { Answer, Operation } from "./operation.ts";
 
@@ -40,24 +44,46 @@ const OUTPUT = {
   Task,
   StreamCapture,
   TaskEvent,
+  TransformRef,
+  UsedArtifactRef,
   WorkerStatus,
 };
-const INPUT = { ...SHARED, JobSubmission, NewProgress, NewTaskEvent };
+const INPUT = { ...SHARED, NewTransform, JobSubmission, NewProgress, NewTaskEvent };
 
 const SETTINGS = {
   errorMode: "ignore",
   overrideRef: ({ referenceId }: { referenceId: string }) => `#/components/schemas/${referenceId}`,
 } as const;
 
-/** Reasons that any operation can answer with. */
-const COMMON: readonly ErrorCode[] = ["request_validation_failed", "internal_error"];
-const WITH_BODY: readonly ErrorCode[] = ["http_request_malformed", "payload_too_large"];
+/** Reasons that any operation can answer with; what is wrong with a body is said also where none is taken. */
+const COMMON: readonly ErrorCode[] = [
+  "http_request_malformed",
+  "request_timeout",
+  "payload_too_large",
+  "request_validation_failed",
+  "internal_error",
+];
+/** What any operation of a worker meets where its queue's file, or the disk, fails it. */
+const OF_QUEUE: readonly ErrorCode[] = ["queue_unavailable", "storage_admission_refused", "queue_corrupt", "queue_incomplete"];
 const WITH_TOKEN: readonly ErrorCode[] = ["authentication_required", "host_refused"];
-const FORWARDED: readonly ErrorCode[] = ["cluster_not_found", "worker_not_running", "link_down"];
+/** What is said in a worker's place. */
+const FORWARDED: readonly ErrorCode[] = [
+  "cluster_not_found",
+  "configuration_error",
+  "worker_not_running",
+  "worker_absent",
+  "link_down",
+  "authorization_required",
+  "version_mismatch",
+  "channel_refused",
+  "answer_malformed",
+];
 
 export interface DocumentOptions {
   /** Whether requests need a bearer token. */
   readonly token?: boolean;
+  /** Whether they are a worker's. */
+  readonly worker?: boolean;
   /** Operations of a worker, below a path, for example /clusters/:name. */
   readonly forwarded?: { readonly below: string; readonly operations: readonly Operation[] };
 }
@@ -66,15 +92,15 @@ export interface DocumentOptions {
 export function openApiDocument(
   operations: readonly Operation[],
   info: Info,
-  { token = false, forwarded }: DocumentOptions = {},
+  { token = false, worker = false, forwarded }: DocumentOptions = {},
 ): JsonSchema {
   const paths: Record<string, JsonSchema> = {};
   const add = (op: Operation, errors: readonly ErrorCode[] = []): void => {
     const path = op.path.replace(/:(\w+)/g, "{$1}");
     paths[path] = { ...paths[path], [op.method]: describe(op, [...(token && !op.open ? WITH_TOKEN : []), ...errors], token) };
   };
-  for (const op of operations) add(op);
-  for (const op of forwarded?.operations ?? []) add({ ...op, path: forwarded!.below + op.path }, FORWARDED);
+  for (const op of operations) add(op, worker ? OF_QUEUE : []);
+  for (const op of forwarded?.operations ?? []) add({ ...op, path: forwarded!.below + op.path }, [...OF_QUEUE, ...FORWARDED]);
   return {
     openapi: "3.1.0",
     info: { ...info, description: "Problems are application/problem+json (RFC 9457); `reason` is the code to decide on." },
@@ -82,6 +108,7 @@ export function openApiDocument(
     paths,
     components: {
       ...(token ? { securitySchemes: { token: { type: "http", scheme: "bearer", description: "from the daemon's private record" } } } : {}),
+      responses: responsesIn(paths),
       schemas: {
         Problem: PROBLEM,
         ...toJsonSchemaDefs(OUTPUT, { ...SETTINGS, typeMode: "output" }),
@@ -110,8 +137,16 @@ function requestBody({ body, bodyOptional, reads }: Operation): JsonSchema {
   return { requestBody: { required: !bodyOptional, content: { "application/json": { schema: schemaOf(body, "input") } } } };
 }
 
+/** Parts of paths; all others are identifiers. */
+const SEGMENTS: Readonly<Record<string, JsonSchema>> = {
+  sha256: { type: "string", pattern: "^[0-9a-f]{64}$" },
+  stream: { type: "string", enum: LOG_STREAMS },
+  attempt: { type: "integer", minimum: 1 },
+};
+const IDENTIFIER: JsonSchema = { type: "string", pattern: ID_PATTERN.source };
+
 const pathParameters = (path: string): JsonSchema[] =>
-  [...path.matchAll(/:(\w+)/g)].map((match) => ({ name: match[1], in: "path", required: true, schema: { type: "string" } }));
+  [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: "path", required: true, schema: SEGMENTS[name!] ?? IDENTIFIER }));
 
 function queryParameters(query: v.GenericSchema | undefined): JsonSchema[] {
   if (query === undefined) return [];
@@ -128,13 +163,28 @@ function queryParameters(query: v.GenericSchema | undefined): JsonSchema[] {
 
 const defaultOf = ({ type }: JsonSchema, text: string): unknown => (type === "string" ? text : JSON.parse(text));
 
+/** Headers that are held to something; all others are read as far as they can be. */
+const HEADERS: Readonly<Record<string, JsonSchema>> = {
+  "Idempotency-Key": { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyLength },
+  "Last-Event-ID": { type: "string", pattern: "^\\d{1,16}$" },
+};
+
+/** By RFC 9110 the field Accept is no parameter to OpenAPI: what can be had is what an answer's content says. */
 const headerParameters = (headers: Operation["headers"] = {}): JsonSchema[] =>
-  Object.entries(headers).map(([name, description]) => ({ name, in: "header", required: false, description, schema: { type: "string" } }));
+  Object.entries(headers)
+    .filter(([name]) => name !== "Accept")
+    .map(([name, description]) => ({ name, in: "header", required: false, description, schema: HEADERS[name] ?? { type: "string" } }));
+
+const headersOf = (descriptions: Readonly<Record<string, string>>): JsonSchema => ({
+  headers: Object.fromEntries(
+    Object.entries(descriptions).map(([name, description]) => [name, { description, schema: { type: "string" } }]),
+  ),
+});
 
 function successes(answer: Answer): JsonSchema {
   if (answer.kind === "json") {
     const content = { "application/json": { schema: schemaOf(answer.schema, "output") } };
-    return Object.fromEntries((answer.status ?? [200]).map((status) => [status, { description: "as asked", content }]));
+    return Object.fromEntries((answer.status ?? [200]).map((status) => [status, { description: "as asked", ...located(status), content }]));
   }
   if (answer.kind === "events") {
     return {
@@ -144,33 +194,46 @@ function successes(answer: Answer): JsonSchema {
       },
     };
   }
-  const content = { "application/octet-stream": { schema: { type: "string", contentMediaType: "application/octet-stream" } } };
-  return Object.fromEntries(
-    (answer.status ?? [200]).map((status) => [
-      status,
-      status === 304 ? { description: "not modified" } : { description: "bytes", content },
-    ]),
-  );
+  if (answer.kind === "text") return { 200: { description: "as asked", content: { [answer.type]: { schema: { type: "string" } } } } };
+  if (answer.kind === "web-socket") {
+    return { 101: { description: "a WebSocket; each text message is `{event, id, data}`, and `data` as in the event stream's" } };
+  }
+  return Object.fromEntries((answer.status ?? [200]).map((status) => [status, contentAnswer(status, answer.inline)]));
 }
 
+const located = (status: number): JsonSchema =>
+  status === 201 ? headersOf({ Location: "where it is, where it has a place of its own" }) : {};
+
+const TAG = { ETag: "strong entity tag, where the content does not change any more" };
+
+function contentAnswer(status: number, inline: v.GenericSchema | undefined): JsonSchema {
+  if (status === 304) return { description: "not modified", ...headersOf(TAG) };
+  const bytes = { "application/octet-stream": { schema: BYTES } };
+  const document = inline === undefined || status !== 200 ? {} : { "application/json": { schema: schemaOf(inline, "output") } };
+  const range: Record<string, string> = status === 206 ? { "Content-Range": "which bytes, of how many" } : {};
+  return { description: "bytes", ...headersOf({ ...TAG, ...range }), content: { ...bytes, ...document } };
+}
+
+/** The refusals of an operation by status, as references to the answers of `components`. */
 function problems(op: Operation, more: readonly ErrorCode[]): JsonSchema {
   const codes = new Set([
     ...COMMON,
     ...(op.queryRefusal === undefined ? [] : [op.queryRefusal]),
-    ...(op.body === undefined ? [] : WITH_BODY),
+    ...Object.values(op.parameterRefusals ?? {}),
     ...(op.errors ?? []),
     ...more,
   ]);
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].http);
-  return Object.fromEntries(
-    [...byStatus].map(([status, reasons]) => [
-      status,
-      {
-        description: reasons.join(", "),
-        content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
-      },
-    ]),
-  );
+  return Object.fromEntries([...byStatus].map(([status, reasons]) => [status, { $ref: `${RESPONSES}${reasons.toSorted().join(".")}` }]));
+}
+
+const RESPONSES = "#/components/responses/";
+
+/** Every answer that is referred to: its name is made of the reasons that it can have. */
+function responsesIn(paths: JsonSchema): JsonSchema {
+  const names = new Set([...JSON.stringify(paths).matchAll(/"#\/components\/responses\/([^"]*)"/g)].map(([, name]) => name!));
+  const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
+  return Object.fromEntries([...names].toSorted().map((name) => [name, { description: name.replaceAll(".", ", "), content }]));
 }
 
 /** JSON Schema of a valibot schema. Checks that JSON Schema cannot say (relations between members) are left out. */
@@ -194,5 +257,7 @@ const PROBLEM: JsonSchema = {
     reason: { type: "string", enum: Object.keys(ERRORS) },
     retryable: { type: "boolean" },
     hint: { type: "string" },
+    truncated_members: { type: "array", items: { type: "string" }, description: "members that would not fit" },
+    envelope_overflow: { const: true, description: "`detail` was cut" },
   },
 };

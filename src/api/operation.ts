@@ -3,11 +3,14 @@ import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
 import { parse, queryObject, readJsonBody } from "./request.ts";
 
-/** What an operation answers with besides problems: JSON of a schema, an event stream, or bytes. */
+/** What an operation answers with besides problems: JSON of a schema, an event stream, a WebSocket's messages, or bytes. */
 export type Answer =
   | { readonly kind: "json"; readonly schema: v.GenericSchema; readonly status?: readonly number[] }
+  | { readonly kind: "web-socket"; readonly schema: v.GenericSchema }
+  | { readonly kind: "text"; readonly type: string }
   | { readonly kind: "events"; readonly schema: v.GenericSchema }
-  | { readonly kind: "bytes"; readonly status?: readonly number[] };
+  /** `inline` is the schema of a document that carries them. */
+  | { readonly kind: "bytes"; readonly status?: readonly number[]; readonly inline?: v.GenericSchema };
 
 /** One route with everything that the OpenAPI document and the handler need to know of it. */
 export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extends v.GenericSchema = v.GenericSchema> {
@@ -21,6 +24,8 @@ export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extend
   readonly query?: Q;
   /** The reason for a query that does not fit; without one it is request_validation_failed. */
   readonly queryRefusal?: ErrorCode;
+  /** The reasons for single parameters that do not fit. */
+  readonly parameterRefusals?: Readonly<Record<string, ErrorCode>>;
   readonly body?: B;
   /** Whether a request without a body is taken as one with `{}`. */
   readonly bodyOptional?: boolean;
@@ -38,6 +43,9 @@ export interface Operation<Q extends v.GenericSchema = v.GenericSchema, B extend
     param: (name: string) => string;
   }) => Promise<Response> | Response;
 }
+
+/** An OpenAPI document, as far as an answer says. */
+export const OpenApi = v.looseObject({ openapi: v.string() });
 
 /** Fix the type parameters of an operation from its schemas. */
 export const operation = <Q extends v.GenericSchema, B extends v.GenericSchema>(op: Operation<Q, B>): Operation =>
@@ -60,11 +68,15 @@ async function refuseBody(request: Request): Promise<void> {
   if (body !== undefined) parse(NO_BODY, body, "this operation takes no body:");
 }
 
+const refusalOf = ({ queryRefusal, parameterRefusals }: Operation, name: string): ErrorCode =>
+  (parameterRefusals !== undefined && Object.hasOwn(parameterRefusals, name) ? parameterRefusals[name] : queryRefusal) ??
+  "request_validation_failed";
+
 /** Mount operations: query and body are validated before the handler runs. */
 export function mount(app: Hono, operations: readonly Operation[]): void {
   for (const op of operations) {
     app.on(op.method.toUpperCase(), op.path, async (c) => {
-      const query = parse(op.query ?? NO_QUERY, queryObject(c.req.url), "query", op.queryRefusal);
+      const query = parse(op.query ?? NO_QUERY, queryObject(c.req.url), "query", (name) => refusalOf(op, name));
       let body: unknown;
       if (op.reads !== undefined) body = undefined;
       else if (op.body === undefined) await refuseBody(c.req.raw);

@@ -7,20 +7,30 @@ export interface ByteRange {
 }
 
 /**
- * Read a Range header (RFC 9110, section 14.2) against content of `size` bytes. Null: no range, or one that this server
- * may ignore (another unit, several ranges, bad syntax). A range outside the content is refused.
+ * Read a Range header (RFC 9110, sections 14.1 and 14.2) against content of `size` bytes. Null: no range, or one that this server may ignore (another unit, several
+ * ranges, bad syntax, the end of nothing). A range outside the content is refused.
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | null {
-  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");
-  if (match === null || (match[1] === "" && match[2] === "")) return null;
-  const first = match[1] === "" ? Math.max(0, size - Number(match[2])) : Number(match[1]);
-  const last = match[1] === "" || match[2] === "" ? size - 1 : Math.min(Number(match[2]), size - 1);
-  if (match[1] !== "" && match[2] !== "" && Number(match[2]) < Number(match[1])) return null;
-  if (first >= size || (match[1] === "" && Number(match[2]) === 0)) {
-    throw new RelayError("range_not_satisfiable", `the content has ${size} bytes`, { size_bytes: size });
+  const set = /^bytes=(.*)$/is.exec(header?.trim() ?? "")?.[1] ?? "";
+  // A list may have empty elements (section 5.6.1).
+  const [spec = "", ...others] = set
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "");
+  const [, from, to] = /^(\d*)-(\d*)$/.exec(spec) ?? [];
+  if (others.length > 0 || from === undefined || to === undefined || `${from}${to}` === "") return null;
+  if (from === "") {
+    if (Number(to) === 0) throw outside(size);
+    return size === 0 ? null : { start: Math.max(0, size - Number(to)), end: size };
   }
-  return { start: first, end: last + 1 };
+  const [first, last] = [Number(from), to === "" ? Number.POSITIVE_INFINITY : Number(to)];
+  if (last < first) return null;
+  if (first >= size) throw outside(size);
+  return { start: first, end: Math.min(last, size - 1) + 1 };
 }
+
+const outside = (size: number): RelayError =>
+  new RelayError("range_not_satisfiable", `the content has ${size} bytes`, { size_bytes: size });
 
 /** Whether a list of entity tags names this one, by the weak comparison of If-None-Match (RFC 9110, section 13.1.2). */
 export function matchesEtag(header: string | undefined, etag: string): boolean {
@@ -51,6 +61,12 @@ export const CONDITIONS = {
   "If-Match": "entity tags that will do",
   "If-None-Match": "entity tags that the client has",
 };
+
+/** Reads the conditions of a request. A Range is one of a GET, and means nothing with anything else (RFC 9110, section 14.2). */
+export const conditionsOf =
+  ({ method, headers }: Request) =>
+  (name: string): string | undefined =>
+    name === "range" && method !== "GET" ? undefined : (headers.get(name) ?? undefined);
 
 /** What a request asks of content: nothing, because it has it already, or a part, or all of it (null). */
 export type Wanted = "unchanged" | ByteRange | null;

@@ -4,6 +4,7 @@ import type { Hono } from "hono";
 import { RelayError } from "../domain/errors.ts";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";
 import { type FileLock, tryLock } from "../lib/file-lock.ts";
+import { withWebSockets } from "./web-socket.ts";
 
 /** A running HTTP server on a private Unix socket. */
 export interface SocketServer {
@@ -35,9 +36,11 @@ function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
   // Bun removes the path that it was told when it stops, whoever's socket is there by then; so that is another one, and no longer.
   const bound = path.join(path.dirname(socketPath), `.${process.pid}`);
   fs.rmSync(bound, { force: true });
+  const web = withWebSockets((request) => app.fetch(request));
   const options = {
     unix: bound,
-    fetch: (request: Request) => app.fetch(request),
+    fetch: web.fetch,
+    websocket: web.websocket,
     // Waits and streams are quiet for as long as they like. The type forbids it for Unix sockets, the default of 10 s applies to them all the same.
     idleTimeout: 0,
     // Bodies are bounded where they are read, with a typed answer.
@@ -55,6 +58,7 @@ function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
     async stop(graceMs) {
       if (present()) fs.rmSync(socketPath, { force: true });
       void server.stop(false);
+      web.close();
       // stop(false) resolves before answers in flight are sent, so they are counted here.
       const deadline = performance.now() + graceMs;
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(5);

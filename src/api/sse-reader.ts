@@ -5,7 +5,8 @@ export interface SseMessage {
   readonly id: string | null;
 }
 
-const MAX_MESSAGE = 4 * 1024 * 1024;
+/** A page of events has 4 MiB at most, and stands beside the status document in a monitor's message. */
+const MAX_MESSAGE = 16 * 1024 * 1024;
 
 /** Parse an SSE body. Comments are skipped; a message cut off by the end of the body is dropped, as the standard says. */
 export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator<SseMessage> {

@@ -3,6 +3,8 @@ import type { Clock } from "../lib/clock.ts";
 import { timestamp } from "../lib/clock.ts";
 
 const KEEP_ALIVE_MS = 15_000;
+/** How long a client may leave what it was sent before its stream is cut, in milliseconds. */
+const STALLED_MS = 60_000;
 
 /** One message to send. `data` must be JSON-serializable. */
 export interface OutgoingMessage {
@@ -17,17 +19,36 @@ export interface SseOptions {
   /** Aborted when the client goes away or the server drains. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  readonly stalledMs?: number;
 }
 
-/** An event stream answer (HTML standard, section 9.2): back-pressure by pull, a comment line when nothing was sent for 15 s. */
-export function sseResponse({ messages, signal, clock }: SseOptions): Response {
+/**
+ * An event stream answer (HTML standard, section 9.2): back-pressure by pull, a comment line when nothing was sent for 15 s, and an end for who does not take what
+ * was sent.
+ */
+export function sseResponse({ messages, signal, clock, stalledMs = STALLED_MS }: SseOptions): Response {
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   const source = messages(ended);
   const encoder = new TextEncoder();
   let pending: Promise<IteratorResult<OutgoingMessage>> | null = null;
+  let untaken: ReturnType<typeof setTimeout> | undefined;
+  const leave = async (): Promise<void> => {
+    clearTimeout(untaken);
+    stop.abort();
+    await source.return(undefined).catch(() => undefined);
+  };
+  const send = (controller: ReadableStreamDefaultController<Uint8Array>, text: string): void => {
+    controller.enqueue(encoder.encode(text));
+    untaken = setTimeout(() => {
+      controller.error(undefined);
+      void leave();
+    }, stalledMs);
+  };
   const body = new ReadableStream<Uint8Array>({
+    // Called when the client has taken what was sent.
     async pull(controller) {
+      clearTimeout(untaken);
       pending ??= source.next();
       let timer: ReturnType<typeof setTimeout> | undefined;
       const quiet = new Promise<"quiet">((resolve) => {
@@ -35,13 +56,10 @@ export function sseResponse({ messages, signal, clock }: SseOptions): Response {
       });
       try {
         const next = await Promise.race([pending, quiet]);
-        if (next === "quiet") {
-          controller.enqueue(encoder.encode(`: ${timestamp(clock)}\n\n`));
-          return;
-        }
+        if (next === "quiet") return send(controller, `: ${timestamp(clock)}\n\n`);
         pending = null;
         if (next.done) controller.close();
-        else controller.enqueue(encoder.encode(format(next.value)));
+        else send(controller, format(next.value));
       } catch (error) {
         if (ended.aborted) controller.close();
         else controller.error(error);
@@ -49,10 +67,7 @@ export function sseResponse({ messages, signal, clock }: SseOptions): Response {
         clearTimeout(timer);
       }
     },
-    async cancel() {
-      stop.abort();
-      await source.return(undefined).catch(() => undefined);
-    },
+    cancel: leave,
   });
   return new Response(body, { headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" } });
 }

@@ -1,13 +1,16 @@
 import { Hono } from "hono";
 import * as v from "valibot";
-import { json, mount, type Operation, operation } from "./operation.ts";
+import { json, mount, OpenApi, type Operation, operation } from "./operation.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { inputRoutes } from "./routes/inputs.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
+import { kindSubmissionRoutes } from "./routes/kind-submissions.ts";
+import { lineageRoutes } from "./routes/lineage.ts";
 import { linkRoute } from "./routes/link.ts";
 import { logRoutes } from "./routes/logs.ts";
+import { metricsRoute } from "./routes/metrics.ts";
 import { progressRoutes } from "./routes/progress.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { submissionRoutes } from "./routes/submission.ts";
@@ -27,16 +30,30 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
     answer: { kind: "json", schema: Health },
     handler: () => json({ ok: true, auth: false, version: services.version, cluster: services.cluster }),
   }),
+  operation({
+    method: "get",
+    path: "/openapi.json",
+    id: "openApi",
+    summary: "This document",
+    answer: { kind: "json", schema: OpenApi },
+    handler: async () => {
+      const { openApiDocument } = await import("./openapi.ts");
+      return json(openApiDocument(workerOperations(services), { title: "clio-relay worker", version: services.version }, { worker: true }));
+    },
+  }),
+  metricsRoute("metrics", () => services.metrics()),
   linkRoute(services),
   ...keyRoutes(services),
   ...submissionRoutes(services),
   ...inputRoutes(services),
+  ...submissionRoutes(services).flatMap(kindSubmissionRoutes),
   ...jobRoutes(services),
   ...eventRoutes(services),
   ...taskRoutes(services),
   ...progressRoutes(services),
   ...logRoutes(services),
   ...artifactRoutes(services),
+  ...lineageRoutes(services),
   ...queueRoutes(services),
 ];
 
@@ -48,11 +65,6 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
 export function workerApp(services: WorkerServices, report: (error: unknown) => void): Hono {
   const app = new Hono();
   withProblems(app, services.version, report);
-  const operations = workerOperations(services);
-  mount(app, operations);
-  app.get("/openapi.json", async () => {
-    const { openApiDocument } = await import("./openapi.ts");
-    return json(openApiDocument(operations, { title: "clio-relay worker", version: services.version }));
-  });
+  mount(app, workerOperations(services));
   return app;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { contentHeaders, matchesEtag, parseRange, wantedOf } from "../../src/api/range.ts";
+import { conditionsOf, contentHeaders, matchesEtag, parseRange, wantedOf } from "../../src/api/range.ts";
 import { isRelayError } from "../../src/domain/errors.ts";
 
 describe("parseRange", () => {
@@ -11,18 +11,51 @@ describe("parseRange", () => {
     ["bytes=5-99", 10, { start: 5, end: 10 }],
     ["bytes=-4", 10, { start: 6, end: 10 }],
     ["bytes=-40", 10, { start: 0, end: 10 }],
+    ["Bytes=0-1", 10, { start: 0, end: 2 }],
+    ["bytes=0-0, ,", 10, { start: 0, end: 1 }],
+    ["bytes= 3-5 ", 10, { start: 3, end: 6 }],
+    [`bytes=2-${"9".repeat(400)}`, 10, { start: 2, end: 10 }],
+    [`bytes=-${"9".repeat(400)}`, 10, { start: 0, end: 10 }],
   ])("%s of %d bytes", (header, size, expected) => {
     expect(parseRange(header, size)).toEqual(expected);
   });
 
-  test.each([undefined, "", "bytes=", "bytes=-", "items=0-1", "bytes=0-1,4-5", "bytes=a-b", "bytes=5-3", `bytes=${"9".repeat(40)}-`])(
-    "%p asks for no range that is understood",
-    (header) => {
-      expect(parseRange(header, 10)).toBeNull();
-    },
-  );
+  test.each([
+    undefined,
+    "",
+    "bytes",
+    "bytes=",
+    "bytes=-",
+    "bytes=--1",
+    "bytes=1--2",
+    "bytes=1-2-3",
+    "bytes=+1-2",
+    "bytes=0x0-1",
+    "bytes=1.0-2",
+    "bytes =0-1",
+    "bytes:0-1",
+    "items=0-1",
+    "bytes=0-1,4-5",
+    "bytes=0-1,bytes=4-5",
+    "bytes=a-b",
+    "bytes=5-3",
+    "bytes=-1,-2",
+    "bytes=\u0660-\u0661",
+  ])("%p asks for no range that is understood", (header) => {
+    expect(parseRange(header, 10)).toBeNull();
+  });
 
-  test.each(["bytes=10-", "bytes=10-20", "bytes=-0"])("%s of 10 bytes cannot be satisfied", (header) => {
+  test("the end of nothing is nothing", () => {
+    expect(parseRange("bytes=-5", 0)).toBeNull();
+    expect(
+      isRelayError(
+        thrownBy(() => parseRange("bytes=0-", 0)),
+        "range_not_satisfiable",
+      ),
+    ).toBe(true);
+  });
+
+  test.each(["bytes=10-", "bytes=10-20", "bytes=-0", `bytes=${"9".repeat(40)}-`])("%s of 10 bytes cannot be satisfied", (header) => {
     const failure = thrownBy(() => parseRange(header, 10));
     expect(isRelayError(failure, "range_not_satisfiable")).toBe(true);
   });
@@ -50,6 +83,17 @@ test("an entity tag matches itself, its weak form and *", () => {
   expect(matchesEtag("*", '"abc"')).toBe(true);
   expect(matchesEtag('"abd"', '"abc"')).toBe(false);
   expect(matchesEtag(undefined, '"abc"')).toBe(false);
+});
+
+test("a Range is one of a GET only", () => {
+  const conditions = (method: string) =>
+    conditionsOf(new Request("http://relay/", { method, headers: { range: "bytes=0-1", "if-match": "*" } }));
+  expect([conditions("GET")("range"), conditions("HEAD")("range"), conditions("HEAD")("if-match"), conditions("GET")("etag")]).toEqual([
+    "bytes=0-1",
+    undefined,
+    "*",
+    undefined,
+  ]);
 });
 
 describe("conditions of a request", () => {

@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
+import net from "node:net";
+import path from "node:path";
 import fc from "fast-check";
 import { type OutgoingMessage, sseResponse, waker } from "../../src/api/sse.ts";
 import { readSse, type SseMessage } from "../../src/api/sse-reader.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Notifier } from "../../src/lib/notifier.ts";
+import { temporaryDirectories } from "../runner/temporary.ts";
+import { eventually } from "../runner/wait.ts";
+
+const directory = temporaryDirectories();
 
 const collect = async (stream: ReadableStream<Uint8Array>): Promise<SseMessage[]> => Array.fromAsync(readSse(stream));
 
@@ -81,6 +87,33 @@ describe("sseResponse", () => {
     expect(made).toBeLessThan(5);
     await reader.cancel();
   });
+});
+
+test("a client that does not read is read no further for, and cut", async () => {
+  let [made, left] = [0, 0];
+  async function* messages(): AsyncGenerator<OutgoingMessage> {
+    try {
+      for (;;) yield { event: "e", id: ++made, data: "x".repeat(8_000) };
+    } finally {
+      left++;
+    }
+  }
+  const unix = path.join(directory(), "s");
+  const answer = (request: Request) => sseResponse({ messages, signal: request.signal, clock: systemClock, stalledMs: 500 });
+  const server = Bun.serve({ unix, idleTimeout: 0, fetch: answer } as unknown as Bun.Serve.Options<undefined>);
+  const client = net.connect(unix);
+  try {
+    client.on("error", () => undefined);
+    client.pause();
+    client.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    await eventually(() => left === 1, { what: "the end of the stream" });
+    expect(made * 8_000).toBeLessThan(16 * 1024 * 1024);
+    client.resume();
+    await eventually(() => client.destroyed, { what: "the end of the connection" });
+  } finally {
+    client.destroy();
+    await server.stop(true);
+  }
 });
 
 describe("waker", () => {

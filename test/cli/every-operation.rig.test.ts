@@ -6,6 +6,7 @@ import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
 import { fingerprintOf, lineOfPublicKey, publicKeyFromLine } from "../../src/transport/session/keys.ts";
 import { userFile } from "../rigs/sshd.ts";
 import { type ComponentName, describeWith } from "../runner/components.ts";
+import { listen } from "../api/web-socket-client.ts";
 import { FrpSite } from "./frp-desk.ts";
 import { MeetingDesk, TestRelayHost } from "./relay-desk.ts";
 import type { SourceRelay } from "./source-relay.ts";
@@ -22,6 +23,16 @@ interface Known {
   readonly keys: readonly [string, string];
 }
 
+/** Of a job that uses nothing. */
+const TRANSFORM = {
+  activity_id: "run-1",
+  mechanism: "none",
+  environment: { tier: "declared", description: "as it was" },
+  replay: "re-runnable",
+  replay_reason: "nothing says otherwise",
+  used_evidence: [],
+};
+
 /** Query and body for the operations that need one. */
 const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) => unknown; status?: number }>> = {
   submitJob: { body: () => ({ cluster: "far", kind: "command", spec: { argv: ["true"] } }), status: 201 },
@@ -30,7 +41,18 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   streamEvents: { query: "stop_after_replay=true" },
   streamMonitor: { query: "stop_after_replay=true" },
   streamTaskEvents: { query: "stop_after_replay=true" },
+  // What they are when they are asked for is a test of its own.
+  streamEventsOverWebSocket: { status: 426 },
+  streamMonitorOverWebSocket: { status: 426 },
+  streamTaskEventsOverWebSocket: { status: 426 },
+  // There is no engine for them.
+  submitJarvis: { body: () => ({ cluster: "far", pipeline_yaml: "name: a" }), status: 422 },
+  submitJarvisPipeline: { body: () => ({ cluster: "far", pipeline_name: "a" }), status: 422 },
+  submitRemoteAgent: { body: () => ({ cluster: "far", prompt_path: "/p" }), status: 422 },
+  submitMcpCall: { body: () => ({ cluster: "far", server: "s", operation: "tools/list" }), status: 422 },
+  submitJarvisMcpCall: { body: () => ({ cluster: "far", operation: "tools/list" }), status: 422 },
   recordTaskEvent: { body: () => ({ event_type: "seen", label: "a", summary: "b" }), status: 201 },
+  recordTransform: { body: () => TRANSFORM, status: 201 },
   recordProgress: { body: () => ({ label: "a", current: 1 }), status: 201 },
   revokeKey: { body: ({ keys }) => ({ key: keys[0] }) },
   rotateHostKey: { body: () => ({ overlap_seconds: 3_600 }) },
@@ -63,6 +85,9 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "job record-task-event": ({ task }) => [task, "--event-type", "seen", "--label", "a", "--summary", "b"],
   "job list-artifacts": ({ job }) => [job],
   "job fetch": ({ job }) => [job, "-o", "copies"],
+  "job used-artifacts": ({ job }) => [job],
+  "job used-by": ({ artifact }) => [artifact],
+  "job provenance": ({ job }) => [job],
   "job read-artifact": ({ artifact }) => [artifact, "-o", "copy"],
   "queue list": () => [],
   "queue audit": () => [],
@@ -286,6 +311,21 @@ for (const [name, mode] of Object.entries(MODES))
       },
       TIMEOUT,
     );
+
+    test("WebSockets bring what event streams do", async () => {
+      for (const [what, event] of [
+        [`jobs/${known.job}/events`, "job.queued"],
+        [`jobs/${known.job}/monitor`, "monitor"],
+        [`tasks/${known.task}/events`, "terminal"],
+      ] as const) {
+        const heard = await listen(`ws+unix://${path.join(relay.home, "run", "desktop.sock")}:/clusters/far/${what}/ws`);
+        expect([heard.messages[0]?.event, heard.messages.at(-1)?.event]).toEqual([event, "terminal"]);
+        expect([heard.code, heard.reason]).toEqual([1000, "terminal"]);
+      }
+      const none = await listen(`ws+unix://${path.join(relay.home, "run", "desktop.sock")}:/clusters/far/jobs/job_none/events/ws`);
+      expect([none.code, none.reason]).toEqual([1008, "job_not_found"]);
+      await far.undisturbed();
+    });
 
     test(
       "and so does every verb",

@@ -6,6 +6,10 @@ import path from "node:path";
 import { noArm64 } from "../rigs/arm64.ts";
 import { buildFrp, noFrp } from "../rigs/frp/programs.ts";
 import { noMusl } from "../rigs/musl.ts";
+import { generator } from "../rigs/openapi-typescript/generator.ts";
+import { crateValidator } from "../rigs/ro-crate/validator.ts";
+import { prometheusClient } from "../rigs/prometheus-client/parser.ts";
+import { schemathesis } from "../rigs/schemathesis/program.ts";
 import type { SkipRecord } from "./verdict.ts";
 
 /** Something that a machine may lack and a test may need. */
@@ -132,6 +136,13 @@ export const COMPONENTS = {
   "qemu-arm64": { probe: noArm64, packages: ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross"] },
   musl: { probe: noMusl },
   frp: { probe: noFrp, make: buildFrp },
+  node: { probe: program("node", "--version") },
+  python3: { probe: program("python3", "--version"), packages: ["python3"] },
+  schemathesis: { probe: schemathesis.missing, packages: ["python3", "python3-venv"], make: schemathesis.make },
+  "openapi-typescript": { probe: generator.missing, make: generator.make },
+  "ro-crate": { probe: crateValidator.missing, packages: ["python3", "python3-venv"], make: crateValidator.make },
+  "prometheus-client": { probe: prometheusClient.missing, packages: ["python3", "python3-venv"], make: prometheusClient.make },
+  promtool: { probe: program("promtool", "--version") },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;
 

@@ -1,9 +1,61 @@
+import * as v from "valibot";
 import { Artifact } from "../../domain/artifact.ts";
+import { RelayError } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
+import { qualityOf } from "../accept.ts";
 import { contentOf } from "../content-body.ts";
 import { json, type Operation, operation } from "../operation.ts";
-import { CONDITIONS, contentHeaders, wantedOf } from "../range.ts";
+import { CONDITIONS, conditionsOf, contentHeaders, wantedOf } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
+
+/** An artifact with its bytes, as base64 (RFC 4648, section 4). */
+const InlineArtifact = v.strictObject({ artifact: Artifact, encoding: v.literal("base64"), data: v.string() });
+
+const prefersJson = (accept: string | undefined): boolean => {
+  const [document, bytes] = [qualityOf(accept, "application/json"), qualityOf(accept, "application/octet-stream")];
+  return document > bytes;
+};
+
+/** @throws RelayError payload_too_large, saying what was not delivered; what the content cannot be had for */
+async function inlineOf(services: WorkerServices, artifact: Artifact): Promise<v.InferOutput<typeof InlineArtifact>> {
+  const max = LIMITS.artifactInlineBytes;
+  if (artifact.size_bytes > max) {
+    const message = `the artifact has ${artifact.size_bytes} bytes, and a document holds at most ${max}`;
+    throw new RelayError("payload_too_large", message, {
+      content_truncated: true,
+      result_available: false,
+      delivery: {
+        schema_version: "clio-relay.artifact-delivery.v1",
+        status: "failed",
+        code: "artifact_inline_bound",
+        max_inline_bytes: max,
+        private_evidence_preserved: true,
+        remote_side_effects_may_have_occurred: false,
+        message: "the bytes themselves can be had: Accept application/octet-stream, in ranges if need be",
+      },
+      artifact,
+    });
+  }
+  const stream = await services.artifacts.open(artifact, { start: 0, end: artifact.size_bytes });
+  return { artifact, encoding: "base64", data: Buffer.from(await new Response(stream).arrayBuffer()).toString("base64") };
+}
+
+/** Whether Want-Repr-Digest asks for SHA-256 (RFC 9530, section 4): a preference from 1 to 10. */
+const wantsDigest = (wanted: string | undefined): boolean => /(?:^|,)\s*sha-256=(?:[1-9]|10)\s*(?:,|$)/.test(wanted ?? "");
+
+/**
+ * Repr-Digest (RFC 9530, section 3). Who asks for the headers only has the content read for it, so that it is what is there now.
+ *
+ * @throws RelayError artifact_changed, artifact_unreadable
+ */
+async function digestOf(services: WorkerServices, artifact: Artifact, verify: boolean): Promise<Record<string, string>> {
+  if (verify) {
+    const content = await services.artifacts.open(artifact, { start: 0, end: artifact.size_bytes });
+    for await (const _ of content as unknown as AsyncIterable<Uint8Array>);
+  }
+  return { "repr-digest": `sha-256=:${Buffer.from(artifact.sha256, "hex").toString("base64")}:` };
+}
 
 /** Artifacts and their content. */
 export const artifactRoutes = (services: WorkerServices): Operation[] => {
@@ -36,21 +88,35 @@ export const artifactRoutes = (services: WorkerServices): Operation[] => {
       path: "/artifacts/:id/content",
       id: "readArtifact",
       summary: "The artifact's bytes, verified on the way",
-      headers: CONDITIONS,
-      answer: { kind: "bytes", status: [200, 206, 304] },
-      errors: ["artifact_not_found", "artifact_changed", "artifact_unreadable", "precondition_failed", "range_not_satisfiable"],
+      headers: {
+        ...CONDITIONS,
+        Accept: "application/json, preferred to application/octet-stream: the bytes as base64 in a document",
+        "Want-Repr-Digest": "sha-256: Repr-Digest is wanted; with HEAD, of the content as it is now",
+      },
+      answer: { kind: "bytes", status: [200, 206, 304], inline: InlineArtifact },
+      errors: [
+        "payload_too_large",
+        "artifact_not_found",
+        "artifact_changed",
+        "artifact_unreadable",
+        "precondition_failed",
+        "range_not_satisfiable",
+      ],
       handler: async ({ c, param }) => {
         const artifact = await store.artifact(param("id"));
         const etag = `"${artifact.sha256}"`;
-        const range = wantedOf((name) => c.req.header(name), artifact.size_bytes, etag);
-        if (range === "unchanged") return new Response(null, { status: 304, headers: { etag } });
+        const vary = { vary: "accept" };
+        if (prefersJson(c.req.header("accept"))) return json(await inlineOf(services, artifact), 200, vary);
+        const range = wantedOf(conditionsOf(c.req.raw), artifact.size_bytes, etag);
+        if (range === "unchanged") return new Response(null, { status: 304, headers: { etag, ...vary } });
         // HEAD asks for the headers only: nothing is opened for it.
         const part = range ?? { start: 0, end: artifact.size_bytes };
         const head = c.req.raw.method === "HEAD";
         const body = head ? null : await contentOf(await services.artifacts.open(artifact, part), part.end - part.start);
+        const digest = wantsDigest(c.req.header("want-repr-digest")) ? await digestOf(services, artifact, head) : {};
         return new Response(body, {
           status: range === null ? 200 : 206,
-          headers: { ...contentHeaders(artifact.size_bytes, range, etag), "content-type": "application/octet-stream" },
+          headers: { ...contentHeaders(artifact.size_bytes, range, etag), ...digest, "content-type": "application/octet-stream", ...vary },
         });
       },
     }),

@@ -7,7 +7,7 @@ import { JobStatus } from "../../domain/views.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import { jobStatus } from "./jobs.ts";
-import { type Growing, isCut, PollSeconds, STREAM_HEADERS, StreamQuery, streamHandler } from "./streams.ts";
+import { type Growing, isCut, POLL_REFUSAL, PollSeconds, streamRoutes } from "./streams.ts";
 
 const Monitor = v.strictObject({ ...JobStatus.entries, events: v.array(Event), next_cursor: Sequence });
 const MonitorQuery = v.strictObject({ ...PageQuery.entries, poll_seconds: PollSeconds });
@@ -29,23 +29,24 @@ export const eventRoutes = (services: WorkerServices): Operation[] => {
         return json({ events: items, ...page });
       },
     }),
-    operation({
-      method: "get",
-      path: "/jobs/:id/events/sse",
-      id: "streamEvents",
-      summary: "Events as they are committed; ends with `terminal`",
-      headers: STREAM_HEADERS,
-      query: StreamQuery,
-      answer: { kind: "events", schema: Event },
-      errors: ["job_not_found"],
-      handler: streamHandler(services, (id, { limit }) => growingEvents(services, id, limit ?? LIMITS.pageMax)),
-    }),
+    ...streamRoutes(
+      services,
+      {
+        path: "/jobs/:id/events",
+        id: "streamEvents",
+        summary: "Events as they are committed; ends with `terminal`",
+        schema: Event,
+        errors: ["job_not_found"],
+      },
+      (id, { limit }) => growingEvents(services, id, limit ?? LIMITS.pageMax),
+    ),
     operation({
       method: "get",
       path: "/jobs/:id/monitor",
       id: "monitorJob",
       summary: "The status document with a page of events",
       query: MonitorQuery,
+      parameterRefusals: POLL_REFUSAL,
       answer: { kind: "json", schema: Monitor },
       errors: ["job_not_found"],
       handler: async ({ param, query }) => {
@@ -53,17 +54,17 @@ export const eventRoutes = (services: WorkerServices): Operation[] => {
         return json(document);
       },
     }),
-    operation({
-      method: "get",
-      path: "/jobs/:id/monitor/sse",
-      id: "streamMonitor",
-      summary: "The monitor document each time that something was committed; ends with `terminal`",
-      headers: STREAM_HEADERS,
-      query: StreamQuery,
-      answer: { kind: "events", schema: Monitor },
-      errors: ["job_not_found"],
-      handler: streamHandler(services, (id, { limit }) => growingMonitor(services, id, limit ?? LIMITS.pageDefault)),
-    }),
+    ...streamRoutes(
+      services,
+      {
+        path: "/jobs/:id/monitor",
+        id: "streamMonitor",
+        summary: "The monitor document each time that something was committed; ends with `terminal`",
+        schema: Monitor,
+        errors: ["job_not_found"],
+      },
+      (id, { limit }) => growingMonitor(services, id, limit ?? LIMITS.pageDefault),
+    ),
   ];
 };
 

@@ -5,7 +5,7 @@ import { LOG_STREAMS, LogChunk, LogSegment, LogStream } from "../../domain/log.t
 import { flag, whole } from "../../domain/query.ts";
 import { contentBody, contentOf } from "../content-body.ts";
 import { json, type Operation, operation } from "../operation.ts";
-import { CONDITIONS, contentHeaders, wantedOf } from "../range.ts";
+import { CONDITIONS, conditionsOf, contentHeaders, wantedOf } from "../range.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
 const At = { offset: v.optional(whole(0)), tail: v.optional(whole(0)) };
@@ -90,7 +90,7 @@ const contentRoute = (services: WorkerServices): Operation =>
       };
       if (query.follow) return answer({ offset, end: null }, 200, {});
       const etag = complete ? `"${jobId}-${stream}-${size}"` : null;
-      const asked = wantedOf((name) => c.req.header(name), size, etag);
+      const asked = wantedOf(conditionsOf(c.req.raw), size, etag);
       if (asked === "unchanged") return new Response(null, { status: 304, headers: { etag: etag! } });
       const part = asked ?? { start: Math.min(offset, size), end: size };
       // Nothing can be said of them once the answer has begun.

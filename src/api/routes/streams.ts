@@ -1,16 +1,19 @@
 import * as v from "valibot";
+import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import type { JobState } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { Page } from "../../domain/page.ts";
 import { flag, seconds, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
-import type { Operation } from "../operation.ts";
+import { type Operation, operation } from "../operation.ts";
 import { parse } from "../request.ts";
 import { type OutgoingMessage, sseResponse, waker } from "../sse.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
 /** How often somebody may want to be asked; notifications are sooner. */
 export const PollSeconds = v.optional(seconds(3_600));
+/** What one is that is out of these bounds. */
+export const POLL_REFUSAL = { poll_seconds: "poll_interval_invalid" } as const;
 
 /** Query of a stream. */
 export const StreamQuery = v.strictObject({
@@ -27,7 +30,10 @@ export const StreamQuery = v.strictObject({
 });
 export type StreamQuery = v.InferOutput<typeof StreamQuery>;
 
-export const STREAM_HEADERS = { "Last-Event-ID": "id of the last message that the client has" };
+/** The same of a WebSocket, for which a listener with a token takes it here, too. */
+const WebSocketQuery = v.strictObject({ ...StreamQuery.entries, token: v.optional(v.string()) });
+
+const STREAM_HEADERS = { "Last-Event-ID": "id of the last message that the client has" };
 
 const LastEventId = whole(0, Number.MAX_SAFE_INTEGER - 1);
 
@@ -58,19 +64,60 @@ export interface Growing {
   look(cursor: number): Promise<Look>;
 }
 
-/** The answer of a stream: what there is, then what comes, until the job has ended or the client leaves. */
-export const streamHandler =
-  (services: WorkerServices, growing: (id: string, query: StreamQuery) => Promise<Growing>): Operation["handler"] =>
-  async ({ c, param, query: given }) => {
-    const query = given as StreamQuery;
-    const source = await growing(param("id"), query);
-    const cursor = streamCursor(query.cursor, c.req.header("last-event-id"));
-    return sseResponse({
-      messages: (signal) => follow(services, source, cursor, query, signal),
-      signal: AbortSignal.any([c.req.raw.signal, services.draining]),
-      clock: services.clock,
-    });
-  };
+/** What a stream is called, and what it sends. */
+export interface StreamRoute {
+  /** Of what grows; `/sse` and `/ws` come behind it. */
+  readonly path: string;
+  readonly id: string;
+  readonly summary: string;
+  /** Of one message's data. */
+  readonly schema: v.GenericSchema;
+  readonly errors: readonly ErrorCode[];
+}
+
+/**
+ * The two routes of a stream. What it answers is what there is, then what comes, until the job has ended or the client leaves. The WebSocket is the server's doing
+ * (web-socket.ts), which has the event stream for it; what gets here wants none.
+ */
+export function streamRoutes(
+  services: WorkerServices,
+  { path, id, summary, schema, errors }: StreamRoute,
+  growing: (id: string, query: StreamQuery) => Promise<Growing>,
+): Operation[] {
+  const common = { method: "get", headers: STREAM_HEADERS, parameterRefusals: POLL_REFUSAL } as const;
+  return [
+    operation({
+      ...common,
+      path: `${path}/sse`,
+      id,
+      summary,
+      query: StreamQuery,
+      answer: { kind: "events", schema },
+      errors,
+      handler: async ({ c, param, query }) => {
+        const source = await growing(param("id"), query);
+        const cursor = streamCursor(query.cursor, c.req.header("last-event-id"));
+        return sseResponse({
+          messages: (signal) => follow(services, source, cursor, query, signal),
+          signal: AbortSignal.any([c.req.raw.signal, services.draining]),
+          clock: services.clock,
+        });
+      },
+    }),
+    operation({
+      ...common,
+      path: `${path}/ws`,
+      id: `${id}OverWebSocket`,
+      summary: `${summary}. Over a WebSocket`,
+      query: WebSocketQuery,
+      answer: { kind: "web-socket", schema },
+      errors: ["upgrade_required", ...errors],
+      handler: () => {
+        throw new RelayError("upgrade_required", "this route answers WebSockets only");
+      },
+    }),
+  ];
+}
 
 async function* follow(
   { store, clock }: WorkerServices,

@@ -3,7 +3,7 @@ import { PageQuery, pageOf } from "../../domain/page.ts";
 import { NewTaskEvent, Task, TaskEvent } from "../../domain/task.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
-import { type Growing, isCut, STREAM_HEADERS, StreamQuery, streamHandler } from "./streams.ts";
+import { type Growing, isCut, streamRoutes } from "./streams.ts";
 
 /** Tasks and their timelines. */
 export const taskRoutes = (services: WorkerServices): Operation[] => {
@@ -54,17 +54,17 @@ export const taskRoutes = (services: WorkerServices): Operation[] => {
       errors: ["task_not_found", "storage_admission_refused"],
       handler: async ({ param, body }) => json(await store.recordTaskEvent(param("id"), body), 201),
     }),
-    operation({
-      method: "get",
-      path: "/tasks/:id/events/sse",
-      id: "streamTaskEvents",
-      summary: "The timeline as it grows; ends with `terminal` when the job has ended",
-      headers: STREAM_HEADERS,
-      query: StreamQuery,
-      answer: { kind: "events", schema: TaskEvent },
-      errors: ["task_not_found"],
-      handler: streamHandler(services, (id, { limit }) => growingTimeline(services, id, limit ?? LIMITS.pageMax)),
-    }),
+    ...streamRoutes(
+      services,
+      {
+        path: "/tasks/:id/events",
+        id: "streamTaskEvents",
+        summary: "The timeline as it grows; ends with `terminal` when the job has ended",
+        schema: TaskEvent,
+        errors: ["task_not_found"],
+      },
+      (id, { limit }) => growingTimeline(services, id, limit ?? LIMITS.pageMax),
+    ),
   ];
 };
 

@@ -75,6 +75,41 @@ describe("bodies", () => {
     expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
   });
 
+  test.each([
+    ["/jobs/jarvis", { pipeline_yaml: "name: demo" }],
+    ["/jobs/jarvis", { pipeline_yaml: "name: demo", workdir: "/w", env: { A: "b" }, timeout_seconds: 5 }],
+    ["/jobs/jarvis-pipeline", { pipeline_name: "demo" }],
+    ["/jobs/remote-agent", { prompt_path: "/p", mcp_config_path: "/m", model: "m", workdir: "/w", timeout_seconds: 1 }],
+    ["/jobs/mcp-call", { server: "s", server_args: ["a"], env_from: { A: "B" }, operation: "tools/call", tool: "t", arguments: { a: 1 } }],
+    ["/jobs/jarvis-mcp-call", { operation: "tools/list" }],
+  ])("%s takes %j, and this worker has no engine for it", async (path, spec) => {
+    const common = { cluster: "local", idempotency_key: "k", used_artifact_refs: [], metadata: { a: 1 } };
+    const answer = await call("POST", path, JSON.stringify({ ...common, ...spec }));
+    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command"] } });
+    expect(await call("POST", path, JSON.stringify({ ...common, ...spec, cluster: "elsewhere" }))).toMatchObject({
+      status: 409,
+      body: { reason: "job_cluster_mismatch" },
+    });
+  });
+
+  test.each([
+    ["/jobs/jarvis", {}],
+    ["/jobs/jarvis", { pipeline_yaml: "" }],
+    ["/jobs/jarvis", { pipeline_yaml: "x", pipeline_name: "y" }],
+    ["/jobs/jarvis", { kind: "jarvis", pipeline_yaml: "x" }],
+    ["/jobs/jarvis-pipeline", { pipeline_name: "n".repeat(257) }],
+    ["/jobs/remote-agent", { prompt_path: "relative" }],
+    ["/jobs/remote-agent", { prompt_path: "/p", timeout_seconds: 0 }],
+    ["/jobs/mcp-call", { server: "s", operation: "tools/call" }],
+    ["/jobs/mcp-call", { server: "s", operation: "tools/list", tool: "t" }],
+    ["/jobs/mcp-call", { operation: "tools/list" }],
+    ["/jobs/jarvis-mcp-call", { server: "s", operation: "tools/list" }],
+    ["/jobs/jarvis-mcp-call", { operation: "resources/list" }],
+  ])("%s refuses %j", async (path, spec) => {
+    const answer = await call("POST", path, JSON.stringify({ cluster: "local", ...spec }));
+    expect(answer).toMatchObject({ status: 422, body: { reason: "request_validation_failed", issues: expect.any(Array) } });
+  });
+
   test("a body without end is refused once it is over the bound", async () => {
     const text = await new Promise<string>((resolve, reject) => {
       const peer = connect(socket());
@@ -135,8 +170,11 @@ describe("queries and paths", () => {
     ["POST", "/queue/audit?deep=1", 422, "request_validation_failed"],
     ["GET", "/artifacts/artifact_none/content?offset=1", 422, "request_validation_failed"],
     ["GET", "/jobs/job_none/events/sse?limit=501", 422, "request_validation_failed"],
-    ["GET", "/jobs/job_none/monitor/sse?poll_seconds=-1", 422, "request_validation_failed"],
-    ["GET", "/jobs/job_none/monitor?poll_seconds=3601", 422, "request_validation_failed"],
+    ["GET", "/jobs/job_none/monitor/sse?poll_seconds=-1", 400, "poll_interval_invalid"],
+    ["GET", "/jobs/job_none/monitor?poll_seconds=3601", 400, "poll_interval_invalid"],
+    ["POST", "/jobs/job_none/wait?poll_seconds=-1", 422, "wait_parameters_invalid"],
+    ["GET", "/jobs/jarvis", 404, "job_not_found"],
+    ["DELETE", "/jobs/jarvis", 405, "method_not_allowed"],
     ["GET", "/tasks/task_none/events/sse?stop_after_replay=maybe", 422, "request_validation_failed"],
     ["GET", "/jobs?before=0", 422, "request_validation_failed"],
   ])("%s %s is %d %s", async (method, target, status, reason) => {
@@ -376,8 +414,78 @@ test("the OpenAPI document is served, with types and bounds of each parameter", 
   const query = Object.values(paths).flatMap((methods) =>
     Object.values(methods).flatMap(({ parameters }) => parameters.filter((one) => one.in === "query")),
   );
-  expect(query.filter(({ required }) => required)).toEqual([]);
+  expect([...new Set(query.filter(({ required }) => required).map(({ name }) => name))]).toEqual(["size_bytes", "offset"]);
   expect(query.filter(({ schema }) => !("type" in schema) && !("enum" in schema))).toEqual([]);
+  expect(schemaOf("/jobs/{id}/logs/{stream}", "get", "stream")).toEqual({ type: "string", enum: ["stdout", "stderr"] });
+  expect(schemaOf("/jobs/{id}", "get", "id")).toMatchObject({ pattern: expect.any(String) });
+  expect(schemaOf("/jobs", "post", "Idempotency-Key")).toEqual({ type: "string", minLength: 1, maxLength: 512 });
+  expect(Object.keys(paths)).toContain("/openapi.json");
+});
+
+describe("an artifact's content", () => {
+  const content = (id: string, headers: Record<string, string>, method = "GET") =>
+    fetch(`http://relay/artifacts/${id}/content`, { unix: socket(), headers, method });
+
+  async function output(text: string) {
+    const { job_id } = await worker.shell(`printf '${text}'`);
+    await worker.ended(job_id);
+    const { artifacts } = await worker.client.artifacts(job_id);
+    return artifacts.find(({ kind }) => kind === "stdout")!;
+  }
+
+  test("is a document for who would rather have one", async () => {
+    const artifact = await output("h\\001i");
+    const response = await content(artifact.artifact_id, { accept: "application/json" });
+    expect([response.status, response.headers.get("vary")]).toEqual([200, "accept"]);
+    expect(await response.json()).toEqual({ artifact, encoding: "base64", data: Buffer.from("h\u0001i").toString("base64") });
+    for (const accept of ["*/*", "application/json, text/plain, */*", "application/octet-stream, application/json;q=0.9", "text/html"]) {
+      const bytes = await content(artifact.artifact_id, { accept });
+      expect([accept, bytes.headers.get("content-type"), await bytes.text()]).toEqual([accept, "application/octet-stream", "h\u0001i"]);
+    }
+  });
+
+  test("that is too large for a document is refused with what is known of it, and can be had as bytes", async () => {
+    const { job_id } = await worker.shell("head -c 16777217 /dev/zero");
+    await worker.ended(job_id);
+    const { artifacts } = await worker.client.artifacts(job_id);
+    const artifact = artifacts.find(({ kind }) => kind === "stdout")!;
+    const response = await content(artifact.artifact_id, { accept: "application/json" });
+    expect([response.status, await response.json()]).toEqual([
+      413,
+      expect.objectContaining({
+        reason: "payload_too_large",
+        content_truncated: true,
+        result_available: false,
+        delivery: expect.objectContaining({ status: "failed", max_inline_bytes: 16 * 1024 * 1024 }),
+        artifact,
+      }),
+    ]);
+    const part = await content(artifact.artifact_id, { range: "bytes=16777216-" });
+    expect([part.status, await part.bytes()]).toEqual([206, new Uint8Array(1)]);
+  });
+
+  test.each([
+    ["bytes=0-1", 206, "he"],
+    ["BYTES=-2", 206, "lo"],
+    ["bytes=1-99999999999999999999999", 206, "ello"],
+    ["bytes=, 1-1 ,", 206, "e"],
+    ["bytes=0-0,2-3", 200, "hello"],
+    ["bytes=4-1", 200, "hello"],
+    ["lines=0-1", 200, "hello"],
+    ["bytes=\u00e9-1", 200, "hello"],
+    ["bytes=5-", 416, null],
+    ["bytes=-0", 416, null],
+    ["bytes=99999999999999999999999-", 416, null],
+  ])("by Range %p is %d %p", async (range, status, text) => {
+    const { artifact_id } = await output("hello");
+    const response = await content(artifact_id, { range });
+    expect(response.status).toBe(status);
+    if (text === null) expect(response.headers.get("content-range")).toBe("bytes */5");
+    else expect(await response.text()).toBe(text);
+    // A range is one of a GET.
+    const head = await content(artifact_id, { range }, "HEAD");
+    expect([head.status, head.headers.get("content-length"), head.headers.get("content-range")]).toEqual([200, "5", null]);
+  });
 });
 
 test("HEAD answers with the headers and opens nothing", async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { readSse, type SseMessage } from "../../../src/api/sse-reader.ts";
+import { listen } from "../../api/web-socket-client.ts";
 import { WorkerHarness } from "./harness.ts";
 
 let worker: WorkerHarness;
@@ -127,4 +128,73 @@ test("a task's timeline is streamed by the same rules", async () => {
   expect(await all(`/tasks/${tasks[0]!.task_id}/events/sse?stop_after_replay=true`)).toEqual([]);
   live.release();
   await worker.ended(live.jobId);
+});
+
+describe("WebSockets", () => {
+  const url = (target: string) => `ws+unix://${path.join(worker.directory, "run", "worker.sock")}:${target}`;
+
+  test.each(["events", "monitor"])("%s bring what the event stream does, from where the client left", async (what) => {
+    const { jobId, last } = await ended();
+    const messages = await all(`/jobs/${jobId}/${what}/sse?limit=2`);
+    const heard = await listen(url(`/jobs/${jobId}/${what}/ws?limit=2`));
+    expect(heard).toEqual({
+      messages: messages.map(({ event, id, data: text }) => ({ event, id, data: JSON.parse(text) as unknown })),
+      code: 1000,
+      reason: "terminal",
+    });
+    const again = await listen(url(`/jobs/${jobId}/${what}/ws?cursor=${last}`));
+    expect(again.messages.map(({ id }) => Number(id))).toEqual([last, last]);
+    expect((await listen(url(`/jobs/${jobId}/${what}/ws?cursor=1`), { headers: { "last-event-id": String(last - 1) } })).messages).toEqual(
+      again.messages,
+    );
+  });
+
+  test("a task's timeline, as it grows", async () => {
+    const { jobId, release } = await running();
+    const { tasks } = await worker.client.tasks(jobId);
+    const taskId = tasks[0]!.task_id;
+    await worker.client.recordTaskEvent(taskId, { event_type: "step", label: "0", summary: "s" });
+    const heard = await listen(url(`/tasks/${taskId}/events/ws`), {
+      onMessage({ event }) {
+        if (event === "task_event") release();
+        return undefined;
+      },
+    });
+    expect(heard).toMatchObject({ messages: [{ event: "task_event", id: "1" }, { event: "terminal" }], code: 1000, reason: "terminal" });
+  });
+
+  test.each([
+    ["/jobs/job_none/events/ws", "job_not_found"],
+    ["/tasks/task_none/events/ws", "task_not_found"],
+    ["/jobs/job_none/monitor/ws?poll_seconds=-1", "poll_interval_invalid"],
+    ["/jobs/job_none/events/ws?colour=red", "request_validation_failed"],
+    ["/nowhere/ws", "route_not_found"],
+  ])("%s is refused as %s", async (target, reason) => {
+    expect(await listen(url(target))).toEqual({ messages: [], code: 1008, reason });
+  });
+
+  test("a request that asks for none is told to", async () => {
+    const response = await open("/jobs/job_none/events/ws");
+    expect([response.status, response.headers.get("upgrade"), await response.json()]).toEqual([
+      426,
+      "websocket",
+      expect.objectContaining({ reason: "upgrade_required" }),
+    ]);
+  });
+});
+
+test("a worker that drains ends what is followed, and says that there is more", async () => {
+  await using draining = await new WorkerHarness().start();
+  const { job_id } = await draining.shell("sleep 60");
+  await draining.running(job_id);
+  const socket = path.join(draining.directory, "run", "worker.sock");
+  let drained: Promise<number> | undefined;
+  const heard = await listen(`ws+unix://${socket}:/jobs/${job_id}/events/ws`, {
+    onMessage() {
+      drained ??= draining.drain();
+      return undefined;
+    },
+  });
+  expect([heard.code, heard.reason]).toEqual([1001, "stream_ended"]);
+  expect(await drained).toBe(0);
 });

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { describeWith } from "../runner/components.ts";
+import { EXECUTABLE, type Relay, startRelay } from "../runner/relay.ts";
+
+const ROOT = path.resolve(import.meta.dir, "../..");
+const EXAMPLES = path.join(ROOT, "examples");
+const TYPESCRIPT = "submit-and-collect.ts";
+
+let relay: Relay;
+/** Where somebody has installed the package. */
+let place: string;
+beforeAll(async () => {
+  relay = await startRelay({ env: { PATH: `${path.dirname(EXECUTABLE)}:${process.env["PATH"] ?? ""}` } });
+  place = path.join(relay.directory, "program");
+  fs.mkdirSync(path.join(place, "node_modules"), { recursive: true });
+  fs.symlinkSync(ROOT, path.join(place, "node_modules/clio-relay"));
+  fs.copyFileSync(path.join(EXAMPLES, TYPESCRIPT), path.join(place, TYPESCRIPT));
+});
+afterAll(() => relay[Symbol.asyncDispose]());
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function run(command: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+  const child = Bun.spawn([...command], {
+    cwd: place,
+    env: { ...relay.environment, ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { code, stdout, stderr };
+}
+
+const NUMBERS = Array.from({ length: 1_000 }, (_, i) => `${i + 1}\n`).join("");
+
+/** That a program did what the examples do. */
+function collected({ code, stdout, stderr }: Ran, directory: string): void {
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/^submitted job_[0-9a-f]{32}\n1 job\.queued\n/);
+  expect(stdout).toContain(" job.succeeded\n");
+  expect(stdout).toEndWith("succeeded: completed\n");
+  const files = fs.readdirSync(path.join(place, directory));
+  const contentOf = (kind: string): string =>
+    fs.readFileSync(path.join(place, directory, files.find((file) => file.startsWith(`${kind}-`))!), "utf8");
+  expect([contentOf("stdout"), contentOf("execution_output")]).toEqual(["step 1\nstep 2\nstep 3\n", NUMBERS]);
+}
+
+describe("the example in TypeScript", () => {
+  test("fits the types of the package", async () => {
+    const options = {
+      strict: true,
+      noEmit: true,
+      module: "Preserve",
+      moduleResolution: "bundler",
+      target: "ESNext",
+      exactOptionalPropertyTypes: true,
+    };
+    const compilerOptions = { ...options, skipLibCheck: false, types: [path.join(ROOT, "node_modules/@types/node")] };
+    fs.writeFileSync(path.join(place, "tsconfig.json"), JSON.stringify({ compilerOptions, files: [TYPESCRIPT] }));
+    const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
+    const { stdout } = await run([process.execPath, compiler, "-p", place]);
+    expect(stdout.split("\n").filter((line) => /clio-relay|submit-and-collect/.test(line))).toEqual([]);
+  });
+
+  test("finds the desktop, and runs in Bun", async () => {
+    collected(await run([process.execPath, TYPESCRIPT, "local", "with-bun"]), "with-bun");
+  });
+});
+
+describeWith("node", "the example in TypeScript, without its types", () => {
+  test("runs in Node", async () => {
+    const script = new Bun.Transpiler({ loader: "ts" }).transformSync(fs.readFileSync(path.join(EXAMPLES, TYPESCRIPT), "utf8"));
+    fs.writeFileSync(path.join(place, "example.mjs"), script);
+    collected(await run(["node", "example.mjs", "local", "with-node"]), "with-node");
+  });
+});
+
+describeWith("python3", "the example in Python", () => {
+  test("needs nothing but the API on TCP", async () => {
+    await using other = await startRelay({ env: { CLIO_RELAY_LOCAL_LISTEN: "tcp" } });
+    await other.json("desktop", "start");
+    const { tcp } = JSON.parse(fs.readFileSync(path.join(other.home, "run", "desktop.json"), "utf8")) as {
+      tcp: { url: string; token: string };
+    };
+    const file = path.join(place, "token");
+    fs.writeFileSync(file, `${tcp.token}\n`, { mode: 0o600 });
+    const env = { CLIO_RELAY_API_URL: tcp.url, CLIO_RELAY_API_TOKEN_FILE: file, PYTHONDONTWRITEBYTECODE: "1" };
+    collected(await run(["python3", path.join(EXAMPLES, "submit_and_collect.py"), "local", "with-python"], env), "with-python");
+    const refused = path.join(place, "other-token");
+    fs.writeFileSync(refused, "wrong");
+    const failed = await run(["python3", path.join(EXAMPLES, "submit_and_collect.py")], { ...env, CLIO_RELAY_API_TOKEN_FILE: refused });
+    expect([failed.code, failed.stderr.trim().split("\n").at(-1)]).toEqual([1, expect.stringContaining("authentication_required")]);
+  });
+});

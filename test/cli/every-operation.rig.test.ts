@@ -33,6 +33,10 @@ const TRANSFORM = {
   used_evidence: [],
 };
 
+/** A file of three bytes. */
+const INPUT = { sha256: new Bun.CryptoHasher("sha256").update("abc").digest("hex"), size_bytes: 3 };
+const INPUT_NAMES = { cluster: "far", logical_name: "in.lj", idempotency_key: "one" };
+
 /** Query and body for the operations that need one. */
 const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) => unknown; status?: number }>> = {
   submitJob: { body: () => ({ cluster: "far", kind: "command", spec: { argv: ["true"] } }), status: 201 },
@@ -56,6 +60,17 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   recordProgress: { body: () => ({ label: "a", current: 1 }), status: 201 },
   revokeKey: { body: ({ keys }) => ({ key: keys[0] }) },
   rotateHostKey: { body: () => ({ overlap_seconds: 3_600 }) },
+  queryInputContents: { body: () => ({ contents: [INPUT] }) },
+  beginInputUpload: { body: () => INPUT, status: 201 },
+  getInputUpload: { query: "size_bytes=3" },
+  giveUpInputUpload: { query: "size_bytes=3" },
+  // It has just been given up.
+  putInputPiece: { query: "size_bytes=3&offset=0", body: () => "abc", status: 404 },
+  recordInputArtifact: { body: () => ({ ...INPUT, ...INPUT_NAMES, schema_version: "clio-relay.input-artifact.v1" }), status: 404 },
+  ingestInputArtifact: {
+    body: () => ({ ...INPUT, ...INPUT_NAMES, schema_version: "clio-relay.input-artifact-ingest.v1", data_base64: "YWJj" }),
+    status: 201,
+  },
   makePairingCode: { body: () => ({ relay_host: null, key_ttl_seconds: null }) },
 };
 
@@ -69,7 +84,7 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   connect: () => [],
   disconnect: null,
   version: null,
-  "job submit": () => ["--wait", "--", "true"],
+  "job submit": () => ["--wait", "--input", "deck=in.lj", "--", "true"],
   "job watch": ({ job }) => [job],
   "job read-log": ({ job }) => [job, "--follow"],
   "job wait": ({ job }) => [job],
@@ -267,6 +282,7 @@ for (const [name, mode] of Object.entries(MODES))
     beforeAll(async () => {
       far = await mode.start();
       relay = far.relay;
+      fs.writeFileSync(path.join(relay.directory, "in.lj"), "units lj\n");
       const script = "echo said; mkdir -p out; echo kept > out/file";
       const job = await relay.submit("--output", "out/*", "--wait", "--", "sh", "-c", script);
       const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", job);
@@ -298,7 +314,12 @@ for (const [name, mode] of Object.entries(MODES))
         expect(forwarded.length).toBeGreaterThan(25);
         for (const { route, method, operationId } of forwarded) {
           const id = /\/(?:tasks)\//.test(route) ? known.task : /\/artifacts\/\{id\}/.test(route) ? known.artifact : known.job;
-          const at = route.replace("{name}", "far").replace("{id}", id).replace("{stream}", "stdout").replace("{attempt}", "1");
+          const at = route
+            .replace("{name}", "far")
+            .replace("{id}", id)
+            .replace("{stream}", "stdout")
+            .replace("{attempt}", "1")
+            .replace("{sha256}", INPUT.sha256);
           expect([operationId, at]).toEqual([operationId, expect.stringMatching(/^\/clusters\/far\/[^{}]*$/)]);
           const { query, body, status = operationId === "makePairingCode" ? mode.pairing : 200 } = REQUESTS[operationId] ?? {};
           const response = await fetchUnix(`${at}${query === undefined ? "" : `?${query}`}`, {

@@ -27,6 +27,7 @@ function shown(job: Partial<Job>, attempt: Partial<Attempt> | null): Record<stri
     },
     attempt: attempt === null ? null : { attempt: 1, state: "ended", started_at: null, ended_at: null, process: null, ...attempt },
     relay_queue: { position: job.state === "queued" ? 1 : null },
+    inputs: [],
     progress: [],
     logs: [],
   };

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { InputFile, openAndCompare } from "../../../src/api/staging/input-file.ts";
@@ -77,7 +76,7 @@ describe.each(["linux", "darwin"] as const)("on %s", (platform) => {
 
   test("what is no regular file, or is not there, is refused in words", async () => {
     const { root } = place();
-    spawnSync("mkfifo", [path.join(root, "pipe")]);
+    Bun.spawnSync(["mkfifo", path.join(root, "pipe")]);
     fs.symlinkSync("nowhere", path.join(root, "dangling"));
     await refused(at(root, "none", platform), "local_file_unusable", "--input deck=x: there is no such file");
     await refused(at(root, "dangling", platform), "local_file_unusable", "there is no such file");

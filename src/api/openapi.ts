@@ -29,6 +29,7 @@ const SHARED = { JsonValue, Metadata, Outcome, ProcessIdentity };
 const OUTPUT = {
   ...SHARED,
   Artifact,
+  ArtifactUse,
   Attempt,
   CancellationRequest,
   Capacity,

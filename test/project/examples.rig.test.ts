@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { nodeFetch } from "../../src/api/node-fetch.ts";
+import { connect } from "../../src/package.ts";
+import { listen } from "../api/web-socket-client.ts";
 import { describeWith } from "../runner/components.ts";
 import { EXECUTABLE, type Relay, startRelay } from "../runner/relay.ts";
 
@@ -62,7 +65,7 @@ describe("the example in TypeScript", () => {
       target: "ESNext",
       exactOptionalPropertyTypes: true,
     };
-    const compilerOptions = { ...options, skipLibCheck: false, types: [path.join(ROOT, "node_modules/@types/node")] };
+    const compilerOptions = { ...options, skipLibCheck: false, lib: ["ESNext"], types: [path.join(ROOT, "node_modules/@types/node")] };
     fs.writeFileSync(path.join(place, "tsconfig.json"), JSON.stringify({ compilerOptions, files: [TYPESCRIPT] }));
     const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
     const { stdout } = await run([process.execPath, compiler, "-p", place]);
@@ -82,20 +85,43 @@ describeWith("node", "the example in TypeScript, without its types", () => {
   });
 });
 
-describeWith("python3", "the example in Python", () => {
-  test("needs nothing but the API on TCP", async () => {
-    await using other = await startRelay({ env: { CLIO_RELAY_LOCAL_LISTEN: "tcp" } });
-    await other.json("desktop", "start");
-    const { tcp } = JSON.parse(fs.readFileSync(path.join(other.home, "run", "desktop.json"), "utf8")) as {
-      tcp: { url: string; token: string };
-    };
-    const file = path.join(place, "token");
-    fs.writeFileSync(file, `${tcp.token}\n`, { mode: 0o600 });
-    const env = { CLIO_RELAY_API_URL: tcp.url, CLIO_RELAY_API_TOKEN_FILE: file, PYTHONDONTWRITEBYTECODE: "1" };
-    collected(await run(["python3", path.join(EXAMPLES, "submit_and_collect.py"), "local", "with-python"], env), "with-python");
-    const refused = path.join(place, "other-token");
-    fs.writeFileSync(refused, "wrong");
-    const failed = await run(["python3", path.join(EXAMPLES, "submit_and_collect.py")], { ...env, CLIO_RELAY_API_TOKEN_FILE: refused });
-    expect([failed.code, failed.stderr.trim().split("\n").at(-1)]).toEqual([1, expect.stringContaining("authentication_required")]);
+describe("the API on TCP", () => {
+  let url: string;
+  let tokenFile: string;
+  beforeAll(async () => {
+    ({ url, token_file: tokenFile } = await relay.json<{ url: string; token_file: string }>("api", "start", "--port", "0"));
+  });
+
+  test("is one that the package goes to by its URL and token, in either runtime's way", async () => {
+    const token = fs.readFileSync(tokenFile, "utf8").trim();
+    const desktop = await connect({ url, token });
+    expect((await desktop.cluster("local").jobs({ limit: 1 })).jobs).toHaveLength(1);
+    const wrong = await connect({ url, token: `${token}x` });
+    expect(await wrong.clusters().catch((error: unknown) => error)).toMatchObject({ code: "authentication_required" });
+    expect(await connect({ url }).catch((error: unknown) => error)).toMatchObject({ code: "usage" });
+    const answer = await nodeFetch(new URL(`${url}/clusters`), { headers: { authorization: `Bearer ${token}` } });
+    expect([answer.status, await answer.json()]).toMatchObject([200, { clusters: [{ name: "local" }] }]);
+  });
+
+  test("lets a page's WebSocket in by its parameter, and nothing else", async () => {
+    const token = fs.readFileSync(tokenFile, "utf8").trim();
+    const { jobs } = await relay.json<{ jobs: { job_id: string }[] }>("job", "list");
+    const route = `/clusters/local/jobs/${jobs[0]!.job_id}/events/ws`;
+    const socket = url.replace("http:", "ws:");
+    expect(await listen(`${socket}${route}?token=${token}`)).toMatchObject({ code: 1000, reason: "terminal" });
+    expect(await listen(`${socket}${route}?token=${token}x`)).toEqual({ messages: [], code: 1008, reason: "authentication_required" });
+    expect((await fetch(`${url}/clusters?token=${token}`)).status).toBe(401);
+  });
+
+  describeWith("python3", "the example in Python", () => {
+    test("needs nothing else", async () => {
+      const env = { CLIO_RELAY_API_URL: url, CLIO_RELAY_API_TOKEN_FILE: tokenFile, PYTHONDONTWRITEBYTECODE: "1" };
+      const script = path.join(EXAMPLES, "submit_and_collect.py");
+      collected(await run(["python3", script, "local", "with-python"], env), "with-python");
+      const refused = path.join(place, "other-token");
+      fs.writeFileSync(refused, "wrong");
+      const failed = await run(["python3", script], { ...env, CLIO_RELAY_API_TOKEN_FILE: refused });
+      expect([failed.code, failed.stderr.trim().split("\n").at(-1)]).toEqual([1, expect.stringContaining("authentication_required")]);
+    });
   });
 });

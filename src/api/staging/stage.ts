@@ -1,4 +1,4 @@
-import { isRelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { ContentKey, InputRecord, Upload } from "../../domain/input.ts";
 import { Turns } from "../../lib/turns.ts";
 import type { InputClient } from "../input-client.ts";
@@ -68,7 +68,11 @@ export async function stage(
 ): Promise<InputRecord[]> {
   if (files.length === 0) return [];
   const distinct = [...new Map(files.map((file) => [file.key.sha256, file])).values()];
-  const stand = await options.persist(() => client.query(distinct.map(({ key }) => key)));
+  const stand = await options.persist(() =>
+    client.query(distinct.map(({ key }) => key)).catch((error: unknown) => {
+      throw isRelayError(error, "route_not_found") ? tooOld(client.cluster) : error;
+    }),
+  );
   const progress = new SendProgress(stand, options.onProgress);
   const absent = new Set<string>();
   for (const [index, file] of distinct.entries()) {
@@ -88,6 +92,14 @@ export async function stage(
     ),
   );
 }
+
+const tooOld = (cluster: string): RelayError =>
+  new RelayError(
+    "version_mismatch",
+    `the worker of ${cluster} is of a version that takes no inputs`,
+    { cluster },
+    `clio-relay cluster bootstrap ${cluster} brings the one of this side`,
+  );
 
 const send = (client: InputClient, { file, key }: Snapshot, { persist }: StagingOptions, progress: SendProgress): Promise<void> =>
   sendContent({ client, file, key, persist, onOffset: (offset) => progress.at(key, offset) });

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { InputClient } from "../../../src/api/input-client.ts";
+import { InputFile } from "../../../src/api/staging/input-file.ts";
+import { type Snapshot, type StagingOptions, snapshots, stage } from "../../../src/api/staging/stage.ts";
+import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/errors.ts";
+import { sha256Hex } from "../../../src/lib/digest.ts";
+import { WorkerHarness } from "../../roles/worker/harness.ts";
+
+const TIMEOUT = 30_000;
+const MIB = 2 ** 20;
+let worker: WorkerHarness;
+beforeAll(async () => {
+  worker = await new WorkerHarness().start();
+}, TIMEOUT);
+afterAll(async () => {
+  await worker[Symbol.asyncDispose]();
+}, TIMEOUT);
+
+const client = () => new InputClient("local", worker.client.http);
+const inputs = () => path.join(worker.spoolDir, "inputs");
+
+/** A file of so many bytes, of which no two are alike. */
+function fresh(name: string, bytes: number): { file: string; data: Buffer } {
+  const file = path.join(worker.directory, name);
+  const data = Buffer.alloc(bytes, `${name} ${crypto.randomUUID()} `);
+  fs.writeFileSync(file, data);
+  return { file, data };
+}
+
+const OPTIONS: StagingOptions = { persist: (work) => work(), onProgress: () => undefined };
+const once = (): number => 1;
+
+async function taken(file: string, options: StagingOptions = OPTIONS): Promise<Snapshot> {
+  const where = `--input x=${path.basename(file)}`;
+  const input = await InputFile.at({ where, path: file, root: worker.directory, platform: "linux" });
+  return (await snapshots([{ logicalName: path.basename(file), file: input }], options))[0]!;
+}
+
+async function refused(promise: Promise<unknown>, code: ErrorCode): Promise<RelayError> {
+  const failure = await promise.then(
+    () => "nothing was refused",
+    (error: unknown) => error,
+  );
+  expect(isRelayError(failure) ? failure.code : failure).toBe(code);
+  return failure as RelayError;
+}
+
+test("small files and large ones become artifacts, and what is there is not sent again", async () => {
+  const [small, large] = [fresh("small.txt", 100), fresh("large.bin", 3 * MIB + 7)];
+  const sent: number[] = [];
+  const options = {
+    ...OPTIONS,
+    onProgress: ({ doing, bytes }: { doing: string; bytes: number }) => void (doing === "sending" && sent.push(bytes)),
+  };
+  const files = [await taken(small.file), await taken(large.file), { ...(await taken(large.file)), logicalName: "again.bin" }];
+  const records = await stage(client(), files, once, options);
+  expect(records.map(({ artifact }) => [artifact.name, artifact.sha256])).toEqual([
+    ["small.txt", sha256Hex(small.data)],
+    ["large.bin", sha256Hex(large.data)],
+    ["again.bin", sha256Hex(large.data)],
+  ]);
+  expect(Math.max(...sent)).toBe(3 * MIB + 107);
+  sent.length = 0;
+  expect(await stage(client(), files, once, options)).toEqual(records);
+  expect(sent).toEqual([]);
+  const second = await stage(client(), [files[0]!], () => 2, options);
+  expect(second[0]!.artifact.artifact_id).not.toBe(records[0]!.artifact.artifact_id);
+});
+
+const changes: readonly (readonly [string, (file: string, data: Buffer) => void])[] = [
+  ["is written over", (file, data) => fs.writeFileSync(file, Buffer.alloc(data.length, "other"))],
+  ["shrinks", (file) => fs.truncateSync(file, 10)],
+  ["grows", (file) => fs.appendFileSync(file, "more")],
+  ["vanishes", (file) => fs.rmSync(file)],
+];
+test.each(changes)("a file that %s while it is sent is refused, and is nobody's input", async (_, change) => {
+  const { file, data } = fresh("changing.bin", 4 * MIB);
+  const snapshot = await taken(file);
+  let changed = false;
+  const onProgress: StagingOptions["onProgress"] = ({ doing, bytes }) => {
+    if (doing !== "sending" || bytes === 0 || changed) return;
+    changed = true;
+    change(file, data);
+  };
+  const failure = await refused(stage(client(), [snapshot], once, { ...OPTIONS, onProgress }), "input_changed");
+  expect(failure.message).toContain("--input x=changing.bin: it changed");
+  expect(changed).toBe(true);
+  expect(fs.existsSync(path.join(inputs(), snapshot.key.sha256, "changing.bin"))).toBe(false);
+});
+
+test("what somebody else has sent of it, and was wrong, is sent anew", async () => {
+  const { file, data } = fresh("spoiled.bin", 2 * MIB);
+  const snapshot = await taken(file);
+  await client().begin(snapshot.key);
+  await client().put(snapshot.key, 0, Buffer.alloc(MIB, "wrong"), AbortSignal.timeout(5_000));
+  const [record] = await stage(client(), [snapshot], once, OPTIONS);
+  expect(record!.artifact.sha256).toBe(sha256Hex(data));
+});
+
+test("two that send the same at once both have it", async () => {
+  const { file } = fresh("shared.bin", 5 * MIB);
+  const [one, other] = await Promise.all([taken(file), taken(file)]);
+  const [first, second] = await Promise.all([stage(client(), [one], once, OPTIONS), stage(client(), [other], once, OPTIONS)]);
+  expect(second[0]!.artifact).toEqual(first[0]!.artifact);
+});
+
+test(
+  "a worker that is killed in the middle, and one that drains, are waited for",
+  async () => {
+    const { file, data } = fresh("killed.bin", 8 * MIB);
+    let kills = 0;
+    let restarting: Promise<unknown> = Promise.resolve();
+    const persist = async <T>(work: () => Promise<T>): Promise<T> => {
+      for (;;) {
+        try {
+          return await work();
+        } catch (error) {
+          if (!(error instanceof RelayError) || (error.code !== "desktop_unavailable" && error.code !== "shutting_down")) throw error;
+          await restarting;
+        }
+      }
+    };
+    const onProgress: StagingOptions["onProgress"] = ({ doing, bytes }) => {
+      if (doing !== "sending" || bytes < (kills + 1) * 2 * MIB || kills >= 2) return;
+      kills += 1;
+      restarting = (kills === 1 ? worker.kill() : worker.drain()).then(() => worker.start());
+    };
+    const [record] = await stage(client(), [await taken(file)], once, { persist, onProgress });
+    expect([kills, record!.artifact.sha256]).toEqual([2, sha256Hex(data)]);
+    await restarting;
+  },
+  TIMEOUT,
+);
+
+test("a worker that knows nothing of inputs is named as the side to upgrade", async () => {
+  const { file } = fresh("new.txt", 10);
+  const old = new InputClient("local", worker.client.http.under("/of-another-time"));
+  const failure = await refused(stage(old, [await taken(file)], once, OPTIONS), "version_mismatch");
+  expect(failure.hint).toContain("cluster bootstrap local");
+});

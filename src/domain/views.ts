@@ -6,6 +6,7 @@ import { Job, JobKind, JobState, jobWith, Lane } from "./job.ts";
 import { LogStream, StreamCapture } from "./log.ts";
 import { ByteCount, Count, Id, looseText, recordOf, Timestamp, text } from "./primitives.ts";
 import { Progress } from "./progress.ts";
+import { TransformRef } from "./transform.ts";
 
 /** Where a job stands in the queue. */
 export const QueuePosition = v.strictObject({
@@ -24,6 +25,8 @@ export const JobStatus = v.strictObject({
   /** What keeps the current attempt from starting, or its worker from looking after it; null where nothing does, or nobody knows. */
   obstacle: v.nullable(looseText(2_000)),
   relay_queue: QueuePosition,
+  /** What the job did to its inputs; null where nobody has recorded that. */
+  transform: v.nullable(TransformRef),
   /** Its inputs, at most 100, in the order of their names. */
   inputs: v.array(JobInput),
   /** Latest report per label; not of all labels where progress_truncated says so. */

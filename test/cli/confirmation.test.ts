@@ -34,6 +34,9 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   "job record-task-event": null,
   "job list-artifacts": null,
   "job read-artifact": null,
+  "job used-artifacts": null,
+  "job used-by": null,
+  "job provenance": null,
   // Files here that are others than before are refused, or left.
   "job fetch": null,
   "queue list": null,
@@ -83,6 +86,10 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   "relay-host test-direct-transport": null,
   "relay-host service install": null,
   "relay-host service uninstall": ["--purge"],
+  "api start": null,
+  "api stop": null,
+  "api status": null,
+  "api rotate-token": [],
   "emit progress": null,
   "emit task-event": null,
 };

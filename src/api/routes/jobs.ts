@@ -160,9 +160,10 @@ async function untilTerminal(services: WorkerServices, jobId: string, timeoutMs:
 export async function jobStatus(services: WorkerServices, jobId: string): Promise<JobStatus> {
   const { store, logs } = services;
   const job = await store.job(jobId);
-  const [attempt, ahead, progress, states] = await Promise.all([
+  const [attempt, ahead, transform, progress, states] = await Promise.all([
     job.attempts === 0 ? null : store.attempt(jobId),
     store.jobsAhead(jobId),
+    store.transform(jobId),
     store.latestProgress(jobId),
     Promise.all(LOG_STREAMS.map(async (stream) => ({ stream, ...(await logs.state(jobId, stream)) }))),
   ]);
@@ -171,6 +172,7 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
     attempt,
     obstacle: services.obstacle(job),
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
+    transform,
     inputs: await jobInputs(store, job),
     progress: [...progress.items],
     progress_truncated: progress.truncated,

@@ -45,7 +45,13 @@ export function replaceable(file: string, typed: string): string {
   throw new RelayError("local_file_unusable", `-o ${typed}: ${file} is ${what}`, {}, "-o - writes to standard output");
 }
 
-async function save(bytes: AsyncIterable<Uint8Array>, target: string, bar: ReturnType<typeof fetchBar>, where: string): Promise<void> {
+/** Write a file, which appears whole or not at all. @param where the option as it was typed */
+export async function save(
+  bytes: AsyncIterable<Uint8Array>,
+  target: string,
+  bar: Pick<ReturnType<typeof fetchBar>, "show" | "clear">,
+  where: string,
+): Promise<void> {
   const file = await begun(target, where);
   let written = 0;
   try {
@@ -71,7 +77,7 @@ async function begun(target: string, where: string): Promise<FileInTheMaking> {
 }
 
 /** A bar on standard error, where somebody looks at it. */
-function fetchBar(io: CliIo, artifact: Artifact) {
+export function fetchBar(io: CliIo, of: Pick<Artifact, "name" | "size_bytes">) {
   let shown = Number.NEGATIVE_INFINITY;
   const clear = async (): Promise<void> => {
     if (shown > Number.NEGATIVE_INFINITY) await io.stderr.write("\r\x1b[K");
@@ -89,8 +95,8 @@ function fetchBar(io: CliIo, artifact: Artifact) {
       const now = io.clock.monotonic();
       if (!io.stderr.isTerminal || now - shown < 100) return;
       shown = now;
-      const share = written / artifact.size_bytes;
-      const line = `${progressBar(share, 30)} ${Math.floor(share * 100)}% ${bytesText(written)} ${oneLine(artifact.name)}`;
+      const share = written / of.size_bytes;
+      const line = `${progressBar(share, 30)} ${Math.floor(share * 100)}% ${bytesText(written)} ${oneLine(of.name)}`;
       await io.stderr.write(`\r\x1b[K${cut(line, io.stderr.columns - 1)}`);
     },
   };

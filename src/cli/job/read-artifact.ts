@@ -1,21 +1,17 @@
-import fs from "node:fs";
-import path from "node:path";
 import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { clusterOfArtifact, findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
-import type { CliIo } from "../io.ts";
-import { unusable } from "../local-file.ts";
-import { resolveLocal } from "../local-path.ts";
 import { bytesText } from "../print/quantities.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { identifier, type Reader, text } from "../values.ts";
 import { type Call, defineVerb, option, optional } from "../verb.ts";
-import { fetchArtifact, replaceable } from "./fetched-file.ts";
+import { fetchArtifact } from "./fetched-file.ts";
 import { artifactNamed } from "./outputs.ts";
+import { targetFile } from "./target-file.ts";
 
 const artifactOrJob: Reader<string> = {
   ...identifier("ARTIFACT|JOB", "an artifact"),
@@ -44,7 +40,7 @@ export const verb = defineVerb({
       return EXIT.ok;
     }
     if (flags.output === "-" && json) throw new RelayError("usage", "--json and -o - exclude each other");
-    const target = flags.output === "-" ? null : placeFor(io, flags.output, artifact);
+    const target = flags.output === "-" ? null : targetFile(io, flags.output, artifact.name);
     await interruptible(
       io,
       () => (target === null ? null : `interrupted; ${target} was not touched`),
@@ -86,32 +82,3 @@ const fieldsOf = (artifact: Artifact) =>
     ["created", artifact.created_at],
     ["uri", artifact.uri],
   ] as const;
-
-const directoryAt = (file: string): boolean => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
-
-function placeFor(io: CliIo, typed: string, artifact: Artifact): string {
-  try {
-    return targetOf(io, typed, artifact);
-  } catch (error) {
-    throw unusable(`-o ${typed}`, error);
-  }
-}
-
-/** The file to write: the one named, or one with the artifact's own last name in the directory that is named. */
-function targetOf(io: CliIo, typed: string, artifact: Artifact): string {
-  if (typed === "") throw new RelayError("usage", "-o needs the name of a file or directory");
-  const given = resolveLocal(io, typed);
-  const isDirectory = directoryAt(given);
-  if (!isDirectory) {
-    if (typed.endsWith("/")) throw new RelayError("local_file_unusable", `-o ${typed}: that is not a directory`);
-    if (!directoryAt(path.dirname(given))) {
-      throw new RelayError("local_file_unusable", `-o ${typed}: there is no directory ${path.dirname(typed)}`);
-    }
-    return replaceable(given, typed);
-  }
-  const name = path.posix.basename(artifact.name);
-  if (name === "" || name === "." || name === ".." || name.includes("\0")) {
-    throw new RelayError("usage", `${JSON.stringify(artifact.name)} is no name for a file`, {}, "name the file with -o FILE");
-  }
-  return replaceable(path.join(given, name), typed);
-}

@@ -21,7 +21,6 @@ export interface SubmitOptions {
   readonly output: readonly string[];
   readonly input: readonly unknown[];
   readonly retries: number;
-  readonly "used-artifact": readonly (readonly [string, string])[];
 }
 
 type Work = Pick<JobSubmissionInput, "kind" | "spec" | "metadata">;

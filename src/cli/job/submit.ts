@@ -2,17 +2,20 @@ import type { ClusterClient } from "../../api/client.ts";
 import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import type { TraceContext } from "../../domain/trace.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { NO_ENGINE, NO_SCHEDULER } from "../no-engine.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
-import { assignment, byteCount, duration, jsonObject, type Reader, text, whole } from "../values.ts";
+import { assignment, byteCount, duration, type Reader, text, whole } from "../values.ts";
 import { also, type Call, defineVerb, ignored, list, option, optionOr, refused, toggle } from "../verb.ts";
 import { keepLastJob } from "./last-job.ts";
 import type { GivenInputs } from "./staged-inputs.ts";
 import { workOf } from "./submission.ts";
+import { surroundingTrace } from "./surrounding-trace.ts";
+import { pinned } from "./used-artifact-option.ts";
 
 const LONGEST_SECONDS = 366 * 86_400;
 const timeLimit: Reader<number> = {
@@ -30,22 +33,6 @@ const jobName: Reader<string> = {
   form: `a name of at most ${NAME_MAX} characters on one line`,
   read: (given) => (given.trim() !== "" && given.length <= NAME_MAX && !/\p{Cc}/u.test(given) ? given.trim() : undefined),
 };
-
-const PAIR = assignment("ARTIFACT=SHA256");
-const pin: typeof PAIR = {
-  ...PAIR,
-  form: "ARTIFACT=SHA256 with the id of an artifact and 64 hexadecimal digits, or the same two as JSON: artifact_id and sha256",
-  read: (given) => {
-    const pair = given.startsWith("{") ? pinOf(jsonObject.read(given)) : given;
-    return pair !== undefined && /^[a-z0-9][a-z0-9_-]{0,127}=[0-9a-f]{64}$/.test(pair) ? PAIR.read(pair) : undefined;
-  },
-};
-
-/** The same from the record's own form, which has exactly two members. */
-const pinOf = (record: Record<string, unknown> | undefined): string | undefined =>
-  record !== undefined && Object.keys(record).sort().join() === "artifact_id,sha256"
-    ? `${String(record["artifact_id"])}=${String(record["sha256"])}`
-    : undefined;
 
 export const verb = defineVerb({
   summary: "Put a job into a cluster's queue",
@@ -77,7 +64,7 @@ export const verb = defineVerb({
       "Bring this file along; the job finds its path in CLIO_RELAY_INPUT_NAME. It lies below the current directory (CLIO_RELAY_INPUT_WORKSPACE_ROOT) and is read-only there",
     ),
     "max-input-bytes": option(byteCount, "How large inputs may be, one and all together; 1 MiB and 4 MiB unless given"),
-    "used-artifact": list(pin, "Record that it consumes this artifact (no worker of this version fetches or checks it)"),
+    "used-artifact": list(pinned, "Pin an artifact that it consumes; another digest than the recorded one refuses the job"),
     "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
     exclusive: refused(NO_SCHEDULER, false),
     shared: ignored("nothing else was asked for", false),
@@ -107,11 +94,13 @@ export const verb = defineVerb({
       cluster: name,
       ...work,
       idempotency_key: key,
-      used_artifact_refs: flags["used-artifact"].map(([artifact_id, sha256]) => ({ artifact_id, sha256 })),
+      used_artifact_refs: flags["used-artifact"],
     } as JobSubmissionInput;
     const cluster = relay.desktop.cluster(name);
-    const submit = (complete: JobSubmissionInput) => send(cluster, complete, key, mode !== "local");
-    const receipt = flags.input.length === 0 ? await submit(submission) : await withInputs({ flags, io, relay }, cluster, submission, submit);
+    const trace = await surroundingTrace(io);
+    const submit = (complete: JobSubmissionInput) => send(cluster, complete, key, mode !== "local", trace);
+    const receipt =
+      flags.input.length === 0 ? await submit(submission) : await withInputs({ flags, io, relay }, cluster, submission, submit);
     await keepLastJob(io, relay.paths.lastJobFile, { cluster: name, job_id: receipt.job_id });
     try {
       if (!json) await io.stdout.write(`${receipt.job_id}\n`);
@@ -154,9 +143,15 @@ async function withInputs(
   );
 }
 
-async function send(cluster: ClusterClient, submission: JobSubmissionInput, key: string, overLink: boolean): Promise<JobReceipt> {
+async function send(
+  cluster: ClusterClient,
+  submission: JobSubmissionInput,
+  key: string,
+  overLink: boolean,
+  trace: TraceContext | null,
+): Promise<JobReceipt> {
   try {
-    return await cluster.submit(submission);
+    return await cluster.submit(submission, trace);
   } catch (error) {
     // What has not left this machine was not taken on.
     if (!isRelayError(error, "link_down") || error.data["sent"] === false) throw error;

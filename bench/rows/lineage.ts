@@ -1,0 +1,91 @@
+import * as v from "valibot";
+import { JobSubmission } from "../../src/domain/job.ts";
+import { LIMITS } from "../../src/domain/limits.ts";
+import { systemClock, timestamp } from "../../src/lib/clock.ts";
+import { self } from "../../src/lib/process-identity.ts";
+import { openQueue } from "../../src/queue/sqlite/open.ts";
+import type { QueueStore } from "../../src/queue/store.ts";
+import type { BenchContext, Result, Row } from "../row.ts";
+import { readable } from "../table.ts";
+import { latencyOf } from "../yardsticks/latency.ts";
+
+const ENDPOINT = "endpoint_bench";
+const SHA256 = "0".repeat(64);
+const QUERIES = 200;
+const job = (more: Record<string, unknown> = {}) =>
+  v.parse(JobSubmission, { cluster: "local", kind: "command", spec: { argv: ["true"] }, ...more });
+
+/** A job that has ended and left the artifact. */
+async function producer(store: QueueStore, artifactId: string): Promise<void> {
+  const now = timestamp(systemClock);
+  const capacity = { concurrency: 2, control_query_concurrency: 1, kind_concurrency: {} };
+  const process = self();
+  await store.registerEndpoint({
+    endpoint_id: ENDPOINT,
+    role: "worker",
+    cluster: "local",
+    process,
+    version: "bench",
+    capacity,
+    registered_at: now,
+    last_seen_at: now,
+    stopped_at: null,
+    lane_last_error: null,
+  });
+  await store.submit(job(), "workload");
+  const claim = await store.claim(ENDPOINT, capacity);
+  const fence = { job_id: claim!.job.job_id, attempt: 1 };
+  await store.startAttempt(fence, { shim: process, process, started_at: now });
+  const capture = { observed: 0, kept: 0, dropped: 0, truncated: null, complete: true };
+  await store.settle(fence, {
+    outcome: { reason: "completed", exit_code: 0, signal: null, message: "", residual: [] },
+    ended_at: now,
+    captures: { stdout: capture, stderr: capture },
+    artifacts: [
+      { artifact_id: artifactId, kind: "execution_output", name: "mesh.bin", uri: "spool:x", size_bytes: 1, sha256: SHA256, metadata: {} },
+    ],
+    events: [],
+  });
+}
+
+/** Time of one page of 500, anywhere among the edges. */
+async function pageMs(store: QueueStore, artifactId: string, edges: number): Promise<number> {
+  const samples: number[] = [];
+  for (let i = 0; i < QUERIES; i++) {
+    const cursor = 1 + Math.floor((i / QUERIES) * edges);
+    const begin = performance.now();
+    const page = await store.usedBy(artifactId, { cursor, limit: LIMITS.pageMax });
+    JSON.stringify(page.items);
+    samples.push(performance.now() - begin);
+    if (page.total !== edges || page.items.length === 0) throw new Error(`${page.items.length} edges of ${page.total}`);
+  }
+  return latencyOf(samples).p99;
+}
+
+/** What a reader of lineage waits for where an artifact has as many consumers as it may have. */
+export const row: Row = {
+  name: "lineage",
+  async run(context: BenchContext): Promise<Result[]> {
+    const edges = Math.max(500, Math.ceil(LIMITS.consumersPerArtifact * context.scale));
+    const store = await openQueue(context.directory, { clock: systemClock, activeJobsMax: 1_000_000, leaseSeconds: 120 });
+    try {
+      const artifactId = "artifact_bench";
+      await producer(store, artifactId);
+      const consumer = job({ used_artifact_refs: [{ artifact_id: artifactId, sha256: SHA256 }] });
+      for (let made = 0; made < edges; made += 1_000) {
+        await Promise.all(Array.from({ length: Math.min(1_000, edges - made) }, () => store.submit(consumer, "workload")));
+      }
+      return [
+        {
+          name: `page of ${LIMITS.pageMax} of an artifact's ${readable(edges)} consumers, p99`,
+          unit: "ms",
+          yardstick: null,
+          ours: await pageMs(store, artifactId, edges),
+          target: { atMost: 10 },
+        },
+      ];
+    } finally {
+      await store.close();
+    }
+  },
+};

@@ -4,9 +4,9 @@ import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
 import { fingerprintOf, lineOfPublicKey, publicKeyFromLine } from "../../src/transport/session/keys.ts";
+import { listen } from "../api/web-socket-client.ts";
 import { userFile } from "../rigs/sshd.ts";
 import { type ComponentName, describeWith } from "../runner/components.ts";
-import { listen } from "../api/web-socket-client.ts";
 import { FrpSite } from "./frp-desk.ts";
 import { MeetingDesk, TestRelayHost } from "./relay-desk.ts";
 import type { SourceRelay } from "./source-relay.ts";
@@ -76,7 +76,7 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
 
 /** Operations of the daemon itself: those about links are what the other tests of this kind are about. */
 const OWN =
-  /^(?:desktop|stop|list(?:Links|Clusters)|putCluster|getCluster|removeCluster|connectCluster|pairCluster|disconnectCluster|answerPrompt|host[A-Z])/;
+  /^(?:desktop|stop|list(?:Links|Clusters)|putCluster|getCluster|removeCluster|connectCluster|pairCluster|disconnectCluster|answerPrompt|host[A-Z]|listener[A-Z]|(?:start|rotate)Listener)/;
 
 /** The arguments of every verb that works on a cluster; null for those that do not, or that make or end connections. */
 const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | null>> = {
@@ -121,6 +121,10 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "desktop status": () => [],
   "desktop logs": () => [],
   "desktop run": null,
+  "api start": () => ["--port", "0"],
+  "api status": () => [],
+  "api rotate-token": () => ["--yes"],
+  "api stop": () => [],
   "cluster add": () => ["--worker-concurrency", "4"],
   "cluster list": () => [],
   "cluster show": () => [],

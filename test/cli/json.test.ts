@@ -226,6 +226,26 @@ test(
   TIMEOUT,
 );
 
+test("what is printed is held against its schema", () => {
+  const version = ["version", "--json"];
+  expect(printedDocuments(version, '{"version":"1","commit":"a"}\n')).toEqual([{ version: "1", commit: "a" }]);
+  for (const [args, stdout, wrong] of [
+    [version, '{"version":"1"}\n', "no Version: commit"],
+    [version, '{"version":"1","commit":"a","more":1}\n', "no Version: more"],
+    [version, '{"version":"1","commit":"a"}', "line feed"],
+    [version, "", "line feed"],
+    [["--json", "job", "watch", "job_1"], '{"seq":1}\n', "no Event"],
+    [["desktop", "run", "--json"], "{}\n", "no nothing"],
+  ] as const)
+    expect(() => printedDocuments(args, stdout)).toThrow(wrong);
+  expect([verbOf(["worker", "keys", "list"]), verbOf(["-y", "init"]), verbOf(["queue", "cancel"]), verbOf(["nothing"])]).toEqual([
+    "worker keys list",
+    "init",
+    null,
+    null,
+  ]);
+});
+
 test.each(Object.entries(ELSEWHERE))("%s is run in %s", (verb, file) => {
   expect(fs.readFileSync(path.resolve(import.meta.dir, "../..", file), "utf8")).toContain(verb.split(" ").at(-1)!);
 });

@@ -1,3 +1,4 @@
+import * as v from "valibot";
 import { ClusterEntry } from "../config/cluster-entry.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { HOST_TASK_SUMMARIES, HOST_TASKS, type HostTask, type HostTaskName, hostTaskBody } from "./host-views.ts";
@@ -5,6 +6,9 @@ import { AttendedEvent, AttendedRequest, LinkList, LinkStatus, PromptAnswer, Pro
 import { json, type Operation, operation } from "./operation.ts";
 import { PairClusterRequest } from "./pairing-views.ts";
 import { type OutgoingMessage, sseResponse } from "./sse.ts";
+
+/** Data of the messages of what is done for somebody who is there. */
+const AttendedData = v.union(AttendedEvent.options.map(({ entries }) => entries.data));
 
 /** The links to the clusters, and the people whom they need. */
 export const linkOperations = (services: DesktopServices): Operation[] => [
@@ -23,7 +27,7 @@ export const linkOperations = (services: DesktopServices): Operation[] => [
     id: "connectCluster",
     summary: "Bring a cluster's link up; ends with `done` and the link, or with `failed`. Given up when its client goes away",
     body: AttendedRequest,
-    answer: { kind: "events", schema: AttendedEvent },
+    answer: { kind: "events", schema: AttendedData },
     errors: ["cluster_not_found", "configuration_error", "state_conflict"],
     handler: ({ c, param, body }) => attendedResponse(services, c.req.raw.signal, services.connect(param("name"), body)),
   }),
@@ -73,7 +77,7 @@ export const hostOperations = (services: DesktopServices): Operation[] =>
         .join("")}`,
       summary: HOST_TASK_SUMMARIES[task],
       body: hostTaskBody(task),
-      answer: { kind: "events", schema: AttendedEvent },
+      answer: { kind: "events", schema: AttendedData },
       errors: ["cluster_not_found", "configuration_error", "state_conflict"],
       handler: ({ c, param, body }) =>
         attendedResponse(

@@ -188,12 +188,7 @@ function successes(answer: Answer): JsonSchema {
     return Object.fromEntries((answer.status ?? [200]).map((status) => [status, { description: "as asked", ...located(status), content }]));
   }
   if (answer.kind === "events") {
-    return {
-      200: {
-        description: "server-sent events; `data` is of this schema",
-        content: { "text/event-stream": { schema: schemaOf(answer.schema, "output") } },
-      },
-    };
+    return { 200: { description: "server-sent events", content: { "text/event-stream": { schema: messageOf(answer.schema) } } } };
   }
   if (answer.kind === "text") return { 200: { description: "as asked", content: { [answer.type]: { schema: { type: "string" } } } } };
   if (answer.kind === "web-socket") {
@@ -201,6 +196,17 @@ function successes(answer: Answer): JsonSchema {
   }
   return Object.fromEntries((answer.status ?? [200]).map((status) => [status, contentAnswer(status, answer.inline)]));
 }
+
+/** One message of an event stream; what its data is, when it is read as JSON, is of the schema. */
+const messageOf = (schema: v.GenericSchema): JsonSchema => ({
+  type: "object",
+  required: ["event", "data"],
+  properties: {
+    id: { type: "string" },
+    event: { type: "string" },
+    data: { type: "string", contentMediaType: "application/json", contentSchema: schemaOf(schema, "output") },
+  },
+});
 
 const located = (status: number): JsonSchema =>
   status === 201 ? headersOf({ Location: "where it is, where it has a place of its own" }) : {};

@@ -58,7 +58,7 @@ export async function runSchemathesis(relay: Relay, { seed, examples, phases, so
         ...schemathesisCommand(),
         "run",
         `http://127.0.0.1:${way.port}/openapi.json`,
-        ...["--seed", String(seed), "--max-examples", String(examples), "--phases", phases, "--workers", "2"],
+        ...["--seed", String(seed), "--max-examples", String(examples), "--phases", phases, "--workers", "1"],
         ...["--request-timeout", String(ANSWER_SECONDS), "--continue-on-failure", "--no-shrink", "--no-color"],
         ...["--include-path-regex", below === "" ? "." : `^${below}`],
         ...["--checks", CHECKS, "--warnings", "off", "--generation-database", "none"],

@@ -3,6 +3,7 @@ import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import type { JobState } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { Page } from "../../domain/page.ts";
+import { Id } from "../../domain/primitives.ts";
 import { flag, seconds, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { type Operation, operation } from "../operation.ts";
@@ -64,13 +65,16 @@ export interface Growing {
   look(cursor: number): Promise<Look>;
 }
 
+/** Data of the message `terminal`: the job has ended. */
+const Terminal = v.strictObject({ task_id: v.optional(Id), job_id: Id, state: v.picklist(["succeeded", "failed", "canceled"]) });
+
 /** What a stream is called, and what it sends. */
 export interface StreamRoute {
   /** Of what grows; `/sse` and `/ws` come behind it. */
   readonly path: string;
   readonly id: string;
   readonly summary: string;
-  /** Of one message's data. */
+  /** Of one message's data, but for the last one. */
   readonly schema: v.GenericSchema;
   readonly errors: readonly ErrorCode[];
 }
@@ -92,7 +96,7 @@ export function streamRoutes(
       id,
       summary,
       query: StreamQuery,
-      answer: { kind: "events", schema },
+      answer: { kind: "events", schema: v.union([schema, Terminal]) },
       errors,
       handler: async ({ c, param, query }) => {
         const source = await growing(param("id"), query);
@@ -110,7 +114,7 @@ export function streamRoutes(
       id: `${id}OverWebSocket`,
       summary: `${summary}. Over a WebSocket`,
       query: WebSocketQuery,
-      answer: { kind: "web-socket", schema },
+      answer: { kind: "web-socket", schema: v.union([schema, Terminal]) },
       errors: ["upgrade_required", ...errors],
       handler: () => {
         throw new RelayError("upgrade_required", "this route answers WebSockets only");

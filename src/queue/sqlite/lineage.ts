@@ -33,12 +33,17 @@ interface Pinned extends Owner {
  * Find what is pinned, and check that it may be. Changes nothing.
  *
  * @param owner the consumer's
+ * @param consumersMax how many consumers an artifact may have
  * @throws artifact_not_found, resource_ownership_refused, job_submission_refused
  */
-export const resolveUses = (r: Reading, owner: Owner, uses: readonly ArtifactUse[]): ResolvedUse[] =>
-  uses.map((use) => resolve(r, owner, use));
+export const resolveUses = (
+  r: Reading,
+  owner: Owner,
+  uses: readonly ArtifactUse[],
+  consumersMax: number = LIMITS.consumersPerArtifact,
+): ResolvedUse[] => uses.map((use) => resolve(r, owner, use, consumersMax));
 
-function resolve(r: Reading, owner: Owner, { artifact_id, sha256, provenance }: ArtifactUse): ResolvedUse {
+function resolve(r: Reading, owner: Owner, { artifact_id, sha256, provenance }: ArtifactUse, consumersMax: number): ResolvedUse {
   const pinned = r.sql.get<Pinned>(
     `SELECT a.job AS producer, a.sequence AS artifact, a.sha256, p.job_id, p.owner_session_id, p.owner_session_generation_id
      FROM artifacts AS a CROSS JOIN jobs AS p ON p.sequence = a.job WHERE a.artifact_id = ?`,
@@ -60,16 +65,12 @@ function resolve(r: Reading, owner: Owner, { artifact_id, sha256, provenance }: 
       submitted_sha256: sha256,
     });
   }
-  if (hasAllConsumers(r, producer, artifact)) {
-    throw new RelayError(
-      "job_submission_refused",
-      `artifact ${artifact_id} has ${LIMITS.consumersPerArtifact} consumers, as many as it may`,
-      {
-        cause: "artifact_consumers",
-        artifact_id,
-        limit: LIMITS.consumersPerArtifact,
-      },
-    );
+  if (hasAllConsumers(r, producer, artifact, consumersMax)) {
+    throw new RelayError("job_submission_refused", `artifact ${artifact_id} has ${consumersMax} consumers, as many as it may`, {
+      cause: "artifact_consumers",
+      artifact_id,
+      limit: consumersMax,
+    });
   }
   return { producer, artifact, sha256, provenance };
 }
@@ -77,13 +78,9 @@ function resolve(r: Reading, owner: Owner, { artifact_id, sha256, provenance }: 
 const missing = (artifactId: string): RelayError =>
   new RelayError("artifact_not_found", `there is no artifact ${artifactId}`, { artifact_id: artifactId });
 
-const hasAllConsumers = (r: Reading, producer: number, artifact: number): boolean =>
-  r.sql.get(
-    "SELECT 1 FROM used_artifacts WHERE producer = ? AND artifact = ? LIMIT 1 OFFSET ?",
-    producer,
-    artifact,
-    LIMITS.consumersPerArtifact - 1,
-  ) !== null;
+const hasAllConsumers = (r: Reading, producer: number, artifact: number, consumersMax: number): boolean =>
+  r.sql.get("SELECT 1 FROM used_artifacts WHERE producer = ? AND artifact = ? LIMIT 1 OFFSET ?", producer, artifact, consumersMax - 1) !==
+  null;
 
 /** One edge for each, in their order. @param consumer jobs.sequence of the job that uses them */
 export function insertEdges(w: Writing, consumer: number, uses: readonly ResolvedUse[], createdAt = w.now): void {

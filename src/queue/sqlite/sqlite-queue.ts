@@ -24,6 +24,8 @@ export interface QueueOptions {
   readonly clock: Clock;
   /** How many jobs that have not ended the queue admits. */
   readonly activeJobsMax: number;
+  /** How many consumers an artifact may have; LIMITS.consumersPerArtifact unless given. */
+  readonly consumersMax?: number;
   readonly leaseSeconds: number;
   /** Told of each transaction. */
   readonly onCommit?: OnCommit;
@@ -68,7 +70,7 @@ export function sqliteQueue(
   };
 
   return {
-    ...jobCalls(calls, options.activeJobsMax),
+    ...jobCalls(calls, options.activeJobsMax, options.consumersMax),
     ...attemptCalls(calls, reading.held, leaseMs),
     ...recordCalls(calls),
     ...inputCalls(calls),

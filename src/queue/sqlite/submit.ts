@@ -90,7 +90,12 @@ function bytesOver(limit: number, ...texts: readonly string[]): number | null {
 const NO_USES: readonly ResolvedUse[] = [];
 
 /** Admit the job, or find the one that the key has brought about before. */
-export function submit(w: Writing, prepared: PreparedSubmission, activeJobsMax: number): { readonly job: Job; readonly existing: boolean } {
+export function submit(
+  w: Writing,
+  prepared: PreparedSubmission,
+  activeJobsMax: number,
+  consumersMax?: number,
+): { readonly job: Job; readonly existing: boolean } {
   const { submission, key } = prepared;
   // A fresh key cannot be known.
   const known = submission.idempotency_key === undefined ? null : knownKey(w, prepared);
@@ -102,7 +107,7 @@ export function submit(w: Writing, prepared: PreparedSubmission, activeJobsMax: 
     });
   }
   const { used_artifact_refs: refs } = submission;
-  const uses = refs.length === 0 ? NO_USES : resolveUses(w, submission, sortedRefs(submission));
+  const uses = refs.length === 0 ? NO_USES : resolveUses(w, submission, sortedRefs(submission), consumersMax);
   checkInputs(w, submission);
   const jobId = newId("job");
   const sequence = insertJob(w, prepared, jobId);

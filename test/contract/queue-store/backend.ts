@@ -4,6 +4,7 @@ import type { QueueStore } from "../../../src/queue/store.ts";
 export interface BackendOptions {
   readonly clock: Clock;
   readonly activeJobsMax: number;
+  readonly consumersMax: number;
   readonly leaseSeconds: number;
 }
 

@@ -5,6 +5,7 @@ import type { Capacity, Endpoint } from "../../../src/domain/endpoint.ts";
 import { type ErrorCode, isRelayError, type RelayError } from "../../../src/domain/errors.ts";
 import type { Event } from "../../../src/domain/event.ts";
 import type { Job, JobSubmission, Lane, Outcome, OutcomeReason } from "../../../src/domain/job.ts";
+import { LIMITS } from "../../../src/domain/limits.ts";
 import type { LogStream, StreamCapture } from "../../../src/domain/log.ts";
 import type { Page } from "../../../src/domain/page.ts";
 import { timestamp } from "../../../src/lib/clock.ts";
@@ -17,6 +18,7 @@ export const ROOMY: Capacity = { concurrency: 1_000, control_query_concurrency: 
 
 export interface SceneOptions {
   readonly activeJobsMax?: number;
+  readonly consumersMax?: number;
   readonly leaseSeconds?: number;
 }
 
@@ -36,7 +38,7 @@ export class Scene {
   static async open(factory: BackendFactory, options: SceneOptions = {}): Promise<Scene> {
     const clock = new ManualClock();
     const backend = await factory();
-    const all = { activeJobsMax: 10_000, leaseSeconds: 120, ...options };
+    const all = { activeJobsMax: 10_000, consumersMax: LIMITS.consumersPerArtifact, leaseSeconds: 120, ...options };
     return new Scene(backend, clock, all, await backend.open({ clock, ...all }));
   }
 

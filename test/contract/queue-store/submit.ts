@@ -65,7 +65,10 @@ export function submitContract(open: OpenScene): void {
       // Each of these characters takes three bytes.
       const scriptOf = (bytes: number) => command({ spec: { ...rest, script: "語".repeat(bytes / 3) } });
       await refused(scene.store.submit(scriptOf(LIMITS.specBytes), "workload"), "payload_too_large");
-      const large = { ...scriptOf(LIMITS.specBytes - 1_024), metadata: { note: "x".repeat(LIMITS.jobRecordBytes - LIMITS.specBytes) } };
+      const large = {
+        ...scriptOf(LIMITS.specBytes - 1_024),
+        metadata: { note: "x".repeat(LIMITS.jobRecordBytes - LIMITS.specBytes + 1_024) },
+      };
       await refused(scene.store.submit(large, "workload"), "job_submission_refused");
       expect((await scene.store.stats()).active).toBe(0);
     });

@@ -23,10 +23,10 @@ type JobCalls = Pick<
 >;
 
 /** What the store does with jobs as a whole. */
-export const jobCalls = ({ read, write }: Calls, activeJobsMax: number): JobCalls => ({
+export const jobCalls = ({ read, write }: Calls, activeJobsMax: number, consumersMax?: number): JobCalls => ({
   async submit(submission, lane, trace = null) {
     const prepared = prepareSubmission(submission, lane, trace);
-    return write((w) => submit(w, prepared, activeJobsMax), { answersFirst: true });
+    return write((w) => submit(w, prepared, activeJobsMax, consumersMax), { answersFirst: true });
   },
   submitted: (submission) => read((r) => submitted(r, submission)),
   job: (jobId) => read((r) => job(r, jobId)),

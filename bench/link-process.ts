@@ -56,7 +56,7 @@ async function main(options: LinkProcessOptions): Promise<void> {
     idleTimeout: 0,
     async fetch(request: Request) {
       const target = request.url.slice(request.url.indexOf("/", 8));
-      const asked = { method: request.method, target, headers: request.headers, body: null };
+      const asked = { method: request.method, target, headers: request.headers, body: request.body };
       const { status, headers, body } = await link.request(asked, { signal: request.signal, bulk: target.endsWith("/content") });
       return new Response(body as Blob | null, { status, headers });
     },

@@ -8,6 +8,7 @@ import { lineOfPublicKey } from "../../src/transport/session/keys.ts";
 import { TcpProxy } from "../../test/rigs/proxy/tcp-proxy.ts";
 import { eventually } from "../../test/runner/wait.ts";
 import { type Installation, install } from "../installation.ts";
+import { startLink } from "../link.ts";
 import type { LinkProcessOptions } from "../link-process.ts";
 import type { BenchContext, Result, Row } from "../row.ts";
 import { latencyOf } from "../yardsticks/latency.ts";
@@ -49,19 +50,6 @@ async function smallDuring(socket: string, target: string, size: number): Promis
   }
   await reading;
   return samples;
-}
-
-/** Start bench/link-process.ts; the bring-ups that it made, in milliseconds. */
-async function startLink(context: BenchContext, options: LinkProcessOptions): Promise<Disposable & { bringUps: number[] }> {
-  const child = Bun.spawn([context.bun, path.join(import.meta.dir, "../link-process.ts"), JSON.stringify(options)], {
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  const { value } = await child.stdout.getReader().read();
-  const said = new TextDecoder().decode(value);
-  if (!said.startsWith("up ")) throw new Error("the link did not come up");
-  return { bringUps: JSON.parse(said.slice(3)) as number[], [Symbol.dispose]: () => child.kill() };
 }
 
 /** An artifact of so many bytes that a job has left; the path of its content, and of the file. */

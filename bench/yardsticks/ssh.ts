@@ -70,6 +70,22 @@ export class SshYardstick implements AsyncDisposable {
     return took;
   }
 
+  /** A file through `ssh host cat`, to a file there that is flushed, in milliseconds. */
+  async send(file: string): Promise<number> {
+    const target = path.join(this.directory, "sent");
+    const began = performance.now();
+    const to = ["-p", String(this.sshd.port), `${this.user}@${this.sshd.host}`];
+    const child = Bun.spawn(["ssh", ...this.#options(), ...to, `cat > '${target}' && sync '${target}'`], {
+      stdin: Bun.file(file),
+      stdout: "ignore",
+      stderr: "inherit",
+    });
+    if ((await child.exited) !== 0) throw new Error("ssh host cat failed");
+    const took = performance.now() - began;
+    fs.rmSync(target);
+    return took;
+  }
+
   /** A connection to a port of this machine. */
   static connect(port: number): Promise<net.Socket> {
     return new Promise((resolve, reject) => {

@@ -3,8 +3,9 @@ import type { ContentKey, Upload } from "../../domain/input.ts";
 import type { InputClient } from "../input-client.ts";
 import type { InputFile, OpenInput } from "./input-file.ts";
 
-/** Pieces under way at a time: as many as fill a path that has some length. */
+/** Pieces under way at a time, and where they are as large as they may be: then the path is fast, and may be long. */
 const UNDER_WAY = 4;
+const UNDER_WAY_FAST = 8;
 const LEAST_BYTES = 64 * 1024;
 const FIRST_BYTES = 256 * 1024;
 /** A piece that comes through faster may be larger, a slower one has to be smaller, so that a small request is not held up behind it; milliseconds. */
@@ -85,7 +86,7 @@ class Pieces {
   async send(): Promise<void> {
     try {
       for (;;) {
-        while (this.#underWay.length < UNDER_WAY && this.#next < this.upload.size_bytes) await this.#put();
+        while (this.#underWay.length < this.#most && this.#next < this.upload.size_bytes) await this.#put();
         const first = this.#underWay.shift();
         if (first === undefined) return;
         this.sending.onOffset((await first).offset);
@@ -95,6 +96,10 @@ class Pieces {
       await Promise.allSettled(this.#underWay);
       throw error;
     }
+  }
+
+  get #most(): number {
+    return this.#bytes < this.upload.chunk_max_bytes ? UNDER_WAY : UNDER_WAY_FAST;
   }
 
   async #put(): Promise<void> {

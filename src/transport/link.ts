@@ -4,8 +4,8 @@ import type { LinkInfo, LinkState } from "../domain/link.ts";
 import { PROTOCOL } from "../domain/link.ts";
 import { type Clock, systemClock, timestamp } from "../lib/clock.ts";
 import { systemTimers, type Timers } from "../lib/timers.ts";
-import { BulkGate } from "./bulk/bulk-gate.ts";
-import { fetchInRanges } from "./bulk/ranged-transfer.ts";
+import { fetchResumed } from "./bulk/resumed-transfer.ts";
+import { TransferWindows } from "./bulk/transfer-windows.ts";
 import { ChannelPool } from "./http/channel-pool.ts";
 import type { ChannelAnswer } from "./http/http-channel.ts";
 import { type ChannelRequest, isSafe } from "./http/request-head.ts";
@@ -76,7 +76,7 @@ export interface LinkSnapshot {
 interface Live {
   readonly transport: LinkTransport;
   readonly pool: ChannelPool;
-  readonly gate: BulkGate;
+  readonly windows: TransferWindows;
   pulse: Pulse | null;
 }
 
@@ -175,7 +175,12 @@ export class Link {
     let live: Live | null = null;
     try {
       const transport = await bringUp(signal);
-      live = { transport, pool: new ChannelPool({ open: transport.open, clock: this.#clock }), gate: new BulkGate(), pulse: null };
+      live = {
+        transport,
+        pool: new ChannelPool({ open: transport.open, clock: this.#clock }),
+        windows: new TransferWindows(),
+        pulse: null,
+      };
       signal.throwIfAborted();
       await this.#exchangeVersions(live, expected, signal);
       signal.throwIfAborted();
@@ -320,7 +325,7 @@ export class Link {
   /**
    * Make a request of the worker. While the link is being brought up it waits for that. Its failure is its own: the link and other requests go on.
    *
-   * @param bulk whether the answer is content that may be long: see fetchInRanges for what must hold of it
+   * @param bulk whether the answer is content that may be long: see fetchResumed for what must hold of it
    * @throws RelayError link_down, authorization_required; version_mismatch for methods that are not safe; worker_not_running where nobody serves at
    *   the other end; link_down or answer_malformed when its channel fails; the signal's reason
    */
@@ -335,8 +340,8 @@ export class Link {
       return answer;
     };
     try {
-      const ranged = bulk && request.method === "GET" && request.body === null;
-      return await (ranged ? fetchInRanges(send, live.gate, outgoing, signal) : send(outgoing, signal));
+      const isTransfer = bulk && request.method === "GET" && request.body === null;
+      return await (isTransfer ? fetchResumed(send, live.windows, outgoing, signal) : send(outgoing, signal));
     } catch (error) {
       throw this.#failure(error);
     }

@@ -77,7 +77,10 @@ function bodyOf(answer: Response, target: string, watched: Watched): Promise<Arr
 const isFollowed = (target: string, { headers }: Response): boolean =>
   headers.get("content-type")?.startsWith("text/event-stream") === true || /[?&]follow=(?:true|1)(?:&|$)/.test(target);
 
-function watchedBody(body: ReadableStream<Uint8Array>, watched: Watched): ReadableStream<Uint8Array> {
+const watchedBody = (body: ReadableStream<Uint8Array>, watched: Watched): ReadableStream<Uint8Array> => givingBack(body, watched);
+
+/** A body whose pieces are given back when they have been written. */
+function givingBack(body: ReadableStream<Uint8Array>, watched: Watched = (work) => work()): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let given: Uint8Array = new Uint8Array();
   return new ReadableStream(
@@ -139,8 +142,10 @@ export async function forwardOverLink(link: Link, target: string, request: Reque
   const forwarded = { method, target, headers, body };
   const [, path, query = ""] = CONTENT.exec(target) ?? [];
   const partOfLog = path !== undefined && query !== "" && method === "GET" && !headers.has("range");
+  const bulk = path !== undefined && (query === "" || headers.has("range"));
   const answer = partOfLog
     ? await logContent(link, forwarded, path, new URLSearchParams(query), signal)
-    : await link.request(forwarded, { signal, bulk: path !== undefined && (query === "" || headers.has("range")) });
-  return new Response(answer.body as Bun.BodyInit | null, { status: answer.status, headers: answer.headers });
+    : await link.request(forwarded, { signal, bulk });
+  const content = answer.body instanceof ReadableStream ? givingBack(answer.body) : answer.body;
+  return new Response(content as Bun.BodyInit | null, { status: answer.status, headers: answer.headers });
 }

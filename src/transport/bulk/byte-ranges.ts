@@ -13,16 +13,8 @@ export function parseContentRange(value: string | null): ContentRange | null {
   return start <= last && last < total ? { start, end: last + 1, total } : null;
 }
 
-/** What a Range header asks for: from `start`, up to `end` where it says so. Null: nothing, or something that has to be left to the other side. */
-export function parseRangeHeader(value: string | null): { readonly start: number; readonly end: number | null } | null {
-  const match = /^bytes=(\d{1,15})-(\d{0,15})$/.exec(value?.trim() ?? "");
-  if (match === null) return null;
-  const start = Number(match[1]);
-  const end = match[2] === "" ? null : Number(match[2]) + 1;
-  return end !== null && end <= start ? null : { start, end };
-}
-
-export const rangeHeader = (start: number, end: number): string => `bytes=${start}-${end - 1}`;
+/** From a byte up to an end. */
+export const rangeFrom = (start: number, end: number): string => `bytes=${start}-${end - 1}`;
 
 /** A strong entity tag (RFC 9110, section 8.8.3), or null. */
 export const strongTag = (value: string | null): string | null => (value !== null && /^"[\x21\x23-\x7e]*"$/.test(value) ? value : null);

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { giveBack } from "../../lib/give-back.ts";
+import { windowOf } from "../receive-window.ts";
 import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
 import { endToEndFilter } from "./end-to-end.ts";
 import { type AnswerHead, closesAfter } from "./head.ts";
@@ -29,9 +30,11 @@ export class NoAnswer extends Error {
   }
 }
 
-/** How many chunks of a stream wait for their reader before the channel is paused; a chunk has 32 KiB at most. */
-const CHUNKS_AHEAD = 8;
-/** Answers of up to this come as bytes unless the request says otherwise. */
+/** How many bytes of a stream wait for their reader before the channel is paused. */
+const AHEAD_BYTES = 256 * 1024;
+/** Packets of a transfer are put together up to this, as far as they come at once: what is handed on costs by the piece. */
+const PIECE_BYTES = 128 * 1024;
+/** Answers of up to this come as bytes, where the head says the length. */
 const WHOLE_UP_TO = 64 * 1024;
 const CRLF = Buffer.from("\r\n");
 
@@ -90,6 +93,7 @@ export class HttpChannel {
         upgraded: () => this.#release(),
       });
       this.#current = exchange;
+      windowOf(this.duplex)?.follow(request.flow ?? null);
       exchange.start(head, signal);
     });
   }
@@ -146,6 +150,9 @@ class Exchange implements AnswerSink {
   #filled = 0;
   /** The answer comes as a whole, unless it turns out to be longer than this. */
   #whole = false;
+  /** What was put together of a transfer and not handed on. */
+  #piece: Buffer | null = null;
+  #pieceFilled = 0;
   #sent = false;
   #signal: AbortSignal | undefined;
   #uploading: { cancel(): Promise<void> } | null = null;
@@ -211,6 +218,7 @@ class Exchange implements AnswerSink {
   push(chunk: Buffer): void {
     this.#touched = true;
     this.#waitingSince = this.clock.monotonic();
+    const isCollected = this.#stream !== null;
     try {
       this.#parser.push(chunk);
     } catch (error) {
@@ -218,30 +226,59 @@ class Exchange implements AnswerSink {
       return;
     }
     // Copied, and nothing but it was in the packet.
-    if (this.#room !== null && !this.#parser.keeps) giveBack(chunk);
+    if ((isCollected || this.#room !== null) && !this.#parser.keeps) giveBack(chunk);
     if (this.#head !== null && !this.#whole && !this.#over) this.#answerWith(this.#head);
   }
 
   head(head: AnswerHead): void {
     this.#head = head;
-    this.request.onHead?.();
     const length = head.fields.find(([name]) => name === "content-length")?.[1];
     const events = head.fields.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
-    this.#owes = length !== undefined || events;
-    const { wholeUpTo } = this.request;
-    const limit = wholeUpTo ?? WHOLE_UP_TO;
+    this.#owes = length !== undefined || events || this.request.flow !== undefined;
     // Without a length it may be one that goes on for ever.
-    this.#whole = length === undefined ? wholeUpTo !== undefined : Number(length) <= limit;
-    this.#roomBytes = length === undefined ? limit : Number(length);
+    this.#whole = length !== undefined && Number(length) <= WHOLE_UP_TO;
+    this.#roomBytes = Number(length);
   }
 
   data(chunk: Buffer): void {
     if (this.#whole) this.#gather(chunk);
     else if (this.#stream === null) this.#early.push(chunk);
-    else {
-      this.#stream.enqueue(chunk);
-      if ((this.#stream.desiredSize ?? 0) <= 0) this.duplex.pause();
+    else this.#collect(this.#stream, chunk);
+  }
+
+  /** Into pieces that are nobody else's. */
+  #collect(stream: ReadableStreamDefaultController<Uint8Array>, chunk: Buffer): void {
+    if (this.request.flow === undefined) {
+      const piece = Buffer.allocUnsafeSlow(chunk.length);
+      chunk.copy(piece);
+      this.#enqueue(stream, piece);
+      return;
     }
+    for (let from = 0; from < chunk.length; ) {
+      if (this.#piece === null) {
+        this.#piece = Buffer.allocUnsafeSlow(PIECE_BYTES);
+        // What else has come at once follows before that.
+        queueMicrotask(() => this.#handOn());
+      }
+      const count = chunk.copy(this.#piece, this.#pieceFilled, from);
+      from += count;
+      this.#pieceFilled += count;
+      if (this.#pieceFilled === PIECE_BYTES) this.#handOn();
+    }
+  }
+
+  #handOn(): void {
+    const piece = this.#piece?.subarray(0, this.#pieceFilled);
+    this.#piece = null;
+    this.#pieceFilled = 0;
+    if (piece !== undefined && this.#stream !== null && !this.#over) this.#enqueue(this.#stream, piece);
+  }
+
+  #enqueue(stream: ReadableStreamDefaultController<Uint8Array>, bytes: Buffer): void {
+    stream.enqueue(bytes);
+    if ((stream.desiredSize ?? 0) > 0) return;
+    this.duplex.pause();
+    windowOf(this.duplex)?.paused();
   }
 
   end(rest: Buffer): void {
@@ -254,7 +291,10 @@ class Exchange implements AnswerSink {
       return;
     }
     if (this.#stream === null) this.#resolve(head, this.#wholeBody(head));
-    else this.#stream.close();
+    else {
+      this.#handOn();
+      this.#stream.close();
+    }
     // Bytes behind the answer are nobody's, and an answer that came before the whole request is the last one.
     this.#finish(rest.length === 0 && this.#sent && !closesAfter(head));
   }
@@ -283,7 +323,7 @@ class Exchange implements AnswerSink {
       {
         start: (controller) => {
           this.#stream = controller;
-          for (const chunk of this.#early) controller.enqueue(chunk);
+          for (const chunk of this.#early) this.data(chunk);
           this.#early = [];
         },
         pull: () => {
@@ -292,7 +332,7 @@ class Exchange implements AnswerSink {
         },
         cancel: () => this.#finish(false),
       },
-      { highWaterMark: CHUNKS_AHEAD },
+      { highWaterMark: AHEAD_BYTES, size: (bytes) => bytes?.length ?? 0 },
     );
     this.#resolve(head, body);
   }

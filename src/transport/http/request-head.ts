@@ -1,4 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
+import type { Flow } from "../receive-window.ts";
 import { endToEndFilter } from "./end-to-end.ts";
 
 /** A request for the other side of a channel. */
@@ -13,10 +14,8 @@ export interface ChannelRequest {
   readonly body: ReadableStream<Uint8Array> | Uint8Array | null;
   /** Asks for another protocol by this name (RFC 9110, section 7.8). */
   readonly upgrade?: string;
-  /** An answer of at most so many bytes comes as bytes, once it is complete. Left out: 64 KiB, where the head says the length. */
-  readonly wholeUpTo?: number;
-  /** Told when the answer's head is there. */
-  readonly onHead?: () => void;
+  /** Sizes the receiving window of the connection while the answer comes, where that is ours. */
+  readonly flow?: Flow;
 }
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

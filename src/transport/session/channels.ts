@@ -1,18 +1,20 @@
+import { EventEmitter } from "node:events";
 import { Duplex } from "node:stream";
 import type { Channel } from "ssh2";
 import { RelayError } from "../../domain/errors.ts";
+import { ReceiveWindow, setWindow } from "../receive-window.ts";
 
 /** What ssh2 keeps in a channel and does not declare. */
 interface Inside {
-  readonly incoming: { readonly state: "open" | "eof" | "closed" };
-  readonly outgoing: { state: "open" | "eof" | "closing" | "closed"; readonly packetSize: number };
+  readonly incoming: { readonly state: "open" | "eof" | "closed"; window: number };
+  readonly outgoing: { readonly id: number; state: "open" | "eof" | "closing" | "closed"; readonly packetSize: number };
   eof(): void;
   close(): void;
 }
 
 /** Less than this the other side may not ask us to send at a time: each packet costs as much again, and ssh2 sends 0 bytes for ever. */
 const MIN_PACKET = 256;
-/** What may wait to be read: the window that ssh2 gives, twice. Whoever sends more breaks the rules. */
+/** What may wait to be read where ssh2 sizes the window: that, twice. Whoever sends more breaks the rules. */
 const MAX_UNREAD = 4 * 2 ** 20;
 
 /**
@@ -29,8 +31,33 @@ export class Channels {
     return this.#open.size;
   }
 
-  /** @param cutIsError false where a close without end of data is usual: a command's outputs */
-  adopt<T extends Channel>(channel: T, cutIsError = true): T {
+  /**
+   * Take over the receiving window, of which the other side was told FIRST_WINDOW.
+   *
+   * @param adjust sends SSH_MSG_CHANNEL_WINDOW_ADJUST
+   */
+  adoptWindowed<T extends Channel>(channel: T, adjust: (id: number, bytes: number) => void): T {
+    const inside = channel as unknown as Inside;
+    // So that ssh2 never finds it used up.
+    inside.incoming.window = Number.POSITIVE_INFINITY;
+    const window = new ReceiveWindow((bytes) => {
+      if (inside.outgoing.state !== "closed") adjust(inside.outgoing.id, bytes);
+    });
+    setWindow(channel, window);
+    // Every way to read says so; a listener like any other would make the data flow before somebody reads.
+    EventEmitter.prototype.on.call(channel, "data", (chunk: Uint8Array) => window.read(chunk.length));
+    return this.adopt(channel, true, (bytes) => window.came(bytes));
+  }
+
+  /**
+   * @param cutIsError false where a close without end of data is usual: a command's outputs
+   * @param mayCome whether so many bytes more are within what the other side may send
+   */
+  adopt<T extends Channel>(
+    channel: T,
+    cutIsError = true,
+    mayCome: (bytes: number) => boolean = () => channel.readableLength <= MAX_UNREAD,
+  ): T {
     const inside = channel as unknown as Inside;
     const cut = (error?: Error): T => {
       inside.close();
@@ -45,7 +72,7 @@ export class Channels {
         cut(new RelayError("link_down", "the channel was closed in the middle of its data"));
         return false;
       }
-      if (channel.readableLength > MAX_UNREAD) {
+      if (chunk instanceof Uint8Array && !mayCome(chunk.length)) {
         cut(new RelayError("link_down", "the other side sent more than it was allowed to"));
         return false;
       }

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
 import { RelayError } from "../../domain/errors.ts";
+import { FIRST_WINDOW } from "../receive-window.ts";
 import { Channels } from "./channels.ts";
 import type { ExecChannel, ExecStatus, Session, SessionStats } from "./session.ts";
 import type { Wire } from "./wire.ts";
@@ -14,13 +15,22 @@ type Opened = (error: Error | undefined, channel: ClientChannel) => void;
 interface Inside {
   /** Who waits for answers to global requests, in their order. */
   readonly _callbacks: ((error?: unknown) => void)[];
-  readonly _protocol: { ping(): void };
+  readonly _protocol: Protocol;
+}
+
+/** Messages that ssh2 writes. */
+interface Protocol {
+  ping(): void;
+  channelWindowAdjust(id: number, bytes: number): void;
+  /** Opens a channel (OpenSSH PROTOCOL, section 2.4) with a window of its own choice. */
+  openssh_directStreamLocal(id: number, window: number, maxPacket: number, to: unknown): void;
 }
 
 /** An open session with a server. See Session. */
 export class ClientSession implements Session {
   readonly closed: Promise<RelayError | null>;
   readonly #channels = new Channels();
+  readonly #adjust: (id: number, bytes: number) => void;
   /** Why the session is over; null while it is not. */
   #over: RelayError | null = null;
   #closing = false;
@@ -29,6 +39,10 @@ export class ClientSession implements Session {
     private readonly client: Client,
     private readonly wire: Wire,
   ) {
+    const protocol = (client as unknown as Inside)._protocol;
+    const open = protocol.openssh_directStreamLocal.bind(protocol);
+    protocol.openssh_directStreamLocal = (id, _window, maxPacket, to) => open(id, FIRST_WINDOW, maxPacket, to);
+    this.#adjust = (id, bytes) => protocol.channelWindowAdjust(id, bytes);
     let trouble: Error | undefined;
     client.on("error", (error: Error) => {
       trouble ??= error;
@@ -51,7 +65,8 @@ export class ClientSession implements Session {
   }
 
   async openSocket(path: string, signal?: AbortSignal): Promise<Duplex> {
-    return this.#channels.adopt(await this.#open((opened) => this.client.openssh_forwardOutStreamLocal(path, opened), signal));
+    const channel = await this.#open((opened) => this.client.openssh_forwardOutStreamLocal(path, opened), signal);
+    return this.#channels.adoptWindowed(channel, this.#adjust);
   }
 
   async openTcp(host: string, port: number, signal?: AbortSignal): Promise<Duplex> {

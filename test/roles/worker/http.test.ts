@@ -444,6 +444,25 @@ describe("an artifact's content", () => {
     }
   });
 
+  test("is read for whoever wants its digest with the headers, and as it was recorded for whoever gets the bytes", async () => {
+    const artifact = await output("hello");
+    const digest = `sha-256=:${Buffer.from(artifact.sha256, "hex").toString("base64")}:`;
+    const wanted = { "want-repr-digest": "unixsum=1, sha-256=10" };
+    for (const method of ["HEAD", "GET"]) {
+      const response = await content(artifact.artifact_id, wanted, method);
+      expect([response.status, response.headers.get("repr-digest")]).toEqual([200, digest]);
+    }
+    for (const other of ["", "sha-256=0", "sha-512=3", "sha-256=11"]) {
+      const response = await content(artifact.artifact_id, { "want-repr-digest": other }, "HEAD");
+      expect([other, response.status, response.headers.get("repr-digest")]).toEqual([other, 200, null]);
+    }
+    const file = path.join(worker.spoolDir, artifact.job_id, artifact.uri.slice("spool:".length));
+    const { atimeMs, mtimeMs } = fs.statSync(file);
+    fs.writeFileSync(file, "hullo");
+    fs.utimesSync(file, atimeMs / 1_000, mtimeMs / 1_000);
+    expect((await content(artifact.artifact_id, wanted, "HEAD")).status).toBe(409);
+  });
+
   test("that is too large for a document is refused with what is known of it, and can be had as bytes", async () => {
     const { job_id } = await worker.shell("head -c 16777217 /dev/zero");
     await worker.ended(job_id);

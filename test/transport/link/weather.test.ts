@@ -10,6 +10,7 @@ const directories = temporaryDirectories();
 
 const CONTENT = randomBytes(6 * 2 ** 20 + 1);
 const TAG = `"${sha256Hex(CONTENT)}"`;
+const DIGEST = Buffer.from(sha256Hex(CONTENT), "hex").toString("base64");
 const LINES = 400;
 
 /** A worker that counts what it is told, has content, and lines that are read from a cursor on. */
@@ -22,9 +23,10 @@ function worker(received: Map<string, number>): (request: Request) => Promise<Re
       return new Response(text);
     }
     if (url.pathname === "/content") {
-      const match = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "");
+      if (request.method === "HEAD") return new Response(null, { headers: { etag: TAG, "repr-digest": `sha-256=:${DIGEST}:` } });
+      const match = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get("range") ?? "");
       if (match === null || (request.headers.get("if-match") ?? TAG) !== TAG) return new Response(null, { status: 412 });
-      const [start, end] = [Number(match[1]), Math.min(Number(match[2]) + 1, CONTENT.length)];
+      const [start, end] = [Number(match[1]), match[2] === "" ? CONTENT.length : Math.min(Number(match[2]) + 1, CONTENT.length)];
       const headers = { etag: TAG, "content-range": `bytes ${start}-${end - 1}/${CONTENT.length}` };
       return new Response(CONTENT.subarray(start, end), { status: 206, headers });
     }

@@ -28,7 +28,6 @@ const FAREWELL_MS = 500;
 
 /** Somebody who has connected: what it says first decides what becomes of it. */
 export class Comer implements Stranger {
-  readonly since = 0;
   #held: Buffer = Buffer.alloc(0);
   #deadline: ReturnType<typeof setTimeout>;
   #answering = false;
@@ -37,6 +36,7 @@ export class Comer implements Stranger {
   constructor(
     readonly carrier: SocketCarrier,
     readonly addressKey: string | null,
+    readonly since: number,
     private readonly reception: Reception,
   ) {
     reception.strangers.add(this);

@@ -20,15 +20,18 @@ export interface FrontBounds {
   readonly proven: number;
   /** The one that was silent for longest, if for so long, ends where another one would be too many; milliseconds. */
   readonly idleMs: number;
+  /** One that does not take what waits for it ends after so long, in milliseconds. */
+  readonly stalledMs: number;
   /** How often somebody without the right token is told so in a minute, by address. */
   readonly failuresPerMinute: number;
 }
 
 export const FRONT_BOUNDS: FrontBounds = {
-  strangers: STRANGERS,
+  strangers: { ...STRANGERS, atOnce: 8 },
   strangerMs: 10_000,
   proven: LIMITS.apiConnections,
   idleMs: 60_000,
+  stalledMs: 300_000,
   failuresPerMinute: 60,
 };
 
@@ -54,6 +57,8 @@ export interface FrontOptions {
 /** How long what a client wants may take that has said that it was all, in milliseconds. */
 const HALF_CLOSED_MS = 2_000;
 const DRAIN_LOOK_MS = 5;
+/** How often is looked for those who do not take what waits for them, in milliseconds. */
+const LOOK_MS = 15_000;
 
 /**
  * Listens on TCP before a server that only the owner may hold up. A connection is nobody's until its first request's head has come whole and carries the
@@ -69,6 +74,7 @@ export class Front {
   /** Connections that have shown the token and are not joined yet. */
   readonly #joining = new Set<SocketCarrier>();
   readonly #stop: () => void;
+  #look: ReturnType<typeof setInterval> | null = null;
 
   /** @throws RelayError configuration_error where the address cannot be listened on */
   constructor(private readonly options: FrontOptions) {
@@ -123,11 +129,31 @@ export class Front {
       onRefused: (why) => this.options.onRefused?.(why, address),
       onProven: (comer, bytes) => this.#admit(comer, bytes),
     };
-    const comer = new Comer(carrier, key, reception);
+    const comer = new Comer(carrier, key, this.options.clock.monotonic(), reception);
     return () => {
       comer.known();
       this.#joining.delete(carrier);
     };
+  }
+
+  #added(splice: Splice): void {
+    this.#proven.add(splice);
+    const every = Math.min(LOOK_MS, this.#bounds.stalledMs / 4);
+    this.#look ??= setInterval(() => this.#endStalled(), every);
+  }
+
+  #removed(splice: Splice): void {
+    this.#proven.delete(splice);
+    if (this.#proven.size > 0 || this.#look === null) return;
+    clearInterval(this.#look);
+    this.#look = null;
+  }
+
+  #endStalled(): void {
+    for (const splice of this.#proven) {
+      const quiet = splice.quietFor();
+      if (splice.held > 0 && quiet >= this.#bounds.stalledMs) splice.destroy();
+    }
   }
 
   #failed(key: string): number | null {
@@ -153,7 +179,7 @@ export class Front {
       silence = quiet;
     }
     if (longest === null) return false;
-    this.#proven.delete(longest);
+    this.#removed(longest);
     longest.destroy();
     return true;
   }
@@ -185,10 +211,10 @@ export class Front {
       const splice = new Splice(
         [carrier, inner],
         () => this.options.clock.monotonic(),
-        (done) => this.#proven.delete(done),
-        { lingerMs: HALF_CLOSED_MS, keepsEnd: true },
+        (done) => this.#removed(done),
+        { keepsEndMs: HALF_CLOSED_MS },
       );
-      this.#proven.add(splice);
+      this.#added(splice);
       inner.write(held);
       if (ended) carrier.sink.end();
       carrier.resume();

@@ -1,4 +1,5 @@
 import type { Socket } from "bun";
+import { isErrno } from "../../lib/atomic-file.ts";
 import { SocketCarrier } from "./carrier.ts";
 
 /** What a socket of Bun's knows of itself. */
@@ -29,8 +30,23 @@ export const carrierHandlers = (onFault: (error: Error) => void) => ({
   },
 });
 
-/** A connection to a Unix socket. @throws the system's error where nobody listens */
+/** Connections that wait to be taken fill a queue (listen(2)); the next one is refused as if nobody listened. */
+const QUEUE_TRIES = 50;
+const QUEUE_MS = 10;
+
+/** A connection to a Unix socket. @throws the system's error where nobody listens, after half a second */
 export async function connectUnix(unix: string, onFault: (error: Error) => void): Promise<SocketCarrier> {
+  for (let left = QUEUE_TRIES; ; left--) {
+    try {
+      return await connectOnce(unix, onFault);
+    } catch (error) {
+      if (left <= 0 || !isErrno(error, "ECONNREFUSED", "EAGAIN")) throw error;
+      await Bun.sleep(QUEUE_MS);
+    }
+  }
+}
+
+async function connectOnce(unix: string, onFault: (error: Error) => void): Promise<SocketCarrier> {
   const { promise, resolve, reject } = Promise.withResolvers<SocketCarrier>();
   Bun.connect<Inside>({
     unix,

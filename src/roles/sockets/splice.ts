@@ -4,10 +4,11 @@ import { type Carrier, HIGH } from "./carrier.ts";
 const LINGER_MS = 10_000;
 
 export interface SpliceOptions {
-  /** The same; 10 s. */
-  readonly lingerMs?: number;
-  /** Whether the end of what the first says is kept from the second, who would take it for the end of the connection. */
-  readonly keepsEnd?: boolean;
+  /**
+   * The end of what the first says is kept from the second, who would take it for the end of the connection: that one has so long for what is due, in milliseconds. What it has said
+   * by its own end may take as long as it is taken.
+   */
+  readonly keepsEndMs?: number;
 }
 
 /** Two carriers that are joined: whatever one brings goes to the other, until both are over. */
@@ -80,16 +81,20 @@ export class Splice {
   #end(side: 0 | 1, to: Carrier): void {
     if (this.#ended[side]) return;
     this.#ended[side] = true;
-    if (!this.#keeps(side)) to.end();
-    this.#lingers();
+    const { keepsEndMs } = this.options;
+    if (this.#keeps(side)) this.#lingers(keepsEndMs);
+    else {
+      to.end();
+      if (keepsEndMs === undefined) this.#lingers();
+    }
   }
 
   #keeps(side: 0 | 1): boolean {
-    return side === 0 && this.options.keepsEnd === true;
+    return side === 0 && this.options.keepsEndMs !== undefined;
   }
 
-  #lingers(): void {
-    this.#linger ??= setTimeout(() => this.destroy(), this.options.lingerMs ?? LINGER_MS);
+  #lingers(ms: number = LINGER_MS): void {
+    this.#linger ??= setTimeout(() => this.destroy(), ms);
   }
 
   /** End both directions, after what waits. */

@@ -4,6 +4,11 @@ import { Counts } from "./quota.ts";
 export interface StrangerBounds {
   readonly all: number;
   readonly perAddress: number;
+  /**
+   * How many times as many there may be for a moment: of many who come at once, each may have said who it is already, and is not to go before that could be read. 1 when left
+   * out.
+   */
+  readonly atOnce?: number;
 }
 
 export const STRANGERS: StrangerBounds = { all: 512, perAddress: 64 };
@@ -15,47 +20,84 @@ export interface Stranger {
   destroy(): void;
 }
 
+/** Rounds of the event loop: in the first a connection is taken, in the second what it has said is read, in the third that is over. */
+const READ_BY = 2;
+
+interface Seen {
+  key: string | null;
+  /** The round in which it came. */
+  readonly round: number;
+}
+
 /** Who has come, and not yet said who it is. Nobody else is held up by them: one too many ends the oldest, and each has its time. */
 export class Strangers {
-  /** By what each is counted, in the order in which they came. */
-  readonly #all = new Map<Stranger, string | null>();
+  /** In the order in which they came. */
+  readonly #all = new Map<Stranger, Seen>();
   readonly #addresses = new Counts();
+  readonly #atOnce: number;
+  #round = 0;
+  #looking = false;
 
-  constructor(private readonly bounds: StrangerBounds = STRANGERS) {}
+  constructor(private readonly bounds: StrangerBounds = STRANGERS) {
+    this.#atOnce = bounds.atOnce ?? 1;
+  }
 
   get size(): number {
     return this.#all.size;
   }
 
   add(stranger: Stranger): void {
-    this.#all.set(stranger, null);
+    this.#all.set(stranger, { key: null, round: this.#round });
     this.recount(stranger, stranger.addressKey);
-    if (this.#all.size > this.bounds.all) this.#end(() => true);
+    if (this.#all.size > this.bounds.all) this.#tooMany(() => true, this.#all.size > this.bounds.all * this.#atOnce);
   }
 
   /** It is known by now whence it comes. */
   recount(stranger: Stranger, addressKey: string | null): void {
-    const before = this.#all.get(stranger);
-    if (before === undefined) return;
-    if (before !== null) this.#addresses.remove(before);
-    this.#all.set(stranger, addressKey);
+    const seen = this.#all.get(stranger);
+    if (seen === undefined) return;
+    if (seen.key !== null) this.#addresses.remove(seen.key);
+    seen.key = addressKey;
     if (addressKey === null) return;
     this.#addresses.add(addressKey);
-    if (this.#addresses.of(addressKey) > this.bounds.perAddress) this.#end((key) => key === addressKey);
+    const of = this.#addresses.of(addressKey);
+    if (of > this.bounds.perAddress) this.#tooMany((key) => key === addressKey, of > this.bounds.perAddress * this.#atOnce);
   }
 
-  #end(which: (addressKey: string | null) => boolean): void {
-    for (const [one, key] of this.#all) {
+  /** End the oldest: at once where there are far too many, else once it has had its chance. */
+  #tooMany(which: (addressKey: string | null) => boolean, atOnce: boolean): void {
+    for (const [one, { key }] of this.#all) {
       if (!which(key)) continue;
-      this.remove(one);
-      one.destroy();
+      if (atOnce) this.#end(one);
+      else this.#look();
       return;
     }
   }
 
+  #look(): void {
+    if (this.#looking) return;
+    this.#looking = true;
+    setImmediate(() => {
+      this.#looking = false;
+      this.#round++;
+      let waiting = false;
+      for (const [one, { key, round }] of this.#all) {
+        if (this.#all.size <= this.bounds.all && (key === null || this.#addresses.of(key) <= this.bounds.perAddress)) continue;
+        if (this.#round - round > READ_BY) this.#end(one);
+        else waiting = true;
+      }
+      if (waiting) this.#look();
+    });
+  }
+
+  #end(one: Stranger): void {
+    this.remove(one);
+    one.destroy();
+  }
+
   /** It has said who it is, or is gone. Twice is harmless. */
   remove(stranger: Stranger): void {
-    const key = this.#all.get(stranger) ?? null;
+    const key = this.#all.get(stranger)?.key ?? null;
     if (this.#all.delete(stranger) && key !== null) this.#addresses.remove(key);
   }
 
@@ -63,8 +105,7 @@ export class Strangers {
   endBefore(instant: number): void {
     for (const one of this.#all.keys()) {
       if (one.since > instant) return;
-      this.remove(one);
-      one.destroy();
+      this.#end(one);
     }
   }
 }

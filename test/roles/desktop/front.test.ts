@@ -335,6 +335,42 @@ describe("bounds", () => {
     expect(front.connections.proven).toBeLessThanOrEqual(2);
   });
 
+  test("a reader that does not read ends some time later, and one that reads slowly does not", async () => {
+    const { front } = await behind({ bounds: { stalledMs: 1_000 } });
+    const [deaf, slow] = [await connect(front.address.port), await connect(front.address.port)];
+    for (const raw of [deaf, slow]) {
+      raw.socket.pause();
+      raw.socket.write(head("GET /blocks HTTP/1.1", BEARER, "Connection: close"));
+    }
+    const reading = setInterval(() => {
+      slow.socket.once("data", () => slow.socket.pause());
+      slow.socket.resume();
+    }, 60);
+    ending.push(() => clearInterval(reading));
+    await eventually(() => front.connections.proven === 2);
+    await eventually(() => front.connections.proven < 2);
+    expect([front.connections.proven, slow.isClosed()]).toEqual([1, false]);
+    clearInterval(reading);
+    slow.socket.resume();
+    await slow.closed;
+    // The end of what comes in chunks.
+    expect(slow.text().endsWith("\r\n0\r\n\r\n")).toBe(true);
+  });
+
+  test("many that come at once with the token are all let in, whoever is read first", async () => {
+    const { front } = await behind({ bounds: { strangers: { all: 4, perAddress: 4, atOnce: 8 } } });
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const url = `http://127.0.0.1:${front.address.port}/owner`;
+    const answers = await Promise.all(Array.from({ length: 24 }, () => fetch(url, { headers, keepalive: false } as RequestInit)));
+    expect(answers.map(({ status }) => status)).toEqual(new Array<number>(24).fill(200));
+    const strangers: Raw[] = [];
+    for (let n = 0; n < 40; n++) strangers.push(await connect(front.address.port, HALF_HEAD));
+    expect(front.connections.unproven).toBeLessThanOrEqual(32);
+    await eventually(() => front.connections.unproven <= 4);
+    await eventually(() => strangers.filter((raw) => raw.isClosed()).length === 36);
+    expect(strangers.slice(-4).some((raw) => raw.isClosed())).toBe(false);
+  });
+
   test("who has said that it was all still gets the answer, and is not kept for longer", async () => {
     const { front, aborted } = await behind();
     const asking = net.connect({ port: front.address.port, host: "127.0.0.1", allowHalfOpen: true });

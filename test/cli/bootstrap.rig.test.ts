@@ -131,7 +131,8 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       expect(far).toMatchObject({ state: "up", ssh_connections_since_bring_up: 0 });
       expect(far.ledger).toMatchObject([{ purpose: "bootstrap", outcome: "open", requested_by: "clio-relay cluster bootstrap far" }]);
 
-      const busy = await relay.submit("--", "sleep", "600");
+      fs.writeFileSync(path.join(relay.directory, "in.lj"), "units lj\n");
+      const busy = await relay.submit("--input", "deck=in.lj", "--", "sleep", "600");
       const refused = await relay.run(["cluster", "uninstall", "far", "--purge", "--yes"]);
       expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("1 jobs of far have not ended, so its queue stays")]);
       await ok("job", "cancel", busy);
@@ -158,7 +159,9 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
         worker: expect.any(String),
         running: [],
       });
-      expect(fs.existsSync(path.join(node.user.home, ".local/share/clio-relay/versions"))).toBe(false);
+      // Of the spool, inputs are the part that cannot be written to.
+      for (const name of ["versions", "core/far", "spool/far"])
+        expect([name, fs.existsSync(path.join(node.user.home, ".local/share/clio-relay", name))]).toEqual([name, false]);
       expect(await relay.json("cluster", "probe", "far")).toMatchObject({
         state: "relay_not_installed",
         repair: expect.stringContaining("cluster bootstrap"),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { sha256Hex } from "../../src/lib/digest.ts";
+import { onTerminal } from "./on-terminal.ts";
 import { type SourceRelay, withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 60_000;
@@ -153,6 +154,22 @@ test(
     );
     expect(code).toBe(0);
     expect((await relay.ok("job", "read-log", stdout.trim())).trim()).toBe(String(2 ** 20 + 1));
+  },
+  TIMEOUT,
+);
+
+test(
+  "on a terminal it is said how far it is, in a line that is gone afterwards; elsewhere nothing",
+  async () => {
+    write("shown.bin", Buffer.alloc(6_000_000, "shown"));
+    const command = ["job", "submit", "--max-input-bytes", "8MiB", "--input", "x=shown.bin", "--", "true"];
+    const terminal = onTerminal(relay, command);
+    expect(await terminal.end()).toBe(0);
+    expect(terminal.shown()).toContain("\r\x1b[Kreading inputs: 5.7 MiB of 5.7 MiB");
+    expect(terminal.shown()).toContain("\r\x1b[Ksending inputs: 5.7 MiB of 5.7 MiB");
+    expect(terminal.shown()).toMatch(/\r\p{Cc}\[Kjob_[0-9a-f]{32}\r\n$/u);
+    const { stdout, stderr } = await relay.run(command);
+    expect([stdout, stderr]).toEqual([expect.stringMatching(/^job_[0-9a-f]{32}\n$/), ""]);
   },
   TIMEOUT,
 );

@@ -5,6 +5,7 @@ import path from "node:path";
 import { ClusterClient, HttpPeer } from "../../src/api/client.ts";
 import { withLifeSigns } from "../../src/cli/follow/life-signs.ts";
 import { Reconnect } from "../../src/cli/follow/reconnect.ts";
+import { RelayError } from "../../src/domain/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { eventually } from "../runner/wait.ts";
 
@@ -55,3 +56,26 @@ test(
   },
   TIMEOUT,
 );
+
+test("what only a person can put right is said once an outage, also where it began as a broken connection", async () => {
+  const said: string[] = [];
+  const stderr = { write: async (text: string | Uint8Array) => void said.push(String(text)) };
+  const reconnect = new Reconnect(stderr, systemClock, new AbortController().signal);
+  const answers = [
+    new RelayError("link_down", "the connection broke"),
+    new RelayError("authorization_required", "only you", {}, "clio-relay connect far"),
+    new RelayError("authorization_required", "only you", {}, "clio-relay connect far"),
+  ];
+  expect(await reconnect.persist(async () => "up")).toBe("up");
+  const work = async (): Promise<string> => {
+    const failure = answers.shift();
+    if (failure !== undefined) throw failure;
+    return "up again";
+  };
+  expect(await reconnect.persist(work)).toBe("up again");
+  expect(said).toEqual([
+    "notice: the connection broke; trying again until it is back\n",
+    "notice: it does not come back by itself: clio-relay connect far\n",
+    "notice: connected again\n",
+  ]);
+});

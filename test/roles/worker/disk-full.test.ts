@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { InputClient } from "../../../src/api/input-client.ts";
 import { isRelayError } from "../../../src/domain/errors.ts";
 import { isAlive } from "../../../src/lib/process-identity.ts";
 import { auditOffline } from "../../../src/roles/worker/offline.ts";
@@ -53,6 +54,24 @@ describeWith("tmpfs", "a full disk", () => {
     expect(await worker.drain()).toBe(0);
     expect(await auditOffline(worker.coreDir)).toMatchObject({ ok: true, findings: [], checked: { leases: 0 } });
   }, 90_000);
+
+  test("as spool: a piece of an input is refused whole, what came is kept, and the upload goes on when there is room", async () => {
+    const { worker: made, disk } = withSmall("spool", "4m");
+    await using worker = made;
+    await worker.start();
+    const client = new InputClient("local", worker.client.http);
+    const data = Buffer.alloc(1_500_000, "0123456789");
+    const key = { sha256: new Bun.CryptoHasher("sha256").update(data).digest("hex"), size_bytes: data.length };
+    const put = (from: number, to: number) => client.put(key, from, data.subarray(from, to), AbortSignal.timeout(10_000));
+    expect(await reasonOf(client.begin({ ...key, size_bytes: 5_000_000 }))).toBe("storage_admission_refused");
+    await client.begin(key);
+    await put(0, 500_000);
+    const ballast = fillUp(disk, 100_000);
+    expect(await reasonOf(put(500_000, 1_500_000))).toBe("storage_admission_refused");
+    expect(await client.query([key])).toMatchObject([{ state: "partial", offset: 500_000 }]);
+    fs.rmSync(ballast);
+    expect(await put(500_000, 1_500_000)).toMatchObject({ state: "complete" });
+  }, 30_000);
 
   test.each([0, 1])(
     "as spool, full to the last byte: a job that waits for room says so, and starts when there is some (%d spares)",

@@ -1,5 +1,5 @@
 import { pipeline, Readable } from "node:stream";
-import { crc32, createDeflateRaw } from "node:zlib";
+import { constants, crc32, createDeflateRaw, deflateRawSync } from "node:zlib";
 
 /** A file of an archive. */
 export interface ZipEntry {
@@ -24,6 +24,10 @@ const DEFLATE = 8;
 const MADE_BY_UNIX = 3 << 8;
 const REGULAR_FILE = (0o100_644 << 16) >>> 0;
 
+/** As much of a file is looked at before it is known how to compress it; a smaller one is compressed in one go. */
+const SAMPLE_BYTES = 64 * 1024;
+const PIECE_BYTES = 64 * 1024;
+
 interface Written {
   readonly name: Buffer;
   readonly time: number;
@@ -41,10 +45,25 @@ interface Written {
  * @param zip64From size or place in bytes from which on ZIP64 records are used
  * @throws RangeError where a file has another size than was said; what the source of a file fails with
  */
-export async function* zip(
-  entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>,
-  zip64From: number = ZIP64_FROM,
-): AsyncGenerator<Uint8Array> {
+export const zip = (entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>, zip64From: number = ZIP64_FROM): AsyncGenerator<Uint8Array> =>
+  joined(archive(entries, zip64From));
+
+/** The same bytes in pieces that are worth a write. */
+async function* joined(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of pieces) {
+    held.push(piece);
+    bytes += piece.length;
+    if (bytes < PIECE_BYTES) continue;
+    yield Buffer.concat(held);
+    held = [];
+    bytes = 0;
+  }
+  if (bytes > 0) yield Buffer.concat(held);
+}
+
+async function* archive(entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>, zip64From: number): AsyncGenerator<Uint8Array> {
   const directory: Written[] = [];
   let offset = 0;
   for await (const entry of entries) {
@@ -53,7 +72,7 @@ export async function* zip(
     const count = { crc: 0, size: 0, compressed: 0 };
     const header = localHeader(head, large);
     yield header;
-    for await (const piece of deflated(counted(entry, count))) {
+    for await (const piece of deflated(counted(entry, count), entry.size)) {
       count.compressed += piece.length;
       yield piece;
     }
@@ -81,10 +100,28 @@ async function* counted(entry: ZipEntry, count: { crc: number; size: number }): 
   if (count.size !== entry.size) throw new RangeError(`${entry.name} has not the ${entry.size} bytes that were said`);
 }
 
-/** Raw deflate (RFC 1951) of a stream, held back by whoever reads it. */
-function deflated(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+/**
+ * Raw deflate (RFC 1951) of a stream, held back by whoever reads it. What begins like noise goes into blocks as it is, since looking for what
+ * repeats in it costs more time than anything else here.
+ */
+async function* deflated(bytes: AsyncGenerator<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
+  if (size <= SAMPLE_BYTES) {
+    yield deflateRawSync(Buffer.concat(await Array.fromAsync(bytes)));
+    return;
+  }
+  const first = await bytes.next();
+  const level = first.done || repeats(first.value) ? constants.Z_DEFAULT_COMPRESSION : constants.Z_NO_COMPRESSION;
+  const all = async function* (): AsyncGenerator<Uint8Array> {
+    if (!first.done) yield first.value;
+    yield* bytes;
+  };
   // What goes wrong on the way in comes out of the reading.
-  return pipeline(Readable.from(bytes, { objectMode: false }), createDeflateRaw(), () => undefined);
+  yield* pipeline(Readable.from(all(), { objectMode: false }), createDeflateRaw({ level }), () => undefined);
+}
+
+function repeats(piece: Uint8Array): boolean {
+  const sample = piece.subarray(0, SAMPLE_BYTES);
+  return deflateRawSync(sample, { level: constants.Z_BEST_SPEED }).length < 0.9 * sample.length;
 }
 
 /** Date and time of MS-DOS, in UTC: two seconds is the least difference, 1980 the first year. */

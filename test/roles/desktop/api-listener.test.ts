@@ -380,6 +380,16 @@ describe("Host and Origin", () => {
   });
 });
 
+test("bodies and later heads are bounded as everywhere", async () => {
+  const { url, get, token } = await served();
+  const { port } = new URL(url);
+  const large = await get("/clusters", { authorization: `Bearer ${token()}` }, { method: "POST", body: "x".repeat(3 << 20) });
+  expect([large.status, await reasonOf(large)]).toEqual([413, "payload_too_large"]);
+  const first = `GET /status HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token()}\r\n\r\n`;
+  const answers = await raw(Number(port), `${first}GET /status HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nA: ${"x".repeat(20_000)}\r\n\r\n`);
+  expect(answers.match(/HTTP\/1\.1 (\d+)/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 431"]);
+});
+
 test("who comes in through the listener does not decide on it", async () => {
   const { get, daemon } = await served();
   expect((await get("/listener")).status).toBe(403);

@@ -16,6 +16,7 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   connect: null,
   disconnect: null,
   "install-frp": null,
+  completion: null,
   version: null,
   "job submit": null,
   "job watch": null,

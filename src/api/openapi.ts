@@ -66,7 +66,18 @@ const COMMON: readonly ErrorCode[] = [
 ];
 /** What any operation of a worker meets where its queue's file, or the disk, fails it. */
 const OF_QUEUE: readonly ErrorCode[] = ["queue_unavailable", "storage_admission_refused", "queue_corrupt", "queue_incomplete"];
-const WITH_TOKEN: readonly ErrorCode[] = ["authentication_required", "host_refused"];
+const WITH_TOKEN: readonly ErrorCode[] = [
+  "authentication_required",
+  "host_refused",
+  "origin_refused",
+  "request_head_too_large",
+  "listener_busy",
+];
+/** Either will do. */
+const SECURITY = {
+  token: { type: "http", scheme: "bearer", description: "what the listener's private file holds" },
+  token_field: { type: "apiKey", in: "header", name: "X-Clio-Relay-Token", description: "the same, for who cannot set Authorization" },
+};
 /** What is said in a worker's place. */
 const FORWARDED: readonly ErrorCode[] = [
   "cluster_not_found",
@@ -105,10 +116,10 @@ export function openApiDocument(
   return {
     openapi: "3.1.0",
     info: { ...info, description: "Problems are application/problem+json (RFC 9457); `reason` is the code to decide on." },
-    ...(token ? { security: [{ token: [] }] } : {}),
+    ...(token ? { security: Object.keys(SECURITY).map((scheme) => ({ [scheme]: [] })) } : {}),
     paths,
     components: {
-      ...(token ? { securitySchemes: { token: { type: "http", scheme: "bearer", description: "from the daemon's private record" } } } : {}),
+      ...(token ? { securitySchemes: SECURITY } : {}),
       responses: responsesIn(paths),
       schemas: {
         Problem: PROBLEM,

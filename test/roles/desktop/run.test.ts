@@ -221,10 +221,11 @@ test.each(["tcp", "unix"] as const)(
     const ids = Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
     expect(new Set(ids).size).toBe(ids.length);
     const onTcp = listen === "tcp";
-    expect(document.security).toEqual(onTcp ? [{ token: [] }] : undefined);
-    expect(document.components.securitySchemes).toEqual(
-      onTcp ? { token: { type: "http", scheme: "bearer", description: expect.any(String) } } : undefined,
+    expect(document.security).toEqual(onTcp ? [{ token: [] }, { token_field: [] }] : undefined);
+    expect(document.components.securitySchemes ?? {}).toMatchObject(
+      onTcp ? { token: { type: "http", scheme: "bearer" }, token_field: { type: "apiKey", in: "header", name: "X-Clio-Relay-Token" } } : {},
     );
+    expect(document.components.securitySchemes === undefined).toBe(!onTcp);
     expect(paths["/identity"]!["get"]!.security).toEqual(onTcp ? [] : undefined);
     expect(Object.keys(paths["/status"]!["get"]!.responses).includes("401")).toBe(onTcp);
   },

@@ -1,4 +1,4 @@
-import { type AnswerHead, framingOf, malformed, parseHead } from "./head.ts";
+import { type AnswerHead, checkBeginning, framingOf, malformed, parseHead } from "./head.ts";
 
 /** Gets the parts of an answer as they come. */
 export interface AnswerSink {
@@ -80,6 +80,7 @@ export class AnswerParser {
   }
 
   #head(bytes: Buffer): Buffer | null {
+    checkBeginning(bytes);
     const end = bytes.indexOf(EMPTY_LINE);
     if ((end < 0 ? bytes.length : end) + this.#passed > HEAD_MAX) throw malformed(`the answer's head has more than ${HEAD_MAX} bytes`);
     if (end < 0) return null;

@@ -11,6 +11,20 @@ export type Framing = { readonly kind: "none" } | { readonly kind: "length"; rea
 
 export const malformed = (what: string): RelayError => new RelayError("answer_malformed", what);
 
+const BEGINNING = Buffer.from("HTTP/1.1 ");
+
+const noStatusLine = (): RelayError => malformed("the answer does not begin with a status line of HTTP/1.1");
+
+/**
+ * Look at the first bytes of what may not be an answer: whoever speaks another protocol may wait for the other side, and never send the rest of a head.
+ *
+ * @throws RelayError answer_malformed where the bytes cannot become an answer
+ */
+export function checkBeginning(bytes: Buffer): void {
+  const length = Math.min(bytes.length, BEGINNING.length);
+  if (bytes.compare(BEGINNING, 0, length, 0, length) !== 0) throw noStatusLine();
+}
+
 const STATUS_LINE = /^HTTP\/1\.1 ([1-9]\d\d) [\t\x20-\x7e\x80-\xff]*$/;
 /** token ":" OWS value OWS (RFC 9110, section 5.5; RFC 9112, section 5): no space before the colon, no folding, no control characters. */
 const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?)[\t ]*$/;
@@ -22,7 +36,7 @@ const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*((?:[\x21-\x7e\x80-\xff](?:
 export function parseHead(text: string): AnswerHead {
   const [first = "", ...lines] = text.split("\r\n");
   const status = STATUS_LINE.exec(first);
-  if (status === null) throw malformed("the answer does not begin with a status line of HTTP/1.1");
+  if (status === null) throw noStatusLine();
   return { status: Number(status[1]), fields: lines.map(parseField) };
 }
 

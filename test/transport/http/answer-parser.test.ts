@@ -169,3 +169,11 @@ test("an answer that breaks off is not complete", () => {
     expect(read([bytes(text)]).complete).toBe(false);
   }
 });
+
+test("bytes that cannot become an answer are refused when they come, without the rest of a head", () => {
+  const malformed = expect.objectContaining({ code: "answer_malformed" }) as Error;
+  for (const text of ["SSH-2.0-x", "S", "\0", "HTTP/1.0", "HTTP/1.1\t", "HTTP/1.1 100 Continue\r\n\r\nS"])
+    expect(() => read([bytes(text)]), text).toThrow(malformed);
+  expect(() => read(eachByte("HTTP/1.1 100 Continue\r\n\r\nHTTP/2"))).toThrow(malformed);
+  for (const text of ["H", "HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 2"]) expect(read([bytes(text)]).complete, text).toBe(false);
+});

@@ -34,7 +34,10 @@ export function touchContent(spoolDir: string, sha256: string, now: Date): void 
   fs.utimesSync(place.path, now, now);
 }
 
-/** A part whose bytes are all there and have the digest becomes the content. May be repeated after a crash anywhere in it. */
+/**
+ * A part whose bytes are all there and have the digest becomes the content. May be repeated after a crash anywhere in it. Its names are not flushed before it
+ * gets one that somebody has on record.
+ */
 export async function completeContent(spoolDir: string, key: ContentKey): Promise<void> {
   const handle = await openPart(spoolDir, key);
   try {
@@ -44,8 +47,6 @@ export async function completeContent(spoolDir: string, key: ContentKey): Promis
     makeDirectory(path.join(inputs.path, key.sha256));
     using place = openForChange(spoolDir, key.sha256);
     fs.renameSync(path.join(inputs.path, partName(key)), path.join(place.path, CONTENT_NAME));
-    fsyncDirectory(place.path);
-    fsyncDirectory(inputs.path);
     fs.chmodSync(place.path, CLOSED);
     verified.add(key.sha256, await handle.stat({ bigint: true }));
   } finally {
@@ -56,7 +57,7 @@ export async function completeContent(spoolDir: string, key: ContentKey): Promis
 /**
  * Give the content one more name, if it has not got it, and make sure that its bytes are right.
  *
- * @returns the file of that name; null where the content is not there, or was damaged: then it is removed
+ * @returns the file of that name, which outlives a crash; null where the content is not there, or was damaged: then it is removed
  */
 export async function nameContent(spoolDir: string, key: ContentKey, logicalName: string): Promise<fs.BigIntStats | null> {
   const content = await openContent(spoolDir, key);
@@ -69,6 +70,9 @@ export async function nameContent(spoolDir: string, key: ContentKey, logicalName
     using place = openForChange(spoolDir, key.sha256);
     try {
       await link(place, logicalName, await content.stat({ bigint: true }), key);
+      using inputs = holdInputs(spoolDir);
+      fsyncDirectory(place.path);
+      fsyncDirectory(inputs.path);
     } finally {
       fs.chmodSync(place.path, CLOSED);
     }
@@ -125,7 +129,6 @@ async function link(place: HeldDirectory, logicalName: string, content: fs.BigIn
     if (!isErrno(error, "EPERM", "ENOTSUP", "ENOSYS", "EMLINK")) throw error;
     await copy(source, target);
   }
-  fsyncDirectory(place.path);
 }
 
 async function isRightFile(file: string, key: ContentKey): Promise<boolean> {

@@ -113,7 +113,8 @@ export async function submitWithInputs(
           return await submit({ ...submission, spec: { ...submission.spec, inputs }, used_artifact_refs: refs } as JobSubmissionInput);
         } catch (error) {
           if (left === 0 || !isRelayError(error, "job_submission_refused") || error.data["cause"] !== "artifact_consumers") throw error;
-          staging.another();
+          // One that was pinned besides is what was asked for.
+          if (!staging.another(error.data["artifact_id"])) throw error;
         }
       }
     },
@@ -134,6 +135,7 @@ export class Staging {
   readonly #line: ProgressLine;
   readonly #generations = new Map<string, number>();
   #snapshots: (Snapshot & Named)[] | null = null;
+  #records: readonly InputRecord[] = [];
 
   constructor(
     io: Pick<CliIo, "stderr" | "clock">,
@@ -160,31 +162,37 @@ export class Staging {
       this.#snapshots ??= (await snapshots(this.files, this.#options)) as (Snapshot & Named)[];
       const client = new InputClient(this.cluster.name, this.cluster.http, this.signal);
       const taken = this.#snapshots;
-      const records = await stage(client, taken, (file) => this.#generations.get(identityOf(file)) ?? 1, this.#options);
-      return {
-        inputs: Object.fromEntries(taken.map(({ name }, index) => [name, records[index]!.artifact.artifact_id])),
-        pins: pinsOf(taken, records),
-      };
+      const records = await stage(client, taken, (file) => this.#generationOf(file), this.#options);
+      this.#records = records;
+      const uses = taken.map(({ name, key: { sha256 } }, index) => ({ name, sha256, artifact_id: records[index]!.artifact.artifact_id }));
+      return { inputs: Object.fromEntries(uses.map(({ name, artifact_id }) => [name, artifact_id])), pins: pinsOf(uses) };
     } finally {
       this.#line.end();
     }
   }
 
-  /** Artifacts that may have no more consumers: others of the same content are to be used. */
-  another(): void {
-    for (const file of this.#snapshots ?? []) this.#generations.set(identityOf(file), (this.#generations.get(identityOf(file)) ?? 1) + 1);
+  /** This artifact may have no more consumers: another one of its content is to be used. @returns false where it is none of these */
+  another(artifactId: unknown): boolean {
+    const index = this.#records.findIndex(({ artifact }) => artifact.artifact_id === artifactId);
+    const file = this.#snapshots?.[index];
+    if (file === undefined) return false;
+    this.#generations.set(identityOf(file), this.#generationOf(file) + 1);
+    return true;
+  }
+
+  #generationOf(file: Snapshot): number {
+    return this.#generations.get(identityOf(file)) ?? 1;
   }
 }
 
 const identityOf = ({ key, logicalName }: Snapshot): string => `${key.sha256} ${logicalName}`;
 
 /** A pin for each artifact, with the digest of the bytes that were read here. It says what it is for as long as all of them together may be that large. */
-function pinsOf(files: readonly (Snapshot & Named)[], records: readonly InputRecord[]): Pins {
+export function pinsOf(uses: readonly { readonly name: string; readonly artifact_id: string; readonly sha256: string }[]): Pins {
   const pins = new Map<string, Pins[number]>();
-  for (const [index, { name, key }] of files.entries()) {
-    const { artifact_id } = records[index]!.artifact;
+  for (const { name, artifact_id, sha256 } of uses) {
     const provenance = { schema_version: "clio-relay.artifact-use.v1", evidence: "schema-arg", arg: name } as const;
-    if (!pins.has(artifact_id)) pins.set(artifact_id, { artifact_id, sha256: key.sha256, provenance });
+    if (!pins.has(artifact_id)) pins.set(artifact_id, { artifact_id, sha256, provenance });
   }
   const full = [...pins.values()];
   // What is left out counts as null, with its name.

@@ -17,7 +17,18 @@ export function pythonPrograms(name: string, requirements: string): PythonProgra
     async fill(directory) {
       const steps = [
         ["python3", "-m", "venv", directory],
-        [path.join(directory, PYTHON), "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "-r", requirements],
+        [
+          path.join(directory, PYTHON),
+          "-m",
+          "pip",
+          "install",
+          "--quiet",
+          "--no-deps",
+          "--no-compile",
+          "--disable-pip-version-check",
+          "-r",
+          requirements,
+        ],
         ["touch", path.join(directory, "whole")],
       ];
       for (const command of steps) {

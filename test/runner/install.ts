@@ -6,11 +6,14 @@ import { COMPONENTS, type Component, component } from "./components.ts";
  */
 export async function installComponents(): Promise<void> {
   await installPackages();
-  for (const [name, { probe, make }] of Object.entries<Component>(COMPONENTS)) {
-    if (make === undefined || probe() === null) continue;
-    console.error(`building ${name}`);
-    if (!(await make())) console.error(`${name} could not be built`);
-  }
+  // Some compute while others wait for what they fetch.
+  await Promise.all(
+    Object.entries<Component>(COMPONENTS).map(async ([name, { probe, make }]) => {
+      if (make === undefined || probe() === null) return;
+      console.error(`building ${name}`);
+      if (!(await make())) console.error(`${name} could not be built`);
+    }),
+  );
 }
 
 async function installPackages(): Promise<void> {

@@ -5,13 +5,15 @@ import { styleFor } from "../../src/cli/print/style.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
 import type { Attempt } from "../../src/domain/attempt.ts";
 import type { Job, Outcome } from "../../src/domain/job.ts";
+import type { JobStatus } from "../../src/domain/views.ts";
+import { transform } from "../api/history.ts";
 import { Captured } from "./captured-io.ts";
 
 const at = (seconds: number): string => new Date(seconds * 1_000).toISOString();
 const outcome = (reason: Outcome["reason"], message: string): Outcome => ({ reason, message, exit_code: null, signal: null, residual: [] });
 
 /** What a person reads of a job, by name. */
-function shown(job: Partial<Job>, attempt: Partial<Attempt> | null): Record<string, unknown> {
+function shown(job: Partial<Job>, attempt: Partial<Attempt> | null, more: Partial<JobStatus> = {}): Record<string, unknown> {
   const status = {
     job: {
       job_id: "job_1",
@@ -28,6 +30,8 @@ function shown(job: Partial<Job>, attempt: Partial<Attempt> | null): Record<stri
     attempt: attempt === null ? null : { attempt: 1, state: "ended", started_at: null, ended_at: null, process: null, ...attempt },
     relay_queue: { position: job.state === "queued" ? 1 : null },
     inputs: [],
+    transform: null,
+    ...more,
     progress: [],
     logs: [],
   };
@@ -51,6 +55,11 @@ describe("a job that is over", () => {
     expect(fields).not.toHaveProperty("ended");
     expect(fields).not.toHaveProperty("duration");
   });
+});
+
+test("a job whose transform is on record says whether it can be run again", () => {
+  expect(shown({ state: "succeeded" }, null, { transform })["transform"]).toBe("re-runnable: it draws random numbers");
+  expect(shown({ state: "succeeded" }, null)).not.toHaveProperty("transform");
 });
 
 test("a job that was given no directory says where it begins", () => {

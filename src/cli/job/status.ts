@@ -31,7 +31,10 @@ export const verb = defineVerb({
 });
 
 /** The lines that people read. */
-export function statusFields({ job, attempt, obstacle, relay_queue, inputs, progress, progress_truncated, logs }: JobStatus, now: number) {
+export function statusFields(
+  { job, attempt, obstacle, relay_queue, inputs, progress, progress_truncated, logs, transform }: JobStatus,
+  now: number,
+) {
   const shim = attempt?.process ?? null;
   // A job that was canceled in the queue has no attempt; its last change was its end.
   const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
@@ -61,6 +64,7 @@ export function statusFields({ job, attempt, obstacle, relay_queue, inputs, prog
     ["outcome", job.outcome === null ? null : withReason(job.outcome.reason, job.outcome.message)],
     ["obstacle", obstacle],
     ["quarantine", job.quarantine],
+    ["transform", transform === null ? null : `${transform.replay}: ${transform.replay_reason}`],
     ...progress.map((report) => ["progress", progressText(report)] as const),
     ...(progress_truncated ? [["progress", "more than is shown here; job progress lists all of it"] as const] : []),
     ...logs.map((log) => [log.stream, `${bytesText(log.size_bytes)}${dropped(log.capture)}`] as const),

@@ -64,7 +64,8 @@ export function statusFields(
     ["outcome", job.outcome === null ? null : withReason(job.outcome.reason, job.outcome.message)],
     ["obstacle", obstacle],
     ["quarantine", job.quarantine],
-    ["transform", transform === null ? null : `${transform.replay}: ${transform.replay_reason}`],
+    // A worker of an earlier version says nothing of it.
+    ["transform", !transform ? null : `${transform.replay}: ${transform.replay_reason}`],
     ...progress.map((report) => ["progress", progressText(report)] as const),
     ...(progress_truncated ? [["progress", "more than is shown here; job progress lists all of it"] as const] : []),
     ...logs.map((log) => [log.stream, `${bytesText(log.size_bytes)}${dropped(log.capture)}`] as const),

@@ -2,7 +2,7 @@ import type { Artifact } from "../../domain/artifact.ts";
 import type { Attempt } from "../../domain/attempt.ts";
 import type { Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { edgeCursor, type UsedArtifactRef } from "../../domain/lineage.ts";
+import type { UsedArtifactRef } from "../../domain/lineage.ts";
 import type { TransformRef } from "../../domain/transform.ts";
 import type { ClusterClient } from "../client.ts";
 
@@ -56,11 +56,11 @@ async function numbered<T>(page: (cursor: number) => Promise<{ items: readonly T
 
 async function edgesOf(cluster: ClusterClient, jobId: string, signal: AbortSignal): Promise<UsedArtifactRef[]> {
   const all: UsedArtifactRef[] = [];
-  for (let cursor = edgeCursor(1); ; ) {
-    const page = await cluster.lineage.usedArtifacts(jobId, { cursor, limit: LIMITS.pageMax, signal });
-    if (page.used_artifacts.length === 0) return all;
-    all.push(...page.used_artifacts);
-    cursor = page.next_cursor;
+  for (let page: { cursor?: string } = {}; ; ) {
+    const { used_artifacts, next_cursor } = await cluster.lineage.usedArtifacts(jobId, { ...page, limit: LIMITS.pageMax, signal });
+    if (used_artifacts.length === 0) return all;
+    all.push(...used_artifacts);
+    page = { cursor: next_cursor };
   }
 }
 

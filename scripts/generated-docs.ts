@@ -2,7 +2,6 @@
  * The pages under docs/ that are made from the code. `bun scripts/generated-docs.ts` writes them; a test compares them.
  */
 import path from "node:path";
-import type { Access } from "../src/api/access.ts";
 import { desktopOperations } from "../src/api/desktop-app.ts";
 import { desktopDocument } from "../src/api/desktop-document.ts";
 import type { DesktopServices } from "../src/api/desktop-services.ts";

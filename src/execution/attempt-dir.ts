@@ -112,8 +112,7 @@ export function voidAttempt(attemptDir: string, reason: string): boolean {
     const won = createFileExclusive(path.join(place.path, FILES.start), JSON.stringify(record));
     const found = won ? record : readStart(attemptDir);
     if (found === null || found === "torn" || found.claimed_by !== "worker") return false;
-    inAttempt(attemptDir, removeAbandoned, undefined);
-    releaseCancelReserve(attemptDir);
+    clearMaking(attemptDir);
     return true;
   });
 }
@@ -143,10 +142,17 @@ export function writeCancel(attemptDir: string, requestedAt: string): void {
   }
 }
 
-/** Give back the room for cancel.json of an attempt that has ended. Never fails: what stays is 256 bytes. */
-export function releaseCancelReserve(attemptDir: string): void {
+/**
+ * Give back the room for cancel.json of an attempt that has ended, and what workers that were killed had in the making. Never fails: what stays is
+ * some hundred bytes.
+ */
+export function clearMaking(attemptDir: string): void {
   try {
-    inAttempt(attemptDir, (place) => fs.rmSync(path.join(place, CANCEL_RESERVE), { force: true }), undefined);
+    const clear = (place: string): void => {
+      fs.rmSync(path.join(place, CANCEL_RESERVE), { force: true });
+      removeAbandoned(place);
+    };
+    inAttempt(attemptDir, clear, undefined);
   } catch {
     // The directory is not to be written to any more.
   }

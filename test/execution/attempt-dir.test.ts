@@ -4,6 +4,7 @@ import path from "node:path";
 import {
   type AttemptPlan,
   attemptDirectory,
+  clearMaking,
   eventsDirectory,
   jobDirectory,
   logSizes,
@@ -239,4 +240,18 @@ describe("the worker's own records", () => {
     fs.writeFileSync(path.join(directory, "stderr.log"), "12345");
     expect(logSizes(directory)).toEqual({ stdout: 0, stderr: 5 });
   });
+});
+
+test("an attempt that has ended keeps nothing that was in the making, but what somebody still makes", () => {
+  const directory = fresh();
+  prepareAttempt(directory, plan);
+  const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+  const gone = Bun.spawnSync(["true"]).pid;
+  const ours = `.exit.json.${process.pid}.${uuid}.tmp`;
+  for (const name of [ours, `.cancel.json.${gone}.${uuid}.tmp`]) fs.writeFileSync(path.join(directory, name), "{");
+  clearMaking(directory);
+  expect(fs.readdirSync(directory).sort()).toEqual([ours, "events", "spec.json"]);
+  fs.rmSync(directory, { recursive: true });
+  clearMaking(directory);
+  expect(fs.existsSync(directory)).toBe(false);
 });

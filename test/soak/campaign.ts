@@ -16,6 +16,9 @@ const PROGRAM = path.join(import.meta.dir, "work-process.ts");
 /** What a command printed that failed in a way that is not to be tried again. */
 const FAILED = "";
 
+/** Where inputs would lie, with none there. */
+const isEmptyPlace = (spool: string, name: string): boolean => name === "inputs" && fs.readdirSync(path.join(spool, name)).length === 0;
+
 /** What may lie in an attempt's directory when the attempt is over. */
 const ATTEMPT_FILES =
   /^(?:spec\.json|script|env-setup|start\.json|process\.json|exit\.json|cancel\.json|(?:stdout|stderr)\.log|truncated-(?:stdout|stderr)\.json|shim\.log|events)$/;
@@ -224,7 +227,9 @@ export class Campaign implements AsyncDisposable {
     if (audit.code !== 0 || !report.ok) faults.push(`queue audit: ${JSON.stringify(report.findings.slice(0, 5))}`);
     if (report.checked.leases !== 0) faults.push(`${report.checked.leases} leases are left`);
     const spool = path.join(this.relay.home, "spool", "local");
-    const strays = fs.readdirSync(spool).filter((name) => !this.submitted.some(({ jobId }) => jobId === name));
+    const strays = fs
+      .readdirSync(spool)
+      .filter((name) => !this.submitted.some(({ jobId }) => jobId === name) && !isEmptyPlace(spool, name));
     if (strays.length > 0) faults.push(`left in the spool: ${strays.slice(0, 5)}`);
     return [...faults, ...(await this.#processFaults())];
   }

@@ -8,7 +8,7 @@ import type { Job, Outcome, OutcomeReason } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, type StreamCapture } from "../../domain/log.ts";
 import { type Collected, collectOutputs } from "../../execution/artifacts.ts";
-import { jobDirectory, readProcess, readSpec, releaseCancelReserve } from "../../execution/attempt-dir.ts";
+import { clearMaking, jobDirectory, readProcess, readSpec } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
 import { existingArtifacts } from "../../execution/own-place.ts";
@@ -17,6 +17,7 @@ import { timestamp } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import type { Fence, Settlement } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
+import { changedInputs } from "./inputs.ts";
 import { messageOf, type Patience } from "./patience.ts";
 import { commandOf } from "./prepare.ts";
 import { damageEvent, logDamage } from "./spool-damage.ts";
@@ -41,7 +42,7 @@ export interface Ending {
 export async function settle(ending: Ending): Promise<void> {
   const { context, fence, directory, exit, patience } = ending;
   const jobDir = jobDirectory(context.spoolDir, fence.job_id);
-  releaseCancelReserve(directory);
+  clearMaking(directory);
   await patience.run(
     "remove what an earlier settlement left",
     () => removeUnrecorded(context, fence.job_id, jobDir),
@@ -67,6 +68,11 @@ export async function settle(ending: Ending): Promise<void> {
       ),
     }),
   );
+  const changed = await patience.run(
+    "look at its inputs",
+    () => (exit.started_at === null ? [] : changedInputs(context, ending.job, fence.attempt)),
+    () => [],
+  );
   const { artifacts: documents, damages } = await documentsOf(ending, spec, jobDir, { artifacts: outputs, issues });
   const { stdout, stderr } = exit.streams;
   const essence = {
@@ -74,7 +80,7 @@ export async function settle(ending: Ending): Promise<void> {
     ended_at: exit.ended_at,
     captures: { stdout: capture(stdout), stderr: capture(stderr) },
   };
-  const events = [...eventsOf(exit, issues), ...logDamage(fence, directory, exit.streams), ...damages];
+  const events = [...eventsOf(exit, issues), ...changed, ...logDamage(fence, directory, exit.streams), ...damages];
   await patience.run(
     "record its end",
     async () => void (await context.store.settle(fence, { ...essence, artifacts: [...documents, ...outputs], events })),

@@ -1,5 +1,6 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import { IdempotencyKey, type Job, JobReceipt, JobSubmission } from "../../domain/job.ts";
+import { type TraceContext, traceContext } from "../../domain/trace.ts";
 import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse } from "../request.ts";
@@ -12,7 +13,11 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
     path: "/jobs",
     id: "submitJob",
     summary: "Submit a job, or get the one that the idempotency key already brought about",
-    headers: { "Idempotency-Key": "in place of the member idempotency_key" },
+    headers: {
+      "Idempotency-Key": "in place of the member idempotency_key",
+      traceparent: "the trace that the job belongs to (W3C Trace Context); kept, and handed to it as TRACEPARENT",
+      tracestate: "what goes with it; TRACESTATE",
+    },
     body: JobSubmission,
     answer: { kind: "json", schema: JobReceipt, status: [201, 200] },
     errors: [
@@ -32,7 +37,8 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       const named = { ...body, cluster: ownName(c, services.cluster, body.cluster) };
       const submission = withHeaderKey(named, c.req.header("idempotency-key"));
       checkFor(services, submission);
-      const { job, existing } = await admitted(services, submission);
+      const trace = traceContext(c.req.header("traceparent"), c.req.header("tracestate"));
+      const { job, existing } = await admitted(services, submission, trace);
       return json({ ...job, existing }, existing ? 200 : 201, {
         // Relative, because the desktop serves the same below /clusters/{name}.
         location: `jobs/${job.job_id}`,
@@ -60,11 +66,15 @@ function checkFor(services: WorkerServices, submission: JobSubmission): void {
 /** Why a worker may take nothing new for now. What a key has brought about before is not new. */
 const NOT_NOW: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["shutting_down", "storage_admission_refused", "queue_unavailable"]);
 
-async function admitted(services: WorkerServices, submission: JobSubmission): Promise<{ readonly job: Job; readonly existing: boolean }> {
+async function admitted(
+  services: WorkerServices,
+  submission: JobSubmission,
+  trace: TraceContext | null,
+): Promise<{ readonly job: Job; readonly existing: boolean }> {
   try {
     if (services.draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new jobs");
     await services.admit();
-    const answer = services.store.submit(submission, "workload");
+    const answer = services.store.submit(submission, "workload", trace);
     services.workExpected("workload");
     return await answer;
   } catch (error) {

@@ -79,9 +79,9 @@ export async function runDesktop(options: DesktopOptions, signal: AbortSignal): 
     const record: DaemonRecord = { process: identity, version, tcp: server.tcp };
     writeDaemonRecord(paths, record);
     log("info", `desktop ${version} runs as process ${process.pid} on ${server.where}`);
+    await api.resume();
     options.onReady?.(server.where);
     startLinks(links, log);
-    await api.resume();
     let published = true;
     const look = (after: "change" | "time"): void => {
       if (stop.signal.aborted) return;

@@ -115,8 +115,8 @@ test("an artifact is pinned as a pair or as its record", async () => {
   const { verb } = await COMMANDS["job"]!["submit"]!.load();
   const sha256 = "0a".repeat(32);
   const taken = (given: string) => parseArguments(verb, ["--used-artifact", given], "job submit").flags["used-artifact"];
-  expect(taken(`artifact_1=${sha256}`)).toEqual([["artifact_1", sha256]]);
-  expect(taken(JSON.stringify({ sha256, artifact_id: "artifact_1" }))).toEqual([["artifact_1", sha256]]);
+  expect(taken(`artifact_1=${sha256}`)).toEqual([{ artifact_id: "artifact_1", sha256 }]);
+  expect(taken(JSON.stringify({ sha256, artifact_id: "artifact_1" }))).toEqual([{ artifact_id: "artifact_1", sha256 }]);
   for (const given of [
     "artifact_1",
     `=${sha256}`,

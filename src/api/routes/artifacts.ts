@@ -17,28 +17,44 @@ const prefersJson = (accept: string | undefined): boolean => {
   return document > bytes;
 };
 
-/** @throws RelayError payload_too_large, saying what was not delivered; what the content cannot be had for */
-async function inlineOf(services: WorkerServices, artifact: Artifact): Promise<v.InferOutput<typeof InlineArtifact>> {
+/** @throws RelayError payload_too_large, saying what was not delivered */
+function refuseLarge(artifact: Artifact): void {
   const max = LIMITS.artifactInlineBytes;
-  if (artifact.size_bytes > max) {
-    const message = `the artifact has ${artifact.size_bytes} bytes, and a document holds at most ${max}`;
-    throw new RelayError("payload_too_large", message, {
-      content_truncated: true,
-      result_available: false,
-      delivery: {
-        schema_version: "clio-relay.artifact-delivery.v1",
-        status: "failed",
-        code: "artifact_inline_bound",
-        max_inline_bytes: max,
-        private_evidence_preserved: true,
-        remote_side_effects_may_have_occurred: false,
-        message: "the bytes themselves can be had: Accept application/octet-stream, in ranges if need be",
-      },
-      artifact,
-    });
+  if (artifact.size_bytes <= max) return;
+  throw new RelayError("payload_too_large", `the artifact has ${artifact.size_bytes} bytes, and a document holds at most ${max}`, {
+    content_truncated: true,
+    result_available: false,
+    delivery: {
+      schema_version: "clio-relay.artifact-delivery.v1",
+      status: "failed",
+      code: "artifact_inline_bound",
+      max_inline_bytes: max,
+      private_evidence_preserved: true,
+      remote_side_effects_may_have_occurred: false,
+      message: "the bytes themselves can be had: Accept application/octet-stream, in ranges if need be",
+    },
+    artifact,
+  });
+}
+
+/** The document as it is written, so that no more of the content is kept than a piece. */
+async function* inlineDocument(artifact: Artifact, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(`${JSON.stringify({ artifact, encoding: "base64" }).slice(0, -1)},"data":"`);
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const piece of content) {
+    const bytes = Buffer.concat([rest, piece]);
+    const whole = bytes.length - (bytes.length % 3);
+    yield Buffer.from(bytes.toString("base64", 0, whole), "latin1");
+    rest = bytes.subarray(whole);
   }
-  const stream = await services.artifacts.open(artifact, { start: 0, end: artifact.size_bytes });
-  return { artifact, encoding: "base64", data: Buffer.from(await new Response(stream).arrayBuffer()).toString("base64") };
+  yield Buffer.from(`${rest.toString("base64")}"}`);
+}
+
+async function inlineAnswer(services: WorkerServices, artifact: Artifact, headers: Record<string, string>): Promise<Response> {
+  refuseLarge(artifact);
+  const content = await services.artifacts.open(artifact, { start: 0, end: artifact.size_bytes });
+  const body = await contentOf(inlineDocument(artifact, content as unknown as AsyncIterable<Uint8Array>), artifact.size_bytes);
+  return new Response(body, { headers: { "content-type": "application/json", ...headers } });
 }
 
 /** Whether Want-Repr-Digest asks for SHA-256 (RFC 9530, section 4): a preference from 1 to 10. */
@@ -106,7 +122,7 @@ export const artifactRoutes = (services: WorkerServices): Operation[] => {
         const artifact = await store.artifact(param("id"));
         const etag = `"${artifact.sha256}"`;
         const vary = { vary: "accept" };
-        if (prefersJson(c.req.header("accept"))) return json(await inlineOf(services, artifact), 200, vary);
+        if (prefersJson(c.req.header("accept"))) return inlineAnswer(services, artifact, vary);
         const range = wantedOf(conditionsOf(c.req.raw), artifact.size_bytes, etag);
         if (range === "unchanged") return new Response(null, { status: 304, headers: { etag, ...vary } });
         // HEAD asks for the headers only: nothing is opened for it.

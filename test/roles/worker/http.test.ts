@@ -463,6 +463,18 @@ describe("an artifact's content", () => {
     expect((await content(artifact.artifact_id, wanted, "HEAD")).status).toBe(409);
   });
 
+  test("comes whole in a document, in however many pieces it was read", async () => {
+    const { job_id } = await worker.shell("seq 1 200000");
+    await worker.ended(job_id);
+    const { artifacts } = await worker.client.artifacts(job_id);
+    const artifact = artifacts.find(({ kind }) => kind === "stdout")!;
+    const response = await content(artifact.artifact_id, { accept: "application/json" });
+    const { data } = (await response.json()) as { data: string };
+    const bytes = Buffer.from(data, "base64");
+    expect([bytes.length, Bun.SHA256.hash(bytes, "hex")]).toEqual([artifact.size_bytes, artifact.sha256]);
+    expect(bytes.length).toBeGreaterThan(1024 * 1024);
+  });
+
   test("that is too large for a document is refused with what is known of it, and can be had as bytes", async () => {
     const { job_id } = await worker.shell("head -c 16777217 /dev/zero");
     await worker.ended(job_id);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { listen } from "../api/web-socket-client.ts";
 import { TcpProxy } from "../rigs/proxy/tcp-proxy.ts";
 import { eventually } from "../runner/wait.ts";
 import { MeetingDesk, TestRelayHost, TOKEN } from "./relay-desk.ts";
@@ -81,6 +82,35 @@ describe("a cluster that is met at a relay-host", () => {
       host.signal("SIGCONT");
       await asked;
       expect(await state()).toBe("up");
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "has its followers told when the path is cut: a WebSocket goes on from its cursor without losing or doubling an event",
+    async () => {
+      const job = await both.desk.submit("--", "sh", "-c", "for i in $(seq 1 60); do echo line $i; sleep 0.05; done");
+      const url = `ws+unix://${path.join(both.desk.home, "run", "desktop.sock")}:/clusters/far/jobs/${job}/events/ws`;
+      const seen: number[] = [];
+      const endings = new Set<string>();
+      let cuts = 0;
+      const onMessage = ({ id }: { readonly id: string | null }): undefined => {
+        if (cuts === 2 || Number(id) < 8 * (cuts + 1)) return;
+        cuts++;
+        way.cut();
+      };
+      for (let over = false; !over; ) {
+        const { messages, code, reason } = await listen(`${url}?cursor=${(seen.at(-1) ?? 0) + 1}`, { onMessage });
+        seen.push(...messages.filter(({ event }) => event !== "terminal").map(({ id }) => Number(id)));
+        endings.add(`${code} ${reason}`);
+        over = reason === "terminal";
+        if (code === 1008) await both.up();
+      }
+      expect(seen).toEqual(seen.map((_, i) => i + 1));
+      expect(cuts).toBe(2);
+      expect([...endings]).toEqual(expect.arrayContaining(["1001 stream_ended", "1000 terminal"]));
+      const { events } = await both.desk.json<{ events: unknown[] }>("job", "monitor", job, "--limit", "500");
+      expect(seen.length).toBe(events.length);
     },
     TIMEOUT,
   );

@@ -24,6 +24,7 @@ export const EVENT_TYPES = [
   "progress.updated",
   "emit.refused",
   "execution.delayed",
+  "execution.input_changed",
   "execution.started",
   "execution.adopted",
   "execution.timeout",

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { kill, processesMarked } from "../runner/leftovers.ts";
+import { removeTree } from "../runner/remove.ts";
 import { eventually } from "../runner/wait.ts";
 
 /** The program's first module. */
@@ -110,7 +111,7 @@ export class SourceRelay implements AsyncDisposable {
       for (const mark of this.#attempts()) for (const { pid } of processesMarked("CLIO_RELAY_ATTEMPT", mark)) kill(pid);
       return left.length === 0;
     });
-    fs.rmSync(this.directory, { recursive: true, force: true });
+    removeTree(this.directory);
   }
 
   #attempts(): string[] {

@@ -3,6 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { type Identity, isAlive } from "../../src/lib/process-identity.ts";
 import { kill, processesMarked } from "./leftovers.ts";
+import { removeTree } from "./remove.ts";
 import { eventually } from "./wait.ts";
 
 const ROOT = path.dirname(path.dirname(import.meta.dir));
@@ -144,7 +145,7 @@ export class Relay implements AsyncDisposable {
     for (const identity of this.#recorded()) if (isAlive(identity)) kill(identity.pid);
     for (const mark of this.#attemptMarks()) for (const { pid } of processesMarked("CLIO_RELAY_ATTEMPT", mark)) kill(pid);
     await Promise.all(this.#started.map((child) => child.exited));
-    if (this.#owned) fs.rmSync(this.directory, { recursive: true, force: true });
+    if (this.#owned) removeTree(this.directory);
   }
 
   /** Attempt directories, as `<job_id>/<attempt>` and their path. */

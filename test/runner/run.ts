@@ -9,6 +9,7 @@ import { requiredComponents } from "./components.ts";
 import { installComponents } from "./install.ts";
 import { parseJunit } from "./junit.ts";
 import { endLeftovers, RUN_MARK, unmountLeftovers } from "./leftovers.ts";
+import { removeTree } from "./remove.ts";
 import { filesOf, lanesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
 import { judge, type SkipRecord, summary, type Verdict } from "./verdict.ts";
 
@@ -111,7 +112,7 @@ async function runFile(suite: Suite, file: string, env: Record<string, string | 
       leftBehind: [...(await endLeftovers(run, temporary)), ...unmountLeftovers(temporary)],
     });
   } finally {
-    for (const directory of [scratch, temporary]) fs.rmSync(directory, { recursive: true, force: true });
+    for (const directory of [scratch, temporary]) removeTree(directory);
   }
 }
 

@@ -10,6 +10,7 @@ import { defineVerb, list, option, optionOr } from "../verb.ts";
 
 export const verb = defineVerb({
   summary: "List recent jobs, newest first",
+  details: "The jobs that stand for files of --input are left out, unless --kind input_ingest asks for them.",
   positionals: {},
   flags: {
     cluster: CLUSTER,

@@ -1,5 +1,7 @@
 import type { InputServices } from "../../api/input-services.ts";
+import type { Artifact } from "../../domain/artifact.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
+import type { NewEvent } from "../../domain/event.ts";
 import type { ContentKey, NewInputArtifact } from "../../domain/input.ts";
 import { inputVariable } from "../../domain/input-name.ts";
 import type { Job } from "../../domain/job.ts";
@@ -121,23 +123,44 @@ const unavailable = (key: ContentKey): RelayError =>
  *
  * @throws RelayError artifact_changed, artifact_unreadable, path_escapes_root, with the input's name
  */
-export async function inputVariables({ store, spoolDir }: Around, job: Job): Promise<Record<string, string>> {
+export async function inputVariables(around: Around, job: Job): Promise<Record<string, string>> {
   const variables: Record<string, string> = {};
-  if (job.kind !== "command") return variables;
-  for (const [name, artifactId] of Object.entries(job.spec.inputs ?? {})) {
-    const artifact = await store.artifact(artifactId);
-    try {
-      const file = await openArtifact(artifact, jobDirectory(spoolDir, artifact.job_id));
-      await file.close();
-    } catch (error) {
-      if (!isRelayError(error)) throw error;
-      if (isPassing(error.cause)) throw error.cause;
-      const words = `the input ${name} is not what was staged: ${error.message}`;
-      throw new RelayError(error.code, words, { ...error.data, input: name, artifact_id: artifactId }, "submit the file again", {
-        cause: error,
-      });
+  for (const [name, artifactId] of inputsOf(job)) {
+    const artifact = await around.store.artifact(artifactId);
+    const problem = await problemOf(around, artifact);
+    if (problem !== null) {
+      const words = `the input ${name} is not what was staged: ${problem.message}`;
+      const data = { ...problem.data, input: name, artifact_id: artifactId };
+      throw new RelayError(problem.code, words, data, "submit the file again", { cause: problem });
     }
-    variables[inputVariable(name)] = inputPath(spoolDir, artifact.sha256, artifact.name);
+    variables[inputVariable(name)] = inputPath(around.spoolDir, artifact.sha256, artifact.name);
   }
   return variables;
+}
+
+/** Events about inputs of a job that has run, and that are no longer what it was given: it may have read either. */
+export async function changedInputs(around: Around, job: Job, attempt: number): Promise<NewEvent[]> {
+  const events: NewEvent[] = [];
+  for (const [name, artifact_id] of inputsOf(job)) {
+    const problem = await problemOf(around, await around.store.artifact(artifact_id));
+    if (problem === null) continue;
+    const message = `The input ${name} is no longer what the job was given: ${problem.message}`.slice(0, 2_000);
+    events.push({ event_type: "execution.input_changed", level: "warning", message, payload: { attempt, input: name, artifact_id } });
+  }
+  return events;
+}
+
+const inputsOf = (job: Job): [name: string, artifactId: string][] => (job.kind === "command" ? Object.entries(job.spec.inputs ?? {}) : []);
+
+/** Why an input's file is not the recorded one; null where it is. */
+async function problemOf({ spoolDir }: Around, artifact: Artifact): Promise<RelayError | null> {
+  try {
+    const file = await openArtifact(artifact, jobDirectory(spoolDir, artifact.job_id));
+    await file.close();
+    return null;
+  } catch (error) {
+    if (!isRelayError(error)) throw error;
+    if (isPassing(error.cause)) throw error.cause;
+    return error;
+  }
 }

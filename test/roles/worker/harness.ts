@@ -8,6 +8,7 @@ import { LIMITS } from "../../../src/domain/limits.ts";
 import type { JobStatus } from "../../../src/domain/views.ts";
 import { attemptDirectory, jobDirectory } from "../../../src/execution/attempt-dir.ts";
 import { processesMarked } from "../../runner/leftovers.ts";
+import { removeTree } from "../../runner/remove.ts";
 import { eventually } from "../../runner/wait.ts";
 
 type CommandInput = Extract<JobSubmissionInput, { kind: "command" }>["spec"];
@@ -143,7 +144,7 @@ export class WorkerHarness implements AsyncDisposable {
       if (fs.existsSync(path.join(this.attemptDir(jobId), "start.json"))) continue;
       for (const { pid } of processesMarked("CLIO_RELAY_ATTEMPT", `${jobId}/1`)) endProcess(pid);
     }
-    if (this.#owned) fs.rmSync(this.directory, { recursive: true, force: true });
+    if (this.#owned) removeTree(this.directory);
   }
 }
 

@@ -201,6 +201,24 @@ test(
 );
 
 test(
+  "an input that changes while a job can read it is in the job's history, and the next attempt is not given it",
+  async () => {
+    const record = await ingested("as it was\n", "changing.lj");
+    const line = 'f="$CLIO_RELAY_INPUT_DECK"; chmod u+w "$f"; echo more >> "$f"; exit 1';
+    const { artifact_id, sha256 } = record.artifact;
+    const { job_id } = await worker.submit(
+      { argv: ["/bin/sh", "-c", line], inputs: { deck: artifact_id }, retries: 1 },
+      { used_artifact_refs: [{ artifact_id, sha256 }] },
+    );
+    const { job } = await worker.ended(job_id);
+    expect(job).toMatchObject({ state: "failed", attempts: 2, outcome: { reason: "spawn_failed" } });
+    const told = (await worker.events(job_id)).filter(({ event_type }) => event_type === "execution.input_changed");
+    expect(told).toMatchObject([{ level: "warning", payload: { attempt: 1, input: "deck", artifact_id } }]);
+  },
+  TIMEOUT,
+);
+
+test(
   "a worker that is killed in the middle goes on from what is there; many records at a time come through",
   async () => {
     const data = Buffer.alloc(300_000, "abcdefg");

@@ -52,6 +52,9 @@ export class FrameReader {
   #pendingBytes = 0;
   #total = 0;
   #noise = "";
+  readonly #aside: Buffer[] = [];
+  #asideBytes = 0;
+  #ready = false;
   #state: "before" | "inside" | "over" = "before";
   #status = 0;
 
@@ -65,8 +68,7 @@ export class FrameReader {
   /** @throws RelayError answer_malformed */
   push(chunk: Uint8Array): void {
     if (this.#state === "over") return;
-    this.#total += chunk.length;
-    if (this.#total > FRAME_LIMITS.totalBytes) throw malformed(`goes on for more than ${FRAME_LIMITS.totalBytes} bytes`);
+    this.#count(chunk.length);
     let start = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, start)) {
       this.#keep(chunk.subarray(start, at));
@@ -84,9 +86,28 @@ export class FrameReader {
     return this.#state === "over" ? new Answer(this.#records, this.#status) : null;
   }
 
-  /** What came besides the frame. */
+  /** What came on standard error; it counts for the same bound. @throws RelayError answer_malformed */
+  pushAside(chunk: Uint8Array): void {
+    this.#count(chunk.length);
+    const kept = chunk.subarray(0, FRAME_LIMITS.noiseBytes - this.#asideBytes);
+    if (kept.length > 0) this.#aside.push(Buffer.from(kept));
+    this.#asideBytes += kept.length;
+  }
+
+  #count(bytes: number): void {
+    this.#total += bytes;
+    if (this.#total > FRAME_LIMITS.totalBytes) throw malformed(`goes on for more than ${FRAME_LIMITS.totalBytes} bytes`);
+  }
+
+  /** Whether it is the command of ours that runs, and not something else that reads its input. */
+  get isReady(): boolean {
+    return this.#ready;
+  }
+
+  /** What came besides the frame, a line that has not ended and standard error included. */
   get noise(): string {
-    return this.#noise;
+    const unfinished = this.#state === "before" ? Buffer.concat(this.#pending).toString("utf8") : "";
+    return `${this.#noise}${unfinished === "" ? "" : `${unfinished}\n`}${Buffer.concat(this.#aside).toString("utf8")}`;
   }
 
   #keep(part: Uint8Array): void {
@@ -106,7 +127,8 @@ export class FrameReader {
     const text = line.toString("latin1", this.#mark.length);
     const space = text.indexOf(" ");
     const [name, value] = space < 0 ? [text, null] : [text.slice(0, space), text.slice(space + 1)];
-    if (name === "begin" && value === null && this.#state === "before") this.#state = "inside";
+    if (name === "ready" && value === null && this.#state === "before") this.#ready = true;
+    else if (name === "begin" && value === null && this.#state === "before") this.#state = "inside";
     else if (this.#state !== "inside" || value === null || !NAME.test(name)) throw malformed("has a line of no known form");
     else if (name === "end") {
       if (!/^\d{1,3}$/.test(value)) throw malformed("has no exit status at its end");

@@ -22,7 +22,8 @@ const MAX_UNREAD = 4 * 2 ** 20;
  *
  * - a channel that closes before it has said that its data end, and one whose session ends, is destroyed with an error; ssh2 would let both look
  *   like an ordinary end;
- * - `destroy` closes the channel and destroys the stream; ssh2 would leave it half alive.
+ * - `destroy` closes the channel and destroys the stream, and `close` follows whatever the other side does; ssh2 would leave it half alive, and wait for
+ *   the other side's close, which may never come.
  */
 export class Channels {
   readonly #open = new Set<Duplex>();
@@ -59,10 +60,16 @@ export class Channels {
     mayCome: (bytes: number) => boolean = () => channel.readableLength <= MAX_UNREAD,
   ): T {
     const inside = channel as unknown as Inside;
+    let closed = false;
     const cut = (error?: Error): T => {
       inside.close();
       Duplex.prototype.destroy.call(channel, error);
       this.#open.delete(channel);
+      // What has ended both ways is carried to its end first.
+      if (channel.readableEnded && channel.writableFinished) return channel;
+      process.nextTick(() => {
+        if (!closed) channel.emit("close");
+      });
       return channel;
     };
     channel.destroy = cut;
@@ -80,7 +87,10 @@ export class Channels {
     };
     // Whoever reads sees the error; it must not end the process when nobody does.
     channel.on("error", () => undefined);
-    channel.on("close", () => this.#open.delete(channel));
+    channel.on("close", () => {
+      closed = true;
+      this.#open.delete(channel);
+    });
     this.#open.add(channel);
     if (inside.outgoing.packetSize < MIN_PACKET) cut(new RelayError("link_down", "the other side takes no packets of a sensible size"));
     return channel;

@@ -57,10 +57,10 @@ export class ClientSession implements Session {
     });
   }
 
-  #end(cause: Error | undefined): void {
+  #end(cause: Error | undefined, why?: RelayError): void {
     if (this.#over !== null) return;
     const what = this.#closing ? "the session was closed" : `the session ended${cause === undefined ? "" : `: ${cause.message}`}`;
-    this.#over = new RelayError("link_down", what, {}, undefined, { cause });
+    this.#over = why ?? new RelayError("link_down", what, {}, undefined, { cause });
     this.#channels.destroyAll(this.#over);
   }
 
@@ -75,14 +75,23 @@ export class ClientSession implements Session {
 
   async exec(command: string, signal?: AbortSignal): Promise<ExecChannel> {
     const channel = this.#channels.adopt(await this.#open((opened) => this.client.exec(command, opened), signal), false);
-    const exited = new Promise<ExecStatus>((resolve) => {
-      let status: ExecStatus = { code: null, signal: null };
+    let status: ExecStatus = { code: null, signal: null };
+    const closed = new Promise<void>((resolve) => {
+      for (const end of ["close", "error"]) channel.on(end, () => resolve());
+    });
+    const said = new Promise<void>((resolve) => {
       channel.on("exit", (code: number | null, name?: string) => {
         status = { code: code ?? null, signal: name ?? null };
+        resolve();
       });
-      for (const end of ["close", "error"]) channel.on(end, () => resolve(status));
     });
-    return { stream: channel, stderr: channel.stderr, exited, close: () => void channel.destroy() };
+    return {
+      stream: channel,
+      stderr: channel.stderr,
+      ended: Promise.race([said, closed]).then(() => status),
+      exited: closed.then(() => status),
+      close: () => void channel.destroy(),
+    };
   }
 
   #open(start: (opened: Opened) => void, signal: AbortSignal | undefined): Promise<ClientChannel> {
@@ -122,10 +131,10 @@ export class ClientSession implements Session {
     return { bytesIn: this.wire.bytesIn, bytesOut: this.wire.bytesOut };
   }
 
-  close(): void {
+  close(why?: RelayError): void {
     if (this.#closing || this.#over !== null) return;
-    this.#closing = true;
-    this.#end(undefined);
+    this.#closing = why === undefined;
+    this.#end(undefined, why);
     this.client.end();
   }
 }

@@ -13,9 +13,11 @@ export interface ExecChannel {
   /** Its standard output; what is written is its standard input, and `end()` is the end of that. */
   readonly stream: Duplex;
   readonly stderr: Readable;
-  /** Resolves when the channel is closed; never rejects. */
+  /** Resolves when the command has said how it ended, or the channel is closed; a process that it left behind may still hold its outputs. Never rejects. */
+  readonly ended: Promise<ExecStatus>;
+  /** Resolves when the channel is closed, from whichever side; never rejects. */
   readonly exited: Promise<ExecStatus>;
-  /** Close the channel at once. The command at the other side sees its input and outputs gone; it is not signalled. */
+  /** Close the channel at once, whatever the other side does. The command at the other side sees its input and outputs gone; it is not signalled. */
   close(): void;
 }
 
@@ -41,11 +43,11 @@ export interface Session {
   openTcp(host: string, port: number, signal?: AbortSignal): Promise<Duplex>;
   /** Run a command by the other side's login shell (RFC 4254, section 6.5). No terminal, no variables. */
   exec(command: string, signal?: AbortSignal): Promise<ExecChannel>;
-  /** Resolves when the session is over: null after `close`, else why. Never rejects. */
+  /** Resolves when the session is over: null after a `close` without a reason, else why. Never rejects. */
   readonly closed: Promise<RelayError | null>;
   stats(): SessionStats;
   /** Milliseconds that the other side's protocol needs for an answer; a global request that it does not know. */
   roundTrip(signal?: AbortSignal): Promise<number>;
-  /** Say good-bye and end, without waiting for the other side. Twice is harmless. */
-  close(): void;
+  /** Say good-bye and end, without waiting for the other side. Twice is harmless. @param why where nobody wanted it: what `closed` resolves with */
+  close(why?: RelayError): void;
 }

@@ -134,6 +134,63 @@ describe("around a frame", () => {
     expect(host.running.size).toBe(0);
   });
 
+  test("a host that closes nothing keeps nobody waiting", async () => {
+    const host = shellHost({ home: directories(), preamble: "echo one moment; sleep 3600" });
+    const open: number[] = [];
+    const deaf = remoteOver({
+      exec: async (command, given) => {
+        const channel = await host.exec(command, given);
+        open.push([...host.running].at(-1)!.pid!);
+        const never = new Promise<never>(() => undefined);
+        return { ...channel, ended: never, exited: never, close: () => undefined };
+      },
+    });
+    const late = await failure(deaf.run(script("main() { :; }\n"), { signal, withinMs: 300 }), "observation_timeout");
+    expect(late.message).toContain("its profile may hang");
+    expect(late.data).toMatchObject({ said: "one moment" });
+    const asked = new AbortController();
+    const given = deaf.feed(script("main() { :; }\n"), chunks(Buffer.alloc(10)), { signal: asked.signal });
+    await eventually(() => open.length === 2);
+    asked.abort(new Error("gone away"));
+    await expect(given).rejects.toThrow("gone away");
+    for (const pid of open) process.kill(-pid, "SIGKILL");
+  });
+
+  test("a profile that closes the outputs and stays is a failure at once", async () => {
+    const host = shellHost({ home: directories(), preamble: "echo bye; exec >&- 2>&-; sleep 3600" });
+    const error = await failure(remoteOver(host).run(script("main() { :; }\n"), { signal }), "script_failed");
+    expect(error.message).toContain("closed its outputs");
+    expect(error.data).toMatchObject({ said: "bye" });
+    for (const { pid } of host.running) process.kill(-pid!, "SIGKILL");
+  }, 20_000);
+
+  test.each(["exec dash", "exec cat", 'read -r line; eval "$line"'])(
+    "a profile with `%s` gets neither script nor payload",
+    async (preamble) => {
+      const home = directories();
+      const host = shellHost({ home, preamble: `echo odd; ${preamble}` });
+      const text = 'main() { cat >"$HOME/got"; }\n';
+      const payload = chunks(Buffer.from('\n: >"$HOME/run"\n'));
+      const error = await failure(remoteOver(host).feed(script(text), payload, { signal, withinMs: 300 }), "observation_timeout");
+      expect([error.message, error.hint]).toEqual([expect.stringContaining("odd"), expect.stringContaining("profile")]);
+      await eventually(() => host.running.size === 0);
+      expect(fs.readdirSync(home)).toEqual([]);
+    },
+  );
+
+  test("a process that a profile leaves behind is not waited for", async () => {
+    const home = directories();
+    const host = remoteOver(shellHost({ home, preamble: '(sleep 4; : >"$HOME/late") &' }));
+    for (let left = 2; left > 0; left--) expect((await host.run(script("main() { say it works; }\n"), { signal })).one("it")).toBe("works");
+    expect(fs.readdirSync(home)).toEqual([]);
+    await eventually(() => fs.readdirSync(home).length > 0);
+  });
+
+  test("endless complaints are refused", async () => {
+    const loud = remote({ preamble: "yes $(printf %0500d 0) | head -c 20000000 >&2" });
+    expect(await failure(loud.run(script("main() { :; }\n"), { signal }), "answer_malformed")).toBeInstanceOf(RelayError);
+  });
+
   test("a payload that fails on its way is the failure, and the script sees its input end", async () => {
     const home = directories();
     async function* broken(): AsyncGenerator<Uint8Array> {

@@ -34,7 +34,7 @@ export function shellHost(host: ShellHost): Pick<Session, "exec"> & { readonly r
       host.onExec?.(command);
       const [program, ...args] = host.shell ?? ["/bin/sh"];
       // The account's login shell is what sees the command; the shell under test takes the place of /bin/sh.
-      const line = command.replace("exec /bin/sh", `exec ${[program, ...args].join(" ")}`);
+      const line = command.replaceAll("exec /bin/sh", `exec ${[program, ...args].join(" ")}`);
       const child = spawn("/bin/sh", ["-c", host.preamble === undefined ? line : `${host.preamble}\n${line}`], {
         env: { HOME: host.home, PATH: host.path ?? "/usr/local/bin:/usr/bin:/bin", USER: "tester", ...host.env },
         cwd: host.home,
@@ -50,10 +50,11 @@ export function shellHost(host: ShellHost): Pick<Session, "exec"> & { readonly r
 
 /** A process as a channel of a session has it. */
 export function channelOf(child: ChildProcess): ExecChannel {
-  const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
-    child.on("close", (code, signal) => resolve({ code, signal }));
-    child.on("error", () => resolve({ code: null, signal: null }));
-  });
+  const of = (event: "exit" | "close") =>
+    new Promise<{ code: number | null; signal: string | null }>((resolve) => {
+      child.on(event, (code, signal) => resolve({ code, signal }));
+      child.on("error", () => resolve({ code: null, signal: null }));
+    });
   for (const stream of [child.stdin!, child.stdout!, child.stderr!]) stream.on("error", () => undefined);
   const stream = new Duplex({
     read: () => void child.stdout!.resume(),
@@ -67,7 +68,8 @@ export function channelOf(child: ChildProcess): ExecChannel {
   return {
     stream,
     stderr: child.stderr as Readable,
-    exited,
+    ended: of("exit"),
+    exited: of("close"),
     // As sshd does: input and outputs go, the process is left to notice.
     close: () => {
       stream.destroy();

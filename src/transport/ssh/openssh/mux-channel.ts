@@ -50,8 +50,10 @@ interface Waiting {
 export class MuxChannel extends Duplex {
   /** The command's standard error; empty on other channels. */
   readonly stderr: Readable;
-  /** Resolves when the channel is over; never rejects. */
+  /** As ExecChannel has them. */
+  readonly ended: Promise<ExecStatus>;
   readonly exited: Promise<ExecStatus>;
+  #saidStatus!: (status: ExecStatus) => void;
   #exited!: (status: ExecStatus) => void;
   #status: ExecStatus = { code: null, signal: null };
   #window: number;
@@ -77,6 +79,9 @@ export class MuxChannel extends Duplex {
     this.stderr = new Readable({ read: () => this.#giveBack() });
     this.exited = new Promise((resolve) => {
       this.#exited = resolve;
+    });
+    this.ended = new Promise((resolve) => {
+      this.#saidStatus = resolve;
     });
     // Whoever reads sees the error; it must not end the process when nobody does.
     this.on("error", () => undefined);
@@ -133,6 +138,7 @@ export class MuxChannel extends Duplex {
     const wantsReply = fields.byte() !== 0;
     if (name === "exit-status") this.#status = { code: fields.uint32(), signal: null };
     else if (name === "exit-signal") this.#status = { code: null, signal: `SIG${fields.string().toString("latin1")}` };
+    if (name.startsWith("exit-")) this.#saidStatus(this.#status);
     // sshd asks so whether we are still there (ClientAliveInterval); any answer will do.
     if (wantsReply && !this.#closeSent) this.wire.send(MESSAGE.failure, this.far.id);
   }
@@ -170,6 +176,7 @@ export class MuxChannel extends Duplex {
 
   #over(): void {
     for (const answer of this.#asked.splice(0)) answer(null);
+    this.#saidStatus(this.#status);
     this.#exited(this.#status);
   }
 
@@ -219,7 +226,8 @@ export class MuxChannel extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#sendClose();
-    for (const answer of this.#asked.splice(0)) answer(null);
+    // The other side may never close it.
+    this.#over();
     // One that has ended is there to be read.
     if (!this.#ended) this.stderr.destroy();
     done(error);

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { ExecChannel, Session, SessionStats } from "../../session/session.ts";
+import { untilAborted } from "../../until-aborted.ts";
 import { type FarEnd, MAX_PACKET, MESSAGE, MuxChannel, type MuxWire, WINDOW } from "./mux-channel.ts";
 import { type Field, Fields, type FrameSplitter, frame } from "./mux-frames.ts";
 import { Refusals } from "./refusals.ts";
@@ -38,6 +39,8 @@ export class MuxSession implements Session, MuxWire {
   #next = 0;
   #over: RelayError | null = null;
   #closing = false;
+  /** Why it was closed without anybody wanting it. */
+  #unwanted: RelayError | null = null;
   #bytesIn = 0;
   #bytesOut = 0;
   #room: PromiseWithResolvers<void> | null = null;
@@ -62,7 +65,7 @@ export class MuxSession implements Session, MuxWire {
       this.#over ??= why;
       this.#end("ssh ended");
       socket.destroy();
-      return this.#closing ? null : why;
+      return this.#closing ? null : (this.#unwanted ?? why);
     });
   }
 
@@ -161,14 +164,14 @@ export class MuxSession implements Session, MuxWire {
   async exec(command: string, signal?: AbortSignal): Promise<ExecChannel> {
     const channel = await this.#openTo(null, "session", [], signal, false);
     this.#refusals.askAgain();
-    const granted = await channel.ask("exec", command);
+    const granted = await untilAborted(channel.ask("exec", command), signal).catch(() => null);
     if (signal?.aborted || granted !== true) {
       channel.destroy();
       signal?.throwIfAborted();
       throw this.#over ?? refusalOf("exec_refused");
     }
-    const { stderr, exited } = channel;
-    return { stream: channel, stderr, exited, close: () => void channel.destroy() };
+    const { stderr, ended, exited } = channel;
+    return { stream: channel, stderr, ended, exited, close: () => void channel.destroy() };
   }
 
   #open(type: string, fields: readonly Field[], signal: AbortSignal | undefined, cutIsError = true): Promise<MuxChannel> {
@@ -217,9 +220,10 @@ export class MuxSession implements Session, MuxWire {
     return { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut };
   }
 
-  close(): void {
+  close(why?: RelayError): void {
     if (this.#closing || this.#over !== null) return;
-    this.#closing = true;
+    this.#closing = why === undefined;
+    this.#over = this.#unwanted = why ?? null;
     this.#end("");
     this.holder.end();
   }
@@ -233,14 +237,4 @@ function refusalOf(reason: string, said = ""): RelayError {
       reason,
     },
   );
-}
-
-function untilAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const aborted = (): void => reject(signal.reason);
-    if (signal.aborted) aborted();
-    signal.addEventListener("abort", aborted, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", aborted));
-  });
 }

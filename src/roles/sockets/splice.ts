@@ -5,8 +5,8 @@ const LINGER_MS = 10_000;
 
 export interface SpliceOptions {
   /**
-   * The end of what the first says is kept from the second, who would take it for the end of the connection: that one has so long for what is due, in milliseconds. What it has said
-   * by its own end may take as long as it is taken.
+   * The end of what the first says is kept from the second, who would take it for the end of the connection: that one has so long for what is due, in milliseconds. Once it has
+   * answered, who says that it was all is gone. What the second has said by its own end may take as long as it is taken.
    */
   readonly keepsEndMs?: number;
 }
@@ -20,6 +20,8 @@ export class Splice {
   #heldThen = 0;
   readonly #ended: [boolean, boolean] = [false, false];
   #closed = 0;
+  /** Who has said something last. */
+  #last: 0 | 1 = 0;
   #linger: ReturnType<typeof setTimeout> | undefined;
 
   /**
@@ -58,6 +60,7 @@ export class Splice {
     from.sink = {
       data: (chunk) => {
         this.bytes[side] += chunk.length;
+        this.#last = side;
         this.#movedAt = this.now();
         to.write(chunk);
         if (to.waiting > HIGH) from.pause();
@@ -82,8 +85,10 @@ export class Splice {
     if (this.#ended[side]) return;
     this.#ended[side] = true;
     const { keepsEndMs } = this.options;
-    if (this.#keeps(side)) this.#lingers(keepsEndMs);
-    else {
+    if (this.#keeps(side)) {
+      if (this.#last === 1) this.destroy();
+      else this.#lingers(keepsEndMs);
+    } else {
       to.end();
       if (keepsEndMs === undefined) this.#lingers();
     }

@@ -390,6 +390,19 @@ describe("bounds", () => {
     expect(front.connections.proven).toBe(0);
   });
 
+  test("who has had the answer and leaves is gone at once", async () => {
+    const { front, aborted } = await behind();
+    const raw = await connect(front.address.port, head("GET /owner HTTP/1.1", BEARER));
+    await eventually(() => raw.text().endsWith("served"));
+    const following = await connect(front.address.port, head("GET /stream HTTP/1.1", BEARER));
+    await eventually(() => following.text().includes("first\n"));
+    raw.socket.end();
+    following.socket.end();
+    await eventually(() => front.connections.proven === 0, { everyMs: 5 });
+    await eventually(() => aborted.includes("/stream"));
+    expect(aborted).toEqual(["/stream"]);
+  });
+
   test("a server that is not there ends the connection, and nothing else", async () => {
     const { front, server } = await behind();
     await server.stop(0);

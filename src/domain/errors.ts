@@ -199,6 +199,7 @@ export const ERRORS = {
   }),
   meeting_key_refused: rule(403, "The relay-host refused the proof of a key"),
   meeting_superseded: rule(409, "Another worker with the same key has registered at the relay-host", { retryable: true }),
+  meeting_flooded: rule(502, "More came than the meeting protocol allows", { exit: EXIT.failed, retryable: true }),
   meeting_malformed: rule(502, "What came does not follow the meeting protocol", { exit: EXIT.failed, retryable: true }),
 
   // the way out

@@ -18,6 +18,8 @@ const LOOK_MS = 1_000;
 export class Pace {
   readonly #backoff: Backoff;
   #goOn: () => void = () => undefined;
+  /** How often in a row the pause that was asked for was one that grows. */
+  #grown = 0;
   /** When the pause that is under way is over; by the monotonic clock. */
   #until = Number.NEGATIVE_INFINITY;
 
@@ -38,10 +40,13 @@ export class Pace {
    * Wait until the next attempt is due.
    *
    * @param leastMs what the other side has asked for
+   * @param growsToMs up to what that doubles from each such pause to the next; 0: it stays
    */
-  async pause(leastMs = 0): Promise<void> {
+  async pause(leastMs = 0, growsToMs = 0): Promise<void> {
     const wake = new WakeWatch(this.clock);
-    this.#until = this.clock.monotonic() + Math.max(leastMs, this.#backoff.next());
+    const least = growsToMs === 0 ? leastMs : Math.min(growsToMs, leastMs * 2 ** this.#grown);
+    this.#grown = growsToMs === 0 ? 0 : this.#grown + 1;
+    this.#until = this.clock.monotonic() + Math.max(least, this.#backoff.next());
     while (this.left > 0) {
       const step = Math.min(LOOK_MS, this.left);
       await new Promise<void>((resolve) => {
@@ -59,12 +64,15 @@ export class Pace {
   /** The next attempt is made now. */
   hurry(): void {
     this.#backoff.reset();
+    this.#grown = 0;
     this.#until = Number.NEGATIVE_INFINITY;
     this.#goOn();
   }
 
   /** Something was there for so long. */
   lasted(ms: number): void {
-    if (ms >= LASTED_MS) this.#backoff.reset();
+    if (ms < LASTED_MS) return;
+    this.#backoff.reset();
+    this.#grown = 0;
   }
 }

@@ -2,7 +2,7 @@ import { isRelayError, RelayError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Pace } from "../lib/pace.ts";
 import type { Timers } from "../lib/timers.ts";
-import { retryAfter } from "./meeting/codes.ts";
+import { growsTo, retryAfter } from "./meeting/codes.ts";
 import { settled } from "./settled.ts";
 
 /** How long a request waits for attempts that fail before it is told why: a service has its worker back in less; milliseconds. */
@@ -49,7 +49,7 @@ export class Regaining {
       }
       this.#attempted = Promise.withResolvers();
       resolve();
-      if (goesOn()) await this.#pace.pause(retryAfter(this.#failure));
+      if (goesOn()) await this.#pace.pause(retryAfter(this.#failure), growsTo(this.#failure));
     }
     this.#over = true;
     this.#attempted.resolve();
@@ -95,7 +95,7 @@ export class Regaining {
 const notYet = (): RelayError => new RelayError("link_down", "the link is still being brought up");
 
 /** Resolves with the promise, or when the time is over; rejects with the promise. */
-function within(promise: Promise<void>, ms: number, timers: Timers): Promise<void> {
+export function within(promise: Promise<void>, ms: number, timers: Timers): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = timers.after(ms, resolve);
     promise.then(resolve, reject).finally(cancel);

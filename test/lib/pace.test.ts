@@ -113,3 +113,17 @@ test("a wake-up is a wall clock that went on, or a look that came late; a clock 
   expect(look(7_000, 7_000)).toBe(true);
   expect(look(-60_000, 1_000)).toBe(true);
 });
+
+test("a pause that grows doubles from one to the next up to its bound, and begins anew like the others", async () => {
+  const hand = new Hand();
+  const pace = new Pace(hand.clock, hand.timers, () => 0);
+  const lefts: number[] = [];
+  for (const lasts of [0, 0, 0, 0, 60_000, 0]) {
+    pace.lasted(lasts);
+    const paused = pace.pause(10_000, 60_000);
+    lefts.push(pace.left);
+    await hand.pass(60_000);
+    await paused;
+  }
+  expect(lefts).toEqual([10_000, 20_000, 40_000, 60_000, 10_000, 20_000]);
+});

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { isRelayError, RelayError } from "../../domain/errors.ts";
+import { RelayError } from "../../domain/errors.ts";
 import type { CloseCode, Refusal } from "../../transport/meeting/codes.ts";
+import { codeOf } from "../../transport/meeting/control-stream.ts";
 import { encode, FrameParser } from "../../transport/meeting/frames.ts";
+import { FLOODED_MS } from "../../transport/meeting/intake.ts";
 import { type FromClient, type FromRelay, NEWEST_VERSION, OLDEST_VERSION, WORD_BYTES } from "../../transport/meeting/messages.ts";
 import { type Carrier, type CarrierSink, DEAF } from "../sockets/carrier.ts";
 
@@ -36,9 +38,6 @@ export const MEETING_TIMES: MeetingTimes = {
 
 /** A parked connection that does not take what it is sent is given up above this many bytes. */
 const UNREAD_MAX = 64 * 1024;
-/** Messages that are taken of one connection in so many milliseconds. */
-const MESSAGES_MAX = 200;
-const MESSAGES_MS = 10_000;
 /** More than this at once is no control message. */
 const CHUNK_MAX = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
@@ -71,11 +70,9 @@ export class Guest implements CarrierSink {
   sentAt: number;
   /** Whether nothing more is expected of it, or to be said to it. */
   over = false;
-  readonly #parser = new FrameParser("client");
+  readonly #parser: FrameParser<"client">;
   #probe: Probe | null = null;
   #pings = 0;
-  #messages = 0;
-  #countedSince = 0;
 
   /**
    * @param address whence it came; for the log, and for limits
@@ -90,6 +87,7 @@ export class Guest implements CarrierSink {
     private readonly onDismissed: (guest: Guest, code: CloseCode) => void,
     events: (guest: Guest) => GuestEvents,
   ) {
+    this.#parser = new FrameParser("client", now);
     this.heardAt = now();
     this.sentAt = this.heardAt;
     this.events = events(this);
@@ -114,8 +112,9 @@ export class Guest implements CarrierSink {
       this.#parser.push(Buffer.from(chunk));
       for (let message = this.#next(); message !== null; message = this.#next()) this.#take(message);
     } catch (error) {
-      if (!isRelayError(error, "meeting_malformed")) throw error;
-      this.dismiss("malformed");
+      const code = codeOf(error);
+      if (code === "done") throw error;
+      this.dismiss(code, code === "flooding" ? FLOODED_MS : 0);
     }
   }
 
@@ -124,17 +123,17 @@ export class Guest implements CarrierSink {
   }
 
   #take(message: FromClient): void {
-    if (this.heardAt - this.#countedSince > MESSAGES_MS) {
-      this.#countedSince = this.heardAt;
-      this.#messages = 0;
-    }
-    if (++this.#messages > MESSAGES_MAX) {
-      this.dismiss("busy", MESSAGES_MS);
-      return;
-    }
     if (message.type === "ping") this.send({ type: "pong", id: message.id });
     else if (message.type !== "pong") this.events.message(message);
-    else if (message.id === this.#probe?.id) this.#probe.settle(true);
+    else if (message.id === this.#probe?.id) {
+      this.wasAnswer();
+      this.#probe.settle(true);
+    }
+  }
+
+  /** The message that is being taken was asked for, and is none of those that it may say by itself. */
+  wasAnswer(): void {
+    this.#parser.wasAnswer();
   }
 
   drain(): void {}

@@ -7,7 +7,7 @@ import { Pace } from "../../lib/pace.ts";
 import type { Timers } from "../../lib/timers.ts";
 import type { Ledger } from "../../transport/ledger.ts";
 import { acceptDesktop, type Dials, type MeetingPlace, registerWorker } from "../../transport/meet.ts";
-import { retryAfter } from "../../transport/meeting/codes.ts";
+import { growsTo, retryAfter } from "../../transport/meeting/codes.ts";
 import type { Joining, Registration } from "../../transport/meeting/register.ts";
 import { layerOf } from "../../transport/outbound/failure.ts";
 import type { Log } from "./context.ts";
@@ -98,7 +98,7 @@ export class RelayJoiner {
       }
       if (this.#stop.signal.aborted) return;
       this.#say(end);
-      await this.#pace.pause(retryAfter(end));
+      await this.#pace.pause(retryAfter(end), growsTo(end));
     }
   }
 

@@ -1,9 +1,11 @@
 import { type ErrorCode, isRelayError, RelayError } from "../../domain/errors.ts";
+import { FLOODED_MS } from "./intake.ts";
 
 /** Codes of `close` (docs/wire.md, Codes of close). */
 export const CLOSE_CODES = [
   "version",
   "malformed",
+  "flooding",
   "timeout",
   "token",
   "key",
@@ -39,6 +41,7 @@ const meaning = (error: ErrorCode, text: string, retry = 0): Meaning => ({ error
 const MEANINGS: Readonly<Record<CloseCode, Meaning>> = {
   version: meaning("version_mismatch", "the relay-host speaks no version of the meeting protocol that this program speaks", MINUTE),
   malformed: meaning("meeting_malformed", "the relay-host did not understand what it was sent"),
+  flooding: meaning("meeting_flooded", "more came than the meeting protocol allows", FLOODED_MS),
   timeout: meaning("link_down", "the relay-host was not answered in time"),
   token: meaning("relay_token_refused", "the relay-host does not know the token", MINUTE),
   key: meaning("meeting_key_refused", "the relay-host refused the proof of the key", MINUTE),
@@ -83,3 +86,6 @@ export const retryAfter = (error: unknown): number => {
   if (typeof ms === "number") return ms;
   return FOR_A_PERSON.some((code) => isRelayError(error, code)) ? RETRY_MAX_MS : 0;
 };
+
+/** Up to what that delay doubles each time that it ends so again, in milliseconds; 0: it stays. */
+export const growsTo = (error: unknown): number => (isRelayError(error, "meeting_flooded") ? RETRY_MAX_MS : 0);

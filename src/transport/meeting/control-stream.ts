@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { systemTimers, type Timers } from "../../lib/timers.ts";
 import { type CloseCode, closedBy, type MeetingEnd } from "./codes.ts";
 import { encode, FrameParser } from "./frames.ts";
@@ -34,7 +34,12 @@ export class ControlStream {
 
   readonly #onData = (chunk: Buffer): void => {
     this.duplex.pause();
-    this.#parser.push(chunk);
+    if (this.#closing) return;
+    try {
+      this.#parser.push(chunk);
+    } catch (error) {
+      this.#fail(error as RelayError);
+    }
     this.#wake();
   };
 
@@ -53,7 +58,8 @@ export class ControlStream {
    * The next message.
    *
    * @param withinMs after which nothing is waited for any more
-   * @throws RelayError as its code has it when a `close` comes; link_down when the Duplex ends or nothing comes; meeting_malformed; the signal's reason
+   * @throws RelayError as its code has it when a `close` comes; link_down when the Duplex ends or nothing comes; meeting_malformed; meeting_flooded; the
+   *   signal's reason
    */
   async receive(withinMs: number, signal?: AbortSignal): Promise<ReceivedMessage> {
     let late = false;
@@ -72,7 +78,10 @@ export class ControlStream {
         if (late) throw lost(new Error(`nothing came for ${withinMs} ms`));
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
-          this.duplex.resume();
+          // Whatever comes, and however fast: others have their turn in between.
+          setImmediate(() => {
+            if (!this.#released) this.duplex.resume();
+          });
         });
       }
     } finally {
@@ -129,6 +138,12 @@ export class ControlStream {
     this.duplex.destroy();
   }
 }
+
+/** What the other side is told when this one gives up over an error. */
+export const codeOf = (error: unknown): CloseCode => {
+  if (isRelayError(error, "meeting_malformed")) return "malformed";
+  return isRelayError(error, "meeting_flooded") ? "flooding" : "done";
+};
 
 const lost = (cause?: Error): RelayError =>
   new RelayError(

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
+import { Intake } from "./intake.ts";
 import { FromClient, FromRelay, type Message } from "./messages.ts";
 
 /** Longest message of each party, in bytes (docs/wire.md, Frames). */
@@ -31,29 +32,57 @@ const malformed = (why: string): RelayError => new RelayError("meeting_malformed
 /** Takes the frames of one party out of what comes from it, one at a time, so that nothing behind the last one is touched. */
 export class FrameParser<P extends Party> {
   #held: Buffer = NOTHING;
-
-  constructor(private readonly party: P) {}
-
+  /** What came behind it, not yet put together: a frame may come byte by byte. */
+  #behind: Buffer[] | null = null;
   /** Bytes that were pushed and not taken. */
-  get held(): number {
-    return this.#held.length;
+  held = 0;
+  readonly #intake: Intake;
+
+  /** @param now milliseconds that only go forward */
+  constructor(
+    private readonly party: P,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#intake = new Intake(now);
   }
 
+  /** @throws RelayError meeting_flooded */
   push(chunk: Buffer): void {
-    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    this.#intake.bytes(chunk.length);
+    this.held += chunk.length;
+    if (this.#held.length === 0) this.#held = chunk;
+    else if (this.#behind === null) this.#behind = [chunk];
+    else this.#behind.push(chunk);
+  }
+
+  /** The message that was taken last answers what was asked here, and does not count. */
+  wasAnswer(): void {
+    this.#intake.wasAnswer();
+  }
+
+  /** What is held, where it is as long as that; else null. */
+  #whole(length: number): Buffer | null {
+    if (this.held < length) return null;
+    if (this.#held.length < length) {
+      this.#held = Buffer.concat([this.#held, ...(this.#behind ?? [])]);
+      this.#behind = null;
+    }
+    return this.#held;
   }
 
   /**
    * The next message; null where it has not come to its end.
    *
-   * @throws RelayError meeting_malformed
+   * @throws RelayError meeting_malformed; meeting_flooded, with the message unread
    */
   take(): Sent[P] | null {
-    const held = this.#held;
-    if (held.length < PREFIX) return null;
-    const length = held.readUInt32BE(0);
+    const length = this.#whole(PREFIX)?.readUInt32BE(0);
+    if (length === undefined) return null;
     if (length < 2 || length > MAX_BYTES[this.party]) throw malformed(`a frame of ${length} bytes`);
-    if (held.length < PREFIX + length) return null;
+    const held = this.#whole(PREFIX + length);
+    if (held === null) return null;
+    this.#intake.message();
+    this.held -= PREFIX + length;
     // A view of nothing would keep all of what it is a view of.
     this.#held = held.length === PREFIX + length ? NOTHING : held.subarray(PREFIX + length);
     return parse(this.party, held.subarray(PREFIX, PREFIX + length));
@@ -61,8 +90,9 @@ export class FrameParser<P extends Party> {
 
   /** Everything behind the messages that were taken; the parser is done with. */
   rest(): Buffer {
-    const rest = this.#held;
+    const rest = this.#whole(this.held) ?? NOTHING;
     this.#held = NOTHING;
+    this.held = 0;
     return rest;
   }
 }

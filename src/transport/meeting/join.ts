@@ -1,7 +1,6 @@
 import type { Duplex } from "node:stream";
-import { RelayError } from "../../domain/errors.ts";
 import { systemTimers, type Timers } from "../../lib/timers.ts";
-import { ControlStream } from "./control-stream.ts";
+import { ControlStream, codeOf } from "./control-stream.ts";
 import { type Comer, OPENING_MS, open, proven, unexpected } from "./opening.ts";
 import { roomOf } from "./proof.ts";
 
@@ -79,7 +78,7 @@ async function joining(
     await meet(control);
     return control.release();
   } catch (error) {
-    control.close(error instanceof RelayError && error.code === "meeting_malformed" ? "malformed" : "done");
+    control.close(codeOf(error));
     throw error;
   }
 }

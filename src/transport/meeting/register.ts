@@ -1,8 +1,7 @@
 import type { Duplex } from "node:stream";
-import { isRelayError } from "../../domain/errors.ts";
 import { systemTimers, type Timers } from "../../lib/timers.ts";
 import type { Refusal } from "./codes.ts";
-import { ControlStream } from "./control-stream.ts";
+import { ControlStream, codeOf } from "./control-stream.ts";
 import { SILENCE_MS } from "./join.ts";
 import { type Comer, OPENING_MS, open, proven, unexpected } from "./opening.ts";
 import { roomOf } from "./proof.ts";
@@ -60,7 +59,7 @@ export async function register(duplex: Duplex, options: RegisterOptions): Promis
     if (message.type !== "registered") throw unexpected(control, message.type);
     proven(control, message.proof, answer);
   } catch (error) {
-    control.close("done");
+    control.close(codeOf(error));
     throw error;
   }
   return parked(control, options, timers);
@@ -99,8 +98,8 @@ function parked(control: ControlStream, options: RegisterOptions, timers: Timers
       }
     } catch (error) {
       if (over.signal.aborted) control.close("done");
-      else if (isRelayError(error, "meeting_malformed")) control.close("malformed");
-      else control.destroy();
+      else if (codeOf(error) === "done") control.destroy();
+      else control.close(codeOf(error));
       return over.signal.aborted ? null : (error as Error);
     } finally {
       ended = true;

@@ -9,7 +9,9 @@ import { TOKEN } from "./place.ts";
 
 /** A client that says whatever a test wants it to. */
 export class RawClient {
-  readonly #parser = new FrameParser("relay");
+  #at = 0;
+  /** Whatever comes, and however much. */
+  readonly #parser = new FrameParser("relay", () => (this.#at += 3_600_000));
   readonly #messages: (FromRelay | "ended")[] = [];
   #wake: () => void = () => undefined;
 

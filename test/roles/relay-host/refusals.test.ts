@@ -246,7 +246,7 @@ describe.skipIf(!HERE)("who is too many, or too slow", () => {
     let pongs = 0;
     let message = await worker.next();
     for (; message !== "ended" && message.type === "pong"; message = await worker.next()) pongs++;
-    expect([pongs, message]).toEqual([199, { type: "close", code: "busy", retry: 10_000 }]);
+    expect([pongs, message]).toEqual([199, { type: "close", code: "flooding", retry: 10_000 }]);
   });
 
   test("limits of rooms, keys and tokens", async () => {

@@ -55,7 +55,7 @@ async function counted(): Promise<NonNullable<ListenerStatus["connections"]>> {
 
 /** Whoever has the token is answered, with all that is there. */
 async function served(): Promise<void> {
-  for (let n = 0; n < 20; n++) {
+  for (let n = 0; n < 10; n++) {
     const answer = await fetch(new URL("/clusters/local/jobs", url), { headers: headers(), keepalive: false } as RequestInit);
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("jobs")]);
   }

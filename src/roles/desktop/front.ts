@@ -22,6 +22,8 @@ export interface FrontBounds {
   readonly idleMs: number;
   /** One that does not take what waits for it ends after so long, in milliseconds. */
   readonly stalledMs: number;
+  /** How long what a client wants may take that has said that it was all, in milliseconds. */
+  readonly halfClosedMs: number;
   /** How often somebody without the right token is told so in a minute, by address. */
   readonly failuresPerMinute: number;
 }
@@ -32,6 +34,7 @@ export const FRONT_BOUNDS: FrontBounds = {
   proven: LIMITS.apiConnections,
   idleMs: 60_000,
   stalledMs: 300_000,
+  halfClosedMs: 2_000,
   failuresPerMinute: 60,
 };
 
@@ -54,8 +57,6 @@ export interface FrontOptions {
   readonly onFault: (error: Error) => void;
 }
 
-/** How long what a client wants may take that has said that it was all, in milliseconds. */
-const HALF_CLOSED_MS = 2_000;
 const DRAIN_LOOK_MS = 5;
 /** How often is looked for those who do not take what waits for them, in milliseconds. */
 const LOOK_MS = 15_000;
@@ -212,7 +213,7 @@ export class Front {
         [carrier, inner],
         () => this.options.clock.monotonic(),
         (done) => this.#removed(done),
-        { keepsEndMs: HALF_CLOSED_MS },
+        { keepsEndMs: this.#bounds.halfClosedMs },
       );
       this.#added(splice);
       inner.write(held);

@@ -372,7 +372,7 @@ describe("bounds", () => {
   });
 
   test("who has said that it was all still gets the answer, and is not kept for longer", async () => {
-    const { front, aborted } = await behind();
+    const { front, aborted } = await behind({ bounds: { halfClosedMs: 400 } });
     const asking = net.connect({ port: front.address.port, host: "127.0.0.1", allowHalfOpen: true });
     ending.push(() => asking.destroy());
     const chunks: Buffer[] = [];

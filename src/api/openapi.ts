@@ -178,7 +178,8 @@ const defaultOf = ({ type }: JsonSchema, text: string): unknown => (type === "st
 /** Headers that are held to something; all others are read as far as they can be. */
 const HEADERS: Readonly<Record<string, JsonSchema>> = {
   "Idempotency-Key": { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyLength },
-  "Last-Event-ID": { type: "string", pattern: "^\\d{1,16}$" },
+  // An empty one is none (HTML standard, section 9.2.6).
+  "Last-Event-ID": { type: "string", pattern: "^\\d{0,16}$" },
 };
 
 /** By RFC 9110 the field Accept is no parameter to OpenAPI: what can be had is what an answer's content says. */

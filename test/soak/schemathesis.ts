@@ -86,7 +86,7 @@ export async function runSchemathesis(relay: Relay, { seed, examples, phases, so
   }
 }
 
-/** No failure of the server's, no status, type, header or body that the document does not name. */
+/** No failure of the server's, no status, type, header or body that the document does not name, and nothing taken that it does not allow. */
 const CHECKS = [
   "not_a_server_error",
   "status_code_conformance",
@@ -94,4 +94,5 @@ const CHECKS = [
   "response_headers_conformance",
   "response_schema_conformance",
   "unsupported_method",
+  "negative_data_rejection",
 ].join(",");

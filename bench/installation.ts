@@ -1,6 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
-import { type Address, ClusterClient, HttpPeer } from "../src/api/client.ts";
+import { ClusterClient } from "../src/api/client.ts";
+import { DesktopClient } from "../src/api/desktop-client.ts";
+import { type Address, HttpPeer } from "../src/api/http-peer.ts";
 import { readEnvironment } from "../src/config/environment.ts";
 import { type Paths, resolvePaths } from "../src/config/paths.ts";
 import { eventually } from "../test/runner/wait.ts";
@@ -19,8 +21,16 @@ export interface Installation extends AsyncDisposable {
   run(...args: string[]): Promise<string>;
 }
 
-/** Start the built executable's worker in `context.directory`, with settings given as variables. */
-export async function install(context: BenchContext, settings: Record<string, string> = {}): Promise<Installation> {
+/**
+ * Start the built executable's worker in `context.directory`, with settings given as variables.
+ *
+ * @param configure runs before the worker does
+ */
+export async function install(
+  context: BenchContext,
+  settings: Record<string, string> = {},
+  configure: (run: (args: readonly string[], stdin: string) => Promise<string>) => Promise<void> = async () => undefined,
+): Promise<Installation> {
   const home = path.join(context.directory, "home");
   const environment = {
     PATH: process.env.PATH ?? "",
@@ -29,13 +39,15 @@ export async function install(context: BenchContext, settings: Record<string, st
     CLIO_RELAY_MIN_FREE_BYTES: "0",
     ...settings,
   };
-  const run = async (...args: string[]): Promise<string> => {
-    const child = Bun.spawn([context.executable, ...args], { env: environment, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const runWith = async (args: readonly string[], stdin: string): Promise<string> => {
+    const child = Bun.spawn([context.executable, ...args], { env: environment, stdin: Buffer.from(stdin), stdout: "pipe", stderr: "pipe" });
     const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
     if (code !== 0) throw new Error(`clio-relay ${args.join(" ")} ended with ${code}: ${err}`);
     return out;
   };
+  const run = (...args: string[]): Promise<string> => runWith(args, "");
   await run("init");
+  await configure(runWith);
   const paths = resolvePaths(readEnvironment(environment));
   const worker = Bun.spawn([context.executable, "worker", "run", "--cluster", "local"], {
     env: environment,
@@ -47,13 +59,13 @@ export async function install(context: BenchContext, settings: Record<string, st
   const direct = new ClusterClient("local", new HttpPeer(unix(paths.workerSocket("local"))));
   await eventually(() => direct.workers(), { timeoutMs: 30_000 });
   await run("queue", "list");
-  const desktopPeer = new HttpPeer(unix(paths.desktopSocket));
+  const client = new DesktopClient(unix(paths.desktopSocket));
   return {
     paths,
     workerPid: worker.pid,
     worker: direct,
-    desktop: new ClusterClient("local", desktopPeer.under("/clusters/local")),
-    desktopPid: async () => (await desktopPeer.json<{ process: { pid: number } }>("/status")).process.pid,
+    desktop: client.cluster("local"),
+    desktopPid: async () => (await client.status()).process.pid,
     environment,
     run,
     async [Symbol.asyncDispose]() {

@@ -1,7 +1,8 @@
 /** What other programs get by `import { connect } from "clio-relay"`; see docs/use-the-api.md. It runs in Bun and in Node. */
 import { execFile } from "node:child_process";
-import { type Address, type ClusterClient, type Door, failureOf } from "./api/client.ts";
+import type { ClusterClient } from "./api/client.ts";
 import { DesktopClient } from "./api/desktop-client.ts";
+import { type Address, type Door, failureOf } from "./api/http-peer.ts";
 import { nodeFetch } from "./api/node-fetch.ts";
 import { RelayError } from "./domain/errors.ts";
 import { nobodyListens } from "./roles/probe.ts";
@@ -70,11 +71,14 @@ function start(executable: string): Promise<Address> {
 
 function startFailure(executable: string, error: Error, stderr: string): RelayError {
   const last = stderr.trim().split("\n").at(-1) ?? "";
+  const what = `${executable} desktop start: ${last === "" ? error.message : last}`;
+  return problemIn(last) ?? new RelayError("desktop_unavailable", what, {}, undefined, { cause: error });
+}
+
+function problemIn(line: string): RelayError | null {
   try {
-    return failureOf(JSON.parse(last));
+    return failureOf(JSON.parse(line));
   } catch {
-    return new RelayError("desktop_unavailable", `${executable} desktop start: ${last === "" ? error.message : last}`, {}, undefined, {
-      cause: error,
-    });
+    return null;
   }
 }

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { HttpPeer } from "../../src/api/client.ts";
+import { HttpPeer } from "../../src/api/http-peer.ts";
 import { InputClient } from "../../src/api/input-client.ts";
 import { InputFile } from "../../src/api/staging/input-file.ts";
 import { snapshots, stage } from "../../src/api/staging/stage.ts";

@@ -1,15 +1,24 @@
 import type { ListenerRequestInput } from "../config/api-listener.ts";
 import type { ClusterEntry, ClusterEntryInput } from "../config/cluster-entry.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
-import { type Address, ClusterClient, type Door, failureOf, HttpPeer } from "./client.ts";
+import { ClusterClient } from "./client.ts";
 import type { DesktopStatus } from "./desktop-views.ts";
 import type { HostTaskName, HostTaskOptions } from "./host-views.ts";
+import { type Address, type Door, failureOf, HttpPeer } from "./http-peer.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
 import type { ListenerStatus } from "./listener-views.ts";
 import type { PairClusterRequest } from "./pairing-views.ts";
 
 /** How often a change is made anew because somebody else was faster. */
 const CHANGE_TRIES = 20;
+
+// What checks an answer is loaded when the request is on its way.
+const entries = () => import("../config/cluster-entry.ts");
+const entry = async () => (await entries()).ClusterEntry;
+const desktop = () => import("./desktop-views.ts");
+const links = () => import("./link-views.ts");
+const link = async () => (await links()).LinkStatus;
+const listener = async () => (await import("./listener-views.ts")).ListenerStatus;
 
 /** Everything that can be asked of the desktop daemon. */
 export class DesktopClient {
@@ -25,42 +34,42 @@ export class DesktopClient {
   }
 
   status(signal?: AbortSignal): Promise<DesktopStatus> {
-    return this.http.json("/status", { signal });
+    return this.http.json("/status", async () => (await desktop()).DesktopStatus, { signal });
   }
 
   stop(signal?: AbortSignal): Promise<{ stopping: true }> {
-    return this.http.json("/stop", { method: "POST", repeatable: true, signal });
+    return this.http.json("/stop", async () => (await desktop()).Stopping, { method: "POST", repeatable: true, signal });
   }
 
   listener(signal?: AbortSignal): Promise<ListenerStatus> {
-    return this.http.json("/listener", { signal });
+    return this.http.json("/listener", listener, { signal });
   }
 
   /** @throws RelayError configuration_error where the address, the token or the certificate cannot be used */
   startListener(request: ListenerRequestInput): Promise<ListenerStatus> {
-    return this.http.json("/listener/start", { method: "POST", body: request, repeatable: true });
+    return this.http.json("/listener/start", listener, { method: "POST", body: request, repeatable: true });
   }
 
   stopListener(): Promise<ListenerStatus> {
-    return this.http.json("/listener/stop", { method: "POST", repeatable: true });
+    return this.http.json("/listener/stop", listener, { method: "POST", repeatable: true });
   }
 
   /** @throws RelayError configuration_error where the file cannot be used */
   rotateListenerToken(): Promise<ListenerStatus> {
-    return this.http.json("/listener/rotate-token", { method: "POST", repeatable: true });
+    return this.http.json("/listener/rotate-token", listener, { method: "POST", repeatable: true });
   }
 
   async clusters(): Promise<ClusterEntry[]> {
-    return (await this.http.json<{ clusters: ClusterEntry[] }>("/clusters")).clusters;
+    return (await this.http.json("/clusters", async () => (await desktop()).ClusterList)).clusters;
   }
 
   /** @throws RelayError cluster_not_found */
   clusterEntry(name: string): Promise<ClusterEntry> {
-    return this.http.json(`/clusters/${encodeURIComponent(name)}`);
+    return this.http.json(`/clusters/${encodeURIComponent(name)}`, entry);
   }
 
-  putCluster(entry: ClusterEntryInput, conditions: Readonly<Record<string, string>> = {}): Promise<ClusterEntry> {
-    return this.http.json("/clusters", { method: "POST", body: entry, headers: conditions, repeatable: true });
+  putCluster(wanted: ClusterEntryInput, conditions: Readonly<Record<string, string>> = {}): Promise<ClusterEntry> {
+    return this.http.json("/clusters", entry, { method: "POST", body: wanted, headers: conditions, repeatable: true });
   }
 
   /**
@@ -84,8 +93,8 @@ export class DesktopClient {
 
   async #known(name: string): Promise<{ entry: ClusterEntry | null; conditions: Record<string, string> }> {
     try {
-      const response = await this.http.send(`/clusters/${encodeURIComponent(name)}`);
-      return { entry: (await response.json()) as ClusterEntry, conditions: { "if-match": response.headers.get("etag") ?? "*" } };
+      const { answer, headers } = await this.http.tagged(`/clusters/${encodeURIComponent(name)}`, entry);
+      return { entry: answer, conditions: { "if-match": headers.get("etag") ?? "*" } };
     } catch (error) {
       if (!isRelayError(error, "cluster_not_found")) throw error;
       return { entry: null, conditions: { "if-none-match": "*" } };
@@ -93,11 +102,11 @@ export class DesktopClient {
   }
 
   removeCluster(name: string): Promise<ClusterEntry> {
-    return this.http.json(`/clusters/${encodeURIComponent(name)}`, { method: "DELETE" });
+    return this.http.json(`/clusters/${encodeURIComponent(name)}`, entry, { method: "DELETE" });
   }
 
   async links(signal?: AbortSignal): Promise<LinkStatus[]> {
-    return (await this.http.json<{ links: LinkStatus[] }>("/links", { signal })).links;
+    return (await this.http.json("/links", async () => (await links()).LinkList, { signal })).links;
   }
 
   /**
@@ -105,8 +114,9 @@ export class DesktopClient {
    *
    * @throws RelayError why it did not come up; link_down when the daemon ends meanwhile
    */
-  connect(name: string, request: AttendedRequest, signal?: AbortSignal): AsyncGenerator<AttendedEvent, LinkStatus> {
-    return this.#attended<LinkStatus>(`/clusters/${encodeURIComponent(name)}/connect`, request, signal);
+  async *connect(name: string, request: AttendedRequest, signal?: AbortSignal): AsyncGenerator<AttendedEvent, LinkStatus> {
+    const result = yield* this.#attended(`/clusters/${encodeURIComponent(name)}/connect`, request, signal);
+    return (await this.http.checker(link))(result);
   }
 
   /**
@@ -115,14 +125,14 @@ export class DesktopClient {
    * @returns the task's own document
    * @throws RelayError why it was not done; link_down when the daemon ends meanwhile
    */
-  host<N extends HostTaskName, T>(
+  async *host<N extends HostTaskName, T>(
     name: string,
     task: N,
     options: HostTaskOptions<N>,
     request: AttendedRequest,
     signal?: AbortSignal,
   ): AsyncGenerator<AttendedEvent, T> {
-    return this.#attended<T>(`/clusters/${encodeURIComponent(name)}/host/${task}`, { request, options }, signal);
+    return (yield* this.#attended(`/clusters/${encodeURIComponent(name)}/host/${task}`, { request, options }, signal)) as T;
   }
 
   /**
@@ -132,14 +142,18 @@ export class DesktopClient {
    * @throws RelayError pairing_code_invalid, pairing_refused, host_key_changed; what meeting at a relay-host fails with
    */
   pair(name: string, request: PairClusterRequest, signal?: AbortSignal): Promise<ClusterEntry> {
-    return this.http.json(`/clusters/${encodeURIComponent(name)}/pair`, { method: "POST", body: request, signal });
+    return this.http.json(`/clusters/${encodeURIComponent(name)}/pair`, entry, { method: "POST", body: request, signal });
   }
 
-  async *#attended<T>(path: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<AttendedEvent, T> {
-    for await (const { event, data } of this.http.sse(path, { method: "POST", body, signal })) {
-      const message = { event, data: JSON.parse(data) } as AttendedEvent;
-      if (message.event === "done") return message.data as T;
-      if (message.event === "failed") throw failureOf(message.data);
+  async *#attended(path: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<AttendedEvent, unknown> {
+    const check = await this.http.checker(async () => (await links()).AttendedEvent);
+    const known = (await links()).ATTENDED_EVENTS;
+    for await (const { event, data } of this.http.messages(path, { method: "POST", body, signal })) {
+      // A later daemon may say more.
+      if (!known.has(event)) continue;
+      const message = check({ event, data });
+      if (message.event === "done") return message.data;
+      if (message.event === "failed") throw failureOf(message.data) ?? new RelayError("internal_error", "the daemon does not say why");
       yield message;
     }
     signal?.throwIfAborted();
@@ -148,11 +162,15 @@ export class DesktopClient {
 
   /** @param answer null: the person does not want to. @throws RelayError not_found when it is no longer open */
   async answerPrompt(name: string, id: string, answer: string | null): Promise<void> {
-    await this.http.json(`/clusters/${encodeURIComponent(name)}/prompts/${encodeURIComponent(id)}`, { method: "POST", body: { answer } });
+    await this.http.json(
+      `/clusters/${encodeURIComponent(name)}/prompts/${encodeURIComponent(id)}`,
+      async () => (await links()).PromptTaken,
+      { method: "POST", body: { answer }, changes: false },
+    );
   }
 
   /** @throws RelayError cluster_not_found */
   disconnect(name: string): Promise<LinkStatus> {
-    return this.http.json(`/clusters/${encodeURIComponent(name)}/disconnect`, { method: "POST", repeatable: true });
+    return this.http.json(`/clusters/${encodeURIComponent(name)}/disconnect`, link, { method: "POST", repeatable: true });
   }
 }

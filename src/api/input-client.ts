@@ -1,7 +1,12 @@
+import type * as v from "valibot";
 import type { ContentKey, InputRecord, NewInputArtifact, Upload } from "../domain/input.ts";
-import type { HttpPeer } from "./client.ts";
+import type { HttpPeer } from "./http-peer.ts";
 
 type Described = Omit<NewInputArtifact, "schema_version" | "cluster">;
+
+const input = () => import("../domain/input.ts");
+const upload = async () => (await input()).Upload;
+const record = async () => (await input()).InputRecord;
 
 /** What can be asked of a cluster's worker about staged files. Each may be asked twice and does no more than once. */
 export class InputClient {
@@ -13,18 +18,18 @@ export class InputClient {
   ) {}
 
   async query(contents: readonly ContentKey[]): Promise<readonly Upload[]> {
-    const answer = await this.#call<{ contents: Upload[] }>("POST", "/input-contents/query", { contents });
+    const answer = await this.#call("/input-contents/query", async () => (await input()).ContentAnswer, { contents });
     return answer.contents;
   }
 
   /** @throws RelayError storage_admission_refused */
   begin({ sha256, size_bytes }: ContentKey): Promise<Upload> {
-    return this.#call("POST", "/input-uploads", { sha256, size_bytes });
+    return this.#call("/input-uploads", upload, { sha256, size_bytes });
   }
 
   /** @throws RelayError input_ingest_conflict with `offset`, input_ingest_refused, input_ingest_unavailable, storage_admission_refused */
   put({ sha256, size_bytes }: ContentKey, offset: number, bytes: Uint8Array, signal: AbortSignal): Promise<Upload> {
-    return this.http.json(`/input-uploads/${sha256}/content`, {
+    return this.http.json(`/input-uploads/${sha256}/content`, upload, {
       method: "PUT",
       query: { size_bytes, offset },
       body: bytes,
@@ -35,12 +40,12 @@ export class InputClient {
 
   /** @throws RelayError input_ingest_unavailable, job_submission_conflict */
   record(described: Described): Promise<InputRecord> {
-    return this.#call("POST", "/input-artifacts", { schema_version: "clio-relay.input-artifact.v1", cluster: this.cluster, ...described });
+    return this.#call("/input-artifacts", record, { schema_version: "clio-relay.input-artifact.v1", cluster: this.cluster, ...described });
   }
 
   /** @throws RelayError input_ingest_refused, payload_too_large, job_submission_conflict, storage_admission_refused */
   ingest(described: Described, content: Uint8Array): Promise<InputRecord> {
-    return this.#call("POST", "/input-artifacts/ingest", {
+    return this.#call("/input-artifacts/ingest", record, {
       schema_version: "clio-relay.input-artifact-ingest.v1",
       cluster: this.cluster,
       ...described,
@@ -48,7 +53,7 @@ export class InputClient {
     });
   }
 
-  #call<T>(method: string, path: string, body: unknown): Promise<T> {
-    return this.http.json(path, { method, body, repeatable: true, signal: this.signal });
+  #call<S extends v.GenericSchema>(path: string, answer: () => Promise<S>, body: unknown): Promise<v.InferOutput<S>> {
+    return this.http.json(path, answer, { method: "POST", body, repeatable: true, signal: this.signal });
   }
 }

@@ -1,5 +1,6 @@
-import type { UsedArtifactRef } from "../domain/lineage.ts";
+import type * as v from "valibot";
 import type { NewTransformInput, TransformRef } from "../domain/transform.ts";
+import type { HttpPeer } from "./http-peer.ts";
 import { segment } from "./path-segment.ts";
 
 /** Pages of edges: their cursors say nothing, and next_cursor is always there. */
@@ -9,51 +10,32 @@ export interface EdgePageOptions {
   readonly signal?: AbortSignal;
 }
 
-interface EdgePage {
-  readonly cursor: string;
-  readonly limit: number;
-  readonly next_cursor: string;
-  readonly total: number;
-}
+const usedArtifacts = async () => (await import("./answers.ts")).edgePage("used_artifacts");
+const usedBy = async () => (await import("./answers.ts")).edgePage("used_by");
+const transform = async () => (await import("../domain/transform.ts")).TransformRef;
 
-interface Peer {
-  json<T>(
-    path: string,
-    options?: {
-      method?: string;
-      query?: Readonly<Record<string, string | number | undefined>>;
-      body?: unknown;
-      repeatable?: boolean;
-      signal?: AbortSignal | undefined;
-    },
-  ): Promise<T>;
-}
+type Page<S extends () => Promise<v.GenericSchema>> = v.InferOutput<Awaited<ReturnType<S>>>;
 
 /** The lineage of one cluster's jobs and artifacts. */
 export class LineageClient {
-  constructor(private readonly http: Peer) {}
+  constructor(private readonly http: HttpPeer) {}
 
-  usedArtifacts(
-    jobId: string,
-    { signal, ...query }: EdgePageOptions = {},
-  ): Promise<EdgePage & { readonly used_artifacts: readonly UsedArtifactRef[] }> {
-    return this.http.json(`/jobs/${segment(jobId)}/used-artifacts`, { query, signal });
+  usedArtifacts(jobId: string, { signal, ...query }: EdgePageOptions = {}): Promise<Page<typeof usedArtifacts>> {
+    return this.http.json(`/jobs/${segment(jobId)}/used-artifacts`, usedArtifacts, { query, signal });
   }
 
-  usedBy(
-    artifactId: string,
-    { signal, ...query }: EdgePageOptions = {},
-  ): Promise<EdgePage & { readonly used_by: readonly UsedArtifactRef[] }> {
-    return this.http.json(`/artifacts/${segment(artifactId)}/used-by`, { query, signal });
+  usedBy(artifactId: string, { signal, ...query }: EdgePageOptions = {}): Promise<Page<typeof usedBy>> {
+    return this.http.json(`/artifacts/${segment(artifactId)}/used-by`, usedBy, { query, signal });
   }
 
   /** Null until it is recorded. */
   transform(jobId: string, signal?: AbortSignal): Promise<TransformRef | null> {
-    return this.http.json(`/jobs/${segment(jobId)}/transform`, { signal });
+    const recorded = async () => (await import("valibot")).nullable(await transform());
+    return this.http.json(`/jobs/${segment(jobId)}/transform`, recorded, { signal });
   }
 
   /** Once per job; the same again is answered with what is recorded. @throws RelayError transform_conflict, transform_refused */
-  recordTransform(jobId: string, transform: NewTransformInput): Promise<TransformRef> {
-    return this.http.json(`/jobs/${segment(jobId)}/transform`, { method: "POST", body: transform, repeatable: true });
+  recordTransform(jobId: string, made: NewTransformInput): Promise<TransformRef> {
+    return this.http.json(`/jobs/${segment(jobId)}/transform`, transform, { method: "POST", body: made, repeatable: true });
   }
 }

@@ -89,4 +89,5 @@ export const AttendedEvent = v.variant("event", [
   v.strictObject({ event: v.literal("done"), data: v.unknown() }),
   v.strictObject({ event: v.literal("failed"), data: v.looseObject({ reason: v.string() }) }),
 ]);
+export const ATTENDED_EVENTS: ReadonlySet<string> = new Set(AttendedEvent.options.map(({ entries }) => entries.event.literal));
 export type AttendedEvent = v.InferOutput<typeof AttendedEvent>;

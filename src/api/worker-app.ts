@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import * as v from "valibot";
+import { Health } from "./answers.ts";
 import { json, mount, OpenApi, type Operation, operation } from "./operation.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -8,7 +8,7 @@ import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { kindSubmissionRoutes } from "./routes/kind-submissions.ts";
 import { lineageRoutes } from "./routes/lineage.ts";
-import { linkRoute } from "./routes/link.ts";
+import { linkRoutes } from "./routes/link.ts";
 import { logRoutes } from "./routes/logs.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { progressRoutes } from "./routes/progress.ts";
@@ -17,8 +17,6 @@ import { submissionRoutes } from "./routes/submission.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { withProblems } from "./with-problems.ts";
 import type { WorkerServices } from "./worker-services.ts";
-
-const Health = v.strictObject({ ok: v.literal(true), auth: v.boolean(), version: v.string(), cluster: v.string() });
 
 /** Every operation of a worker's app, in the order of the OpenAPI document. */
 export const workerOperations = (services: WorkerServices): Operation[] => [
@@ -42,7 +40,7 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
     },
   }),
   metricsRoute("metrics", () => services.metrics()),
-  linkRoute(services),
+  ...linkRoutes(services),
   ...keyRoutes(services),
   ...submissionRoutes(services),
   ...inputRoutes(services),

@@ -30,6 +30,8 @@ export const LIMITS = {
   /** Bytes of all event files of one attempt together; what is beyond is not read. */
   emitBytes: 8 * MiB,
   requestBodyBytes: 2 * MiB,
+  /** The largest JSON document that a client takes for an answer, and the largest message of a stream of events. */
+  answerBytes: 32 * MiB,
   /** Tries of one step of an attempt that fails for a reason that time alone does not mend; then it goes on without the step. */
   stepTries: 6,
   /** Attempts in a row that could not be started before their job fails (spawn_failed). */
@@ -89,6 +91,8 @@ export const LIMITS = {
   relayHostOpeningsPerAddress: 600,
   relayHostOpeningsPerKey: 120,
   relayHostWorkersPerToken: 4_096,
+  relayHostWorkersPerAddress: 256,
+  relayHostJoinsPerAddress: 256,
   relayHostJoinsPerToken: 4_096,
   relayHostJoinsPerRoom: 64,
   relayHostJoinsPerKey: 64,

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import path from "node:path";
-import { HttpPeer } from "../../src/api/client.ts";
+import * as v from "valibot";
+import { HttpPeer } from "../../src/api/http-peer.ts";
 import { jsonAnswer } from "../../src/api/json-answer.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 
@@ -44,7 +45,7 @@ test("one that goes on coming is waited for", async () => {
   const { socket, ask, stop } = answering(pieces, false);
   try {
     expect(await jsonAnswer(await ask(), 300)).toEqual({ a: ["é".repeat(20)] });
-    expect(await new HttpPeer({ kind: "unix", path: socket }).json<unknown>("/")).toEqual({ a: ["é".repeat(20)] });
+    expect(await new HttpPeer({ kind: "unix", path: socket }).json("/", async () => v.unknown())).toEqual({ a: ["é".repeat(20)] });
   } finally {
     await stop();
   }
@@ -54,4 +55,16 @@ test("no document is none", async () => {
   const answer = jsonAnswer(new Response(null));
   expect(answer).rejects.toBeInstanceOf(SyntaxError);
   await answer.catch(() => undefined);
+});
+
+test("one that is larger than is allowed is given up", async () => {
+  const { left, ask, stop } = answering(["[", "1,".repeat(50), "1,".repeat(50)], true);
+  try {
+    const answer = jsonAnswer(await ask(), 5_000, 150);
+    expect(answer).rejects.toBeInstanceOf(RangeError);
+    await answer.catch(() => undefined);
+    await left;
+  } finally {
+    await stop();
+  }
 });

@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { ClusterClient, HttpPeer } from "../../src/api/client.ts";
+import { ClusterClient } from "../../src/api/client.ts";
+import { HttpPeer } from "../../src/api/http-peer.ts";
 import { withLifeSigns } from "../../src/cli/follow/life-signs.ts";
 import { Reconnect } from "../../src/cli/follow/reconnect.ts";
 import { RelayError } from "../../src/domain/errors.ts";
@@ -13,7 +14,7 @@ const TIMEOUT = 120_000;
 
 /** A process that answers on a socket, so that it can be stopped by a signal. */
 function server(socket: string) {
-  const code = `Bun.serve({ unix: ${JSON.stringify(socket)}, fetch: () => new Response("{}") }); console.log("ready")`;
+  const code = `Bun.serve({ unix: ${JSON.stringify(socket)}, fetch: () => Response.json({ ok: true, auth: false, version: "1", cluster: "local" }) }); console.log("ready")`;
   return Bun.spawn([process.execPath, "-e", code], { stdout: "pipe", stderr: "inherit" });
 }
 

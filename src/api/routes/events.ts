@@ -2,14 +2,12 @@ import * as v from "valibot";
 import { Event } from "../../domain/event.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
-import { Sequence } from "../../domain/primitives.ts";
-import { JobStatus } from "../../domain/views.ts";
+import { Monitor } from "../answers.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import { jobStatus } from "./jobs.ts";
 import { type Growing, isCut, POLL_REFUSAL, PollSeconds, streamRoutes } from "./streams.ts";
 
-const Monitor = v.strictObject({ ...JobStatus.entries, events: v.array(Event), next_cursor: Sequence });
 const MonitorQuery = v.strictObject({ ...PageQuery.entries, poll_seconds: PollSeconds });
 
 /** Events of a job: pages, streams, and the monitor document that joins them to the status. */

@@ -7,7 +7,8 @@ import { LOG_STREAMS } from "../../domain/log.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
 import { flag, seconds, several, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
-import { JobStatus, JobSummary, JobWaitResult } from "../../domain/views.ts";
+import { JobStatus, JobWaitResult } from "../../domain/views.ts";
+import { JobList } from "../answers.ts";
 import { ownName } from "../called.ts";
 import { jobInputs } from "../job-inputs.ts";
 import { json, type Operation, operation } from "../operation.ts";
@@ -54,7 +55,7 @@ const readingRoutes = (services: WorkerServices): Operation[] => {
       query: RecentQuery,
       answer: {
         kind: "json",
-        schema: v.strictObject({ jobs: v.array(JobSummary), next_before: v.nullable(v.number()) }),
+        schema: JobList,
       },
       handler: async ({ query }) =>
         json(

@@ -1,11 +1,11 @@
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { EdgeCursor, edgeCursor, edgeSequence, UsedArtifactRef } from "../../domain/lineage.ts";
+import { EdgeCursor, edgeCursor, edgeSequence, type UsedArtifactRef } from "../../domain/lineage.ts";
 import type { Page } from "../../domain/page.ts";
-import { Count, Sequence } from "../../domain/primitives.ts";
 import { whole } from "../../domain/query.ts";
 import { NewTransform, TransformRef } from "../../domain/transform.ts";
+import { edgePage } from "../answers.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
@@ -14,16 +14,6 @@ const EdgeQuery = v.strictObject({
   limit: v.optional(whole(1, LIMITS.pageMax), String(LIMITS.pageDefault)),
 });
 type EdgeQuery = v.InferOutput<typeof EdgeQuery>;
-
-const edgePage = <K extends string>(key: K) =>
-  v.strictObject({
-    ...({ [key]: v.array(UsedArtifactRef) } as Record<K, v.ArraySchema<typeof UsedArtifactRef, undefined>>),
-    cursor: EdgeCursor,
-    limit: Sequence,
-    /** Where to go on, also at the end. */
-    next_cursor: EdgeCursor,
-    total: Count,
-  });
 
 /** A page of the store as it is read and answered with cursors that say nothing. */
 async function edges(

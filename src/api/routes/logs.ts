@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { LOG_STREAMS, LogChunk, LogSegment, LogStream } from "../../domain/log.ts";
+import { LOG_STREAMS, LogChunk, LogStream } from "../../domain/log.ts";
 import { flag, whole } from "../../domain/query.ts";
+import { AttemptLogs } from "../answers.ts";
 import { contentBody, contentOf } from "../content-body.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { CONDITIONS, conditionsOf, contentHeaders, wantedOf } from "../range.ts";
@@ -16,7 +17,6 @@ const ChunkQuery = v.strictObject({
 const ContentQuery = v.strictObject({ ...At, follow: v.optional(flag, "false") });
 
 const AttemptNumber = whole(1);
-const AttemptLogs = v.strictObject({ segments: v.array(LogSegment) });
 
 /** Logs as text by offset, and as bytes. */
 export const logRoutes = (services: WorkerServices): Operation[] => [...textRoutes(services), contentRoute(services)];

@@ -3,9 +3,9 @@ import { Endpoint } from "../../domain/endpoint.ts";
 import { JOB_KINDS } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
-import { looseText, recordOf, Sequence } from "../../domain/primitives.ts";
+import { looseText } from "../../domain/primitives.ts";
 import { flag, whole } from "../../domain/query.ts";
-import { JobSummary, WorkerStatus } from "../../domain/views.ts";
+import { Audit, QueueListing, Repair, WorkerList } from "../answers.ts";
 import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
@@ -20,30 +20,6 @@ const QueueQuery = v.strictObject({
   limit: v.optional(whole(1, LIMITS.pageMax), String(LIMITS.pageDefault)),
   scan_limit: v.optional(whole(1, LIMITS.queueScanMax), String(LIMITS.queueScanDefault)),
 });
-
-const QueueListing = v.strictObject({
-  jobs: v.array(JobSummary),
-  count: v.number(),
-  source_cursor: Sequence,
-  source_limit: Sequence,
-  source_next_cursor: v.nullable(Sequence),
-  source_total: v.number(),
-  source_total_semantics: v.literal("all_jobs"),
-  filters_apply_within_source_window: v.literal(true),
-  result_truncated: v.boolean(),
-  scan_limit: Sequence,
-  scan_truncated: v.boolean(),
-  active_job_capacity: v.number(),
-});
-
-const Finding = v.strictObject({ check: v.string(), subject: v.string(), detail: v.string(), repairable: v.boolean() });
-const Audit = v.strictObject({
-  ok: v.boolean(),
-  checked: recordOf(v.string(), v.number()),
-  findings: v.array(Finding),
-  truncated: v.boolean(),
-});
-const Repair = v.strictObject({ repaired: v.array(Finding), remaining: v.array(Finding), truncated: v.boolean() });
 
 /** The queue as a whole, and the workers on it. */
 export const queueRoutes = (services: WorkerServices): Operation[] => [
@@ -95,7 +71,7 @@ const workerRoutes = (services: WorkerServices): Operation[] => [
     path: "/workers",
     id: "listWorkers",
     summary: "The worker that serves this cluster",
-    answer: { kind: "json", schema: v.strictObject({ workers: v.array(WorkerStatus), worker_count: v.number() }) },
+    answer: { kind: "json", schema: WorkerList },
     handler: async () => json({ workers: [await services.status()], worker_count: 1 }),
   }),
   operation({

@@ -43,8 +43,7 @@ async function watch(cluster: ClusterClient, reconnect: Reconnect, { quietMs, an
     }
     const limit = AbortSignal.timeout(answerMs);
     try {
-      const answer = await cluster.http.send("/healthz", { signal: AbortSignal.any([limit, over]) });
-      await answer.arrayBuffer();
+      await cluster.alive(AbortSignal.any([limit, over]));
       await reconnect.alive();
     } catch (error) {
       if (over.aborted) return;

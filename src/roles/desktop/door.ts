@@ -1,4 +1,4 @@
-import type { Address, Door } from "../../api/client.ts";
+import type { Address, Door } from "../../api/http-peer.ts";
 import { registryHeader } from "../../api/installation-check.ts";
 import { Unproven } from "../../api/unproven.ts";
 import type { Environment } from "../../config/environment.ts";

@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { HttpPeer } from "../../api/client.ts";
+import { HttpPeer } from "../../api/http-peer.ts";
 import { type Environment, variable } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
@@ -62,7 +62,7 @@ export async function answers(paths: Paths, env: Environment): Promise<boolean> 
   if (record === null && !fs.existsSync(paths.desktopSocket)) return false;
   try {
     const response = await new HttpPeer(addressOf(paths, record)).send("/healthz", { signal: AbortSignal.timeout(ANSWER_MS) });
-    await response.arrayBuffer();
+    await response.body?.cancel();
     return true;
   } catch {
     return false;

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
-import { HttpPeer } from "../../../src/api/client.ts";
+import { HttpPeer } from "../../../src/api/http-peer.ts";
 import { DEFAULT_CAPACITY } from "../../../src/config/cluster-entry.ts";
 import { readDaemonRecord } from "../../../src/roles/desktop/address-file.ts";
 import { LogFile, newBytes, tailOf } from "../../../src/roles/desktop/log-file.ts";
@@ -188,7 +188,7 @@ describe("on loopback", () => {
       }
     }
     // Whoever has another token is not told this one's owner, and does not send its own.
-    const wrong = new HttpPeer({ ...address, token: "x" }).json("/status");
+    const wrong = new HttpPeer({ ...address, token: "x" }).send("/status");
     expect(wrong).rejects.toMatchObject({ code: "desktop_unavailable" });
     await wrong.catch(() => undefined);
   });

@@ -122,7 +122,7 @@ describe("taken away while no worker runs", () => {
     });
     expect(await follow(100_000)).toBe("again\n");
     expect(await worker.client.log(job_id, "stdout", { offset: 100_000 })).toMatchObject({ text: "again\n", missing_bytes: 0, eof: true });
-    expect(await worker.client.http.json<{ findings: unknown[] }>("/queue/audit", { method: "POST" })).toMatchObject({ findings: [] });
+    expect(await worker.client.audit()).toMatchObject({ findings: [] });
   }, 30_000);
 });
 

@@ -58,8 +58,7 @@ describe("records of a later version", () => {
     makeLater(worker.attemptDir(job_id));
     await worker.start();
     expect(await setAside(worker, job_id)).toContain("once its processes have ended, it can be canceled");
-    const repair = () =>
-      worker.client.http.json<Record<"repaired" | "remaining", { subject: string }[]>>("/queue/repair", { method: "POST" });
+    const repair = () => worker.client.repair();
     if (how === "cancel") await worker.client.cancel(job_id);
     else expect(await repair()).toMatchObject({ repaired: [], remaining: [{ subject: job_id, check: "quarantine", repairable: false }] });
     expect(isAlive(attempt!.process!)).toBe(true);

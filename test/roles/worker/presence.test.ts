@@ -9,7 +9,7 @@ import { WorkerHarness } from "./harness.ts";
 
 test("a worker that serves says who it is and where, keeps its id, and leaves no record when it drains", async () => {
   await using worker = new WorkerHarness();
-  const info = async (): Promise<LinkInfo> => v.parse(LinkInfo, await worker.client.http.json("/link"));
+  const info = (): Promise<LinkInfo> => worker.client.http.json("/link", async () => LinkInfo);
   const file = path.join(worker.coreDir, "worker.json");
   const record = (): WorkerRecord => v.parse(WorkerRecord, JSON.parse(fs.readFileSync(file, "utf8")));
   await worker.start();

@@ -87,7 +87,7 @@ describe("the monitor", () => {
     expect(documents.flatMap(({ events }) => events.map(({ seq }) => seq))).toEqual(Array.from({ length: last }, (_, i) => i + 1));
     expect(Math.max(...documents.map(({ events }) => events.length))).toBe(2);
     expect(messages.at(-1)).toMatchObject({ event: "terminal", id: String(last) });
-    expect(await worker.client.http.json<unknown>(`/jobs/${jobId}/monitor?cursor=2&limit=1&poll_seconds=0.5`)).toMatchObject({
+    expect(await (await worker.client.http.send(`/jobs/${jobId}/monitor?cursor=2&limit=1&poll_seconds=0.5`)).json()).toMatchObject({
       events: [{ seq: 2 }],
       next_cursor: 3,
       terminal: true,

@@ -184,11 +184,23 @@ export const SETTINGS = {
     LIMITS.relayHostWorkersPerToken,
     "Workers that may be registered at a relay-host with one token.",
   ),
+  relay_host_workers_per_address: setting(
+    "CLIO_RELAY_HOST_WORKERS_PER_ADDRESS",
+    whole(1, 1_000_000),
+    LIMITS.relayHostWorkersPerAddress,
+    "Workers that may be registered at a relay-host from one address.",
+  ),
   relay_host_joins_per_token: setting(
     "CLIO_RELAY_HOST_JOINS_PER_TOKEN",
     whole(1, 1_000_000),
     LIMITS.relayHostJoinsPerToken,
     "Desktops that may wait or be joined at a relay-host with one token.",
+  ),
+  relay_host_joins_per_address: setting(
+    "CLIO_RELAY_HOST_JOINS_PER_ADDRESS",
+    whole(1, 1_000_000),
+    LIMITS.relayHostJoinsPerAddress,
+    "Of these, from one address.",
   ),
   relay_host_joins_per_room: setting(
     "CLIO_RELAY_HOST_JOINS_PER_ROOM",

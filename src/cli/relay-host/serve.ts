@@ -64,6 +64,8 @@ const limitsOf = (settings: Settings): MeetingLimits => ({
   openingsPerAddress: settings.relay_host_openings_per_address,
   openingsPerKey: settings.relay_host_openings_per_key,
   workersPerToken: settings.relay_host_workers_per_token,
+  workersPerAddress: settings.relay_host_workers_per_address,
+  joinsPerAddress: settings.relay_host_joins_per_address,
   joinsPerToken: settings.relay_host_joins_per_token,
   joinsPerRoom: settings.relay_host_joins_per_room,
   joinsPerKey: settings.relay_host_joins_per_key,

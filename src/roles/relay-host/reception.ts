@@ -80,7 +80,7 @@ export class Reception {
     }
     origin.known();
     metrics.add("openings_total", message.type);
-    const proven = { guest, ...verdict, key: message.key, room };
+    const proven = { guest, ...verdict, key: message.key, room, addressKey: origin.addressKey };
     if (message.type === "register") rooms.register(proven);
     else if (message.type === "join") rooms.join(proven, message.wait, message.pairing);
     else void rooms.accept(proven, message.ticket);

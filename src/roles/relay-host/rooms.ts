@@ -4,86 +4,14 @@ import { WORD_BYTES } from "../../transport/meeting/messages.ts";
 import { same } from "../../transport/meeting/proof.ts";
 import { fingerprintOf } from "../../transport/session/keys.ts";
 import { Splice } from "../sockets/splice.ts";
-import type { Guest, GuestEvents, GuestMessage, MeetingTimes } from "./guest.ts";
+import type { Guest, MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
 import type { Limits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
+import { type Desktop, type Proven, Room, Worker, type WorkerEvents } from "./room.ts";
 
-/** Desktops of one room about which its worker is asked at a time. */
-const MAX_OFFERED = 16;
-
-/** A guest that has proven who it is. */
-export interface Proven {
-  readonly guest: Guest;
-  /** Which token it showed. */
-  readonly token: number;
-  /** Its public key. */
-  readonly key: Buffer;
-  /** Hexadecimal. */
-  readonly room: string;
-  /** What shows it that the token is known here. */
-  readonly answer: Buffer;
-}
-
-/** A worker that waits to be asked. */
-class Worker implements GuestEvents {
-  /** Numbers of joins of this registration. */
-  joins = 0;
-
-  /** @param token by which it is counted */
-  constructor(
-    readonly guest: Guest,
-    readonly token: string,
-    readonly room: Room,
-    private readonly rooms: Rooms,
-  ) {}
-
-  message(message: GuestMessage): void {
-    if (message.type === "refuse") this.rooms.refused(this.room, message.join, message.reason);
-    else if (message.type === "close") this.guest.destroy();
-    else this.guest.dismiss("malformed");
-  }
-
-  gone(): void {
-    this.rooms.unregistered(this);
-  }
-}
-
-interface Desktop extends Proven {
-  /** Whether it says that its key is that of a pairing code. */
-  readonly pairing: boolean;
-  /** Until when it waits for a worker to register, on the monotonic clock. */
-  readonly until: number;
-  readonly ticket: Buffer;
-  /** Its number at the worker that was asked last. */
-  join: number;
-  prevent: () => void;
-  /** Takes it off the limits. */
-  readonly uncount: () => void;
-}
-
-/** One for all rooms in which nobody waits. */
-const NOBODY: readonly Desktop[] = [];
-
-const without = (all: readonly Desktop[], one: Desktop): readonly Desktop[] => {
-  const left = all.filter((other) => other !== one);
-  return left.length === 0 ? NOBODY : left;
-};
-
-class Room {
-  worker: Worker | null = null;
-  /** In the order in which they came. */
-  waiting: readonly Desktop[] = NOBODY;
-  /** Those about which the worker is being asked, or was. */
-  offered: readonly Desktop[] = NOBODY;
-  joined = 0;
-
-  constructor(readonly name: string) {}
-
-  get empty(): boolean {
-    return this.worker === null && this.waiting.length === 0 && this.offered.length === 0 && this.joined === 0;
-  }
-}
+/** Rooms without anybody in them of which it is remembered whom their worker has let in. */
+const MAX_REMEMBERED = 4_096;
 
 export interface RoomsContext {
   readonly times: MeetingTimes;
@@ -95,10 +23,14 @@ export interface RoomsContext {
 }
 
 /** Who waits where, and who is joined with whom. All of it is memory of this process. */
-export class Rooms {
+export class Rooms implements WorkerEvents {
   readonly #rooms = new Map<string, Room>();
   readonly #parked = new Set<Guest>();
   readonly #splices = new Set<Splice>();
+  /** Whom the workers of rooms that are empty now have let in; of more, those that became empty first are forgotten. */
+  readonly #remembered = new Map<string, ReadonlySet<string>>();
+  /** Rooms whose worker may not be asked as often as it would be. */
+  readonly #rationed = new Set<Room>();
   #workers = 0;
 
   constructor(private readonly context: RoomsContext) {}
@@ -118,30 +50,34 @@ export class Rooms {
   #room(name: string): Room {
     const known = this.#rooms.get(name);
     if (known !== undefined) return known;
-    const room = new Room(name);
+    const room = new Room(name, this.#remembered.get(name));
+    this.#remembered.delete(name);
     this.#rooms.set(name, room);
     return room;
   }
 
   #tidy(room: Room): void {
-    if (room.empty) this.#rooms.delete(room.name);
+    if (!room.empty || this.#rooms.get(room.name) !== room) return;
+    this.#rooms.delete(room.name);
+    if (room.known.size === 0) return;
+    this.#remembered.set(room.name, room.known);
+    if (this.#remembered.size > MAX_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
   }
 
   /** A worker, whose key is the room's. */
-  register({ guest, token, room: name, answer, key }: Proven): void {
+  register({ guest, token, room: name, answer, key, addressKey }: Proven): void {
     const { limits, metrics, journal } = this.context;
     const room = this.#room(name);
     const before = room.worker;
-    const count = `${token}`;
-    if (before === null && limits.workers.of(count) >= limits.max.workersPerToken) {
+    const uncount = limits.worker(token, addressKey, before !== null);
+    if (uncount === null) {
       this.#tidy(room);
       guest.dismiss("busy", 5_000);
       return;
     }
-    limits.workers.add(count);
     this.#workers++;
     this.#parked.add(guest);
-    const worker = new Worker(guest, count, room, this);
+    const worker = new Worker(guest, uncount, room, this);
     room.worker = worker;
     guest.events = worker;
     if (before !== null) {
@@ -157,8 +93,8 @@ export class Rooms {
 
   /** A worker's control connection is gone. */
   unregistered(worker: Worker): void {
-    const { guest, token, room } = worker;
-    this.context.limits.workers.remove(token);
+    const { guest, uncount, room } = worker;
+    uncount();
     this.#workers--;
     this.#parked.delete(guest);
     if (room.worker !== worker) return;
@@ -171,6 +107,7 @@ export class Rooms {
   #ask(worker: Worker, desktop: Desktop): void {
     const { guest, key, ticket, pairing } = desktop;
     desktop.join = worker.joins++;
+    worker.asked++;
     worker.guest.send({
       type: "joining",
       join: desktop.join,
@@ -186,6 +123,10 @@ export class Rooms {
   refused(room: Room, join: number, reason: Refusal): void {
     for (const desktop of room.offered) {
       if (desktop.join !== join) continue;
+      if (reason === "key") {
+        this.context.limits.keptOut(room.name, desktop.addressKey);
+        room.keptOut(desktop.key);
+      }
       desktop.guest.dismiss("refused", 0, reason);
       return;
     }
@@ -193,7 +134,7 @@ export class Rooms {
 
   /** A desktop that wants to meet the worker of a room. */
   join(proven: Proven, waitMs: number, pairing: boolean): void {
-    const { guest, token, room: name, key } = proven;
+    const { guest, token, room: name, key, addressKey } = proven;
     const { limits, now } = this.context;
     const room = this.#room(name);
     if (room.worker === null && waitMs === 0) {
@@ -201,15 +142,18 @@ export class Rooms {
       guest.dismiss("absent");
       return;
     }
-    const uncount = limits.join(token, name, key.toString("hex"));
+    const stranger = !room.isKnown(key);
+    const { waitFor, instead } = stranger ? this.#placeOfStranger(room, addressKey) : { waitFor: 0, instead: null };
+    const uncount = waitFor > 0 ? null : limits.join(token, name, key.toString("hex"), addressKey);
     if (uncount === null) {
       this.#tidy(room);
-      guest.dismiss("busy", 1_000);
+      guest.dismiss("busy", Math.max(1_000, waitFor));
       return;
     }
     const desktop: Desktop = {
       ...proven,
       pairing,
+      stranger,
       until: now() + waitMs,
       ticket: randomBytes(WORD_BYTES),
       join: -1,
@@ -227,7 +171,17 @@ export class Rooms {
       },
     };
     this.#wait(room, desktop);
+    instead?.guest.dismiss("busy", 1_000);
     this.#advance(room);
+  }
+
+  /** Milliseconds that a stranger has to stay away; 0 where it may wait here, and who has to go for it. */
+  #placeOfStranger(room: Room, addressKey: string | null): { readonly waitFor: number; readonly instead: Desktop | null } {
+    const { limits } = this.context;
+    const waitFor = limits.stranger(room.name, addressKey);
+    if (waitFor > 0) return { waitFor, instead: null };
+    const { free, instead } = room.placeFor(addressKey, Math.ceil(limits.max.joinsPerRoom / 2));
+    return { waitFor: free ? 0 : 1_000, instead };
   }
 
   #wait(room: Room, desktop: Desktop): void {
@@ -237,7 +191,7 @@ export class Rooms {
       desktop.guest.dismiss("absent");
       return;
     }
-    room.waiting = [...room.waiting, desktop];
+    room.wait(desktop);
     desktop.prevent();
     const timer = setTimeout(() => desktop.guest.dismiss(room.worker === null ? "absent" : "busy", 1_000), left);
     desktop.prevent = () => clearTimeout(timer);
@@ -248,16 +202,18 @@ export class Rooms {
   #forget(room: Room, desktop: Desktop): void {
     desktop.prevent();
     this.#parked.delete(desktop.guest);
-    room.offered = without(room.offered, desktop);
-    room.waiting = without(room.waiting, desktop);
+    room.leave(desktop);
   }
 
   #advance(room: Room): void {
-    while (room.worker !== null && room.waiting.length > 0 && room.offered.length < MAX_OFFERED) {
-      const desktop = room.waiting[0]!;
+    this.#rationed.delete(room);
+    for (let desktop = room.next(); desktop !== null && room.worker !== null; desktop = room.next()) {
+      if (!this.context.limits.ask(room.name, desktop.stranger)) {
+        this.#rationed.add(room);
+        return;
+      }
       desktop.prevent();
-      room.waiting = without(room.waiting, desktop);
-      room.offered = [...room.offered, desktop];
+      room.offer(desktop);
       void this.#offer(room, room.worker, desktop);
     }
   }
@@ -266,11 +222,14 @@ export class Rooms {
   async #offer(room: Room, worker: Worker, desktop: Desktop): Promise<void> {
     const { times } = this.context;
     const [asked, asks] = await Promise.all([worker.guest.alive(), desktop.guest.alive()]);
-    if (!asks) desktop.guest.dismiss("timeout");
+    if (!asks) {
+      this.context.limits.keptOut(room.name, desktop.addressKey);
+      desktop.guest.dismiss("timeout");
+    }
     if (!asked) worker.guest.dismiss("timeout");
     if (desktop.guest.over) return;
     if (room.worker !== worker) {
-      room.offered = without(room.offered, desktop);
+      room.leave(desktop);
       this.#wait(room, desktop);
       this.#advance(room);
       return;
@@ -298,6 +257,7 @@ export class Rooms {
       guest.dismiss("ticket");
       return;
     }
+    if (room.worker !== null) room.worker.asked--;
     // Once only.
     desktop.prevent();
     desktop.join = -1;
@@ -334,6 +294,7 @@ export class Rooms {
     }
     this.#forget(room, desktop);
     room.joined++;
+    room.letIn(desktop.key);
     metrics.add("joined_total");
     const begun = now();
     const about = { room: room.name, key: fingerprintOf(desktop.key), address: desktop.guest.address };
@@ -361,6 +322,7 @@ export class Rooms {
       if (at - guest.heardAt > times.silence) guest.destroy();
       else if (at - guest.sentAt > times.ping) void guest.probe();
     }
+    for (const room of [...this.#rationed]) this.#advance(room);
     for (const splice of this.#splices) if (splice.quietFor() > (splice.held > 0 ? times.stuck : times.idle)) splice.destroy();
   }
 

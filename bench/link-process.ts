@@ -4,14 +4,23 @@
  */
 import fs from "node:fs";
 import net from "node:net";
+import type { Duplex } from "node:stream";
+import { parseRelayUrl } from "../src/domain/relay-url.ts";
 import { Link } from "../src/transport/link.ts";
+import { join } from "../src/transport/meeting/join.ts";
+import { roomOf } from "../src/transport/meeting/proof.ts";
+import { wayOut } from "../src/transport/outbound/way-out.ts";
 import { type ClientSessionOptions, openClientSession } from "../src/transport/session/client-session.ts";
 import { publicKeyFromLine } from "../src/transport/session/keys.ts";
+import { signerOf } from "../src/transport/session/signer.ts";
 
 /** How the process is to reach the worker. */
 export interface LinkProcessOptions {
-  /** Of an sshd, or the worker's link socket. */
-  readonly to: { readonly port: number } | { readonly path: string };
+  /** Of an sshd or a frpc, the worker's link socket, or the relay-host where the worker waits. */
+  readonly to:
+    | { readonly port: number }
+    | { readonly path: string }
+    | { readonly relay: string; readonly token: string; readonly caFile: string };
   readonly user: string;
   readonly algorithms: "own" | "site";
   /** Line of the host's public key. */
@@ -23,17 +32,31 @@ export interface LinkProcessOptions {
   readonly bringUps: number;
 }
 
+async function connect(where: net.NetConnectOpts): Promise<net.Socket> {
+  const socket = net.connect(where);
+  await new Promise<void>((resolve, reject) => {
+    socket.once("connect", resolve);
+    socket.once("error", reject);
+  });
+  return socket;
+}
+
+async function dial({ to }: LinkProcessOptions, key: string, hostKey: Buffer, signal: AbortSignal): Promise<Duplex> {
+  if ("path" in to) return connect(to);
+  if ("port" in to) return connect({ ...to, host: "127.0.0.1", noDelay: true });
+  const relay = parseRelayUrl(to.relay);
+  const surroundings = { variables: {}, caFiles: [{ from: "the benchmark", path: to.caFile }] };
+  const socket = await connect({ host: relay.host, port: relay.port, noDelay: true });
+  const duplex = await wayOut({ url: relay, token: to.token, version: "bench", surroundings }).climb(socket, signal);
+  return join(duplex, { relay, token: to.token, signer: signerOf(key), room: roomOf(hostKey), waitMs: 10_000 });
+}
+
 async function main(options: LinkProcessOptions): Promise<void> {
   const key = fs.readFileSync(options.keyFile, "utf8");
   const hostKey = publicKeyFromLine(options.hostKey);
   const link = new Link({ cluster: "local", version: "bench", afterDrop: "authorization_required" });
   const bringUp = async (signal: AbortSignal) => {
-    const where = "port" in options.to ? { ...options.to, host: "127.0.0.1", noDelay: true } : options.to;
-    const socket = net.connect(where as net.NetConnectOpts);
-    await new Promise<void>((resolve, reject) => {
-      socket.once("connect", resolve);
-      socket.once("error", reject);
-    });
+    const duplex = await dial(options, key, hostKey, signal);
     const identity: ClientSessionOptions = {
       user: options.user,
       algorithms: options.algorithms,
@@ -41,7 +64,7 @@ async function main(options: LinkProcessOptions): Promise<void> {
       authenticate: () => ({ method: "publickey", key }),
       signal,
     };
-    const session = await openClientSession(socket, identity);
+    const session = await openClientSession(duplex, identity);
     return { session, open: (one?: AbortSignal) => session.openSocket(options.remote, one) };
   };
   const times: number[] = [];

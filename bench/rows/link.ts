@@ -29,7 +29,7 @@ async function smallMs(socket: string): Promise<number> {
 }
 
 /** Reads content to its end; bytes per second. */
-async function download(socket: string, target: string, expected: number): Promise<number> {
+export async function download(socket: string, target: string, expected: number): Promise<number> {
   const began = performance.now();
   let bytes = 0;
   for await (const piece of (await ask(socket, target)).body as unknown as AsyncIterable<Uint8Array>) bytes += piece.length;
@@ -53,7 +53,7 @@ async function smallDuring(socket: string, target: string, size: number): Promis
 }
 
 /** An artifact of so many bytes that a job has left; the path of its content, and of the file. */
-async function makeArtifact(relay: Installation, directory: string, size: number): Promise<{ target: string; file: string }> {
+export async function makeArtifact(relay: Installation, directory: string, size: number): Promise<{ target: string; file: string }> {
   const argv = ["sh", "-c", `head -c ${size} /dev/urandom > content`];
   const job = await relay.worker.submit({ cluster: "local", kind: "command", spec: { argv, workdir: directory, outputs: ["content"] } });
   await relay.worker.wait(job.job_id, { timeout_seconds: 300 });
@@ -66,7 +66,7 @@ async function makeArtifact(relay: Installation, directory: string, size: number
   return { target: `/artifacts/${artifact.artifact_id}/content`, file: path.join(directory, "content") };
 }
 
-const median = (values: readonly number[]): number => latencyOf(values).p50;
+export const median = (values: readonly number[]): number => latencyOf(values).p50;
 
 function peakResident(pid: number): number {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1_024;

@@ -1,0 +1,160 @@
+import fs from "node:fs";
+import path from "node:path";
+import { newRoom } from "../../src/config/frp-room.ts";
+import { visitorConfiguration } from "../../src/transport/frp/configuration.ts";
+import { freePorts } from "../../src/transport/frp/free-ports.ts";
+import { proxyName } from "../../src/transport/frp/visit.ts";
+import { SESSION_USER } from "../../src/transport/session/admission.ts";
+import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
+import { frpProgram, noFrp } from "../../test/rigs/frp/programs.ts";
+import { Frps } from "../../test/rigs/frp/server.ts";
+import { eventually } from "../../test/runner/wait.ts";
+import { authority } from "../../test/transport/outbound/certificates.ts";
+import { install } from "../installation.ts";
+import { startLink } from "../link.ts";
+import type { LinkProcessOptions } from "../link-process.ts";
+import type { BenchContext, Result, Row } from "../row.ts";
+import { SshYardstick } from "../yardsticks/ssh.ts";
+import { download, makeArtifact, median } from "./link.ts";
+
+const MB = 1_000_000;
+const ROUNDS = 4;
+const TOKEN = "token-of-the-benchmark-0123456789abcdef";
+
+/** A way to a worker that accepts no connections. */
+interface Way extends AsyncDisposable {
+  /** What the worker has to be told of it. */
+  readonly configuration: object;
+  readonly settings: Record<string, string>;
+  readonly to: LinkProcessOptions["to"];
+}
+
+async function throughRelayHost(context: BenchContext): Promise<Way> {
+  const ca = authority(context.directory);
+  const { cert, key } = ca.issue("localhost", "DNS:localhost,IP:127.0.0.1");
+  const child = Bun.spawn(
+    [context.executable, "relay-host", "serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--json"],
+    {
+      env: { ...process.env, CLIO_RELAY_HOST_TOKEN: TOKEN, CLIO_RELAY_HOME: path.join(context.directory, "relay-host") },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: Bun.file(path.join(context.directory, "relay-host.log")),
+    },
+  );
+  const { value } = await child.stdout.getReader().read();
+  const { listening } = JSON.parse(new TextDecoder().decode(value)) as { listening: [{ port: number }] };
+  const relay = `wss://localhost:${listening[0].port}`;
+  return {
+    configuration: { relay: { relay_host: relay, token: TOKEN } },
+    settings: { CLIO_RELAY_CA_FILE: ca.file },
+    to: { relay, token: TOKEN, caFile: ca.file },
+    async [Symbol.asyncDispose]() {
+      child.kill();
+      await child.exited;
+    },
+  };
+}
+
+async function throughFrps(context: BenchContext): Promise<Way> {
+  const frps = await Frps.start();
+  const room = { ...newRoom(), token: frps.token };
+  const [port] = (await freePorts(1)) as [number];
+  const visitor = {
+    name: "visitor",
+    type: "stcp",
+    secret: room.secret,
+    server: proxyName(room.name, "stcp"),
+    address: "127.0.0.1",
+    port,
+  } as const;
+  const file = path.join(context.directory, "visitor.toml");
+  fs.writeFileSync(file, visitorConfiguration(frps.server(), [visitor]), { mode: 0o600 });
+  const frpc = Bun.spawn([frpProgram("frpc"), "-c", file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+  return {
+    configuration: {
+      frp: {
+        server: { server_addr: "127.0.0.1", server_port: frps.port, protocol: "tcp", stun_server: null },
+        direct: false,
+        room,
+        frpc: frpProgram("frpc"),
+      },
+    },
+    settings: {},
+    to: { port },
+    async [Symbol.asyncDispose]() {
+      frpc.kill();
+      await frpc.exited;
+      await frps[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A link of that way beside one over sshd, to the same worker, in turns. */
+async function beside(name: string, context: BenchContext, begin: (context: BenchContext) => Promise<Way>): Promise<Result> {
+  const directory = path.join(context.directory, name.replaceAll(" ", "-"));
+  fs.mkdirSync(directory);
+  await using way = await begin({ ...context, directory });
+  const keyFile = path.join(directory, "desktop-key");
+  const { privateKey, publicLine } = makeKeyPair("bench");
+  fs.writeFileSync(keyFile, privateKey, { mode: 0o600 });
+  let hostKey = "";
+  await using relay = await install({ ...context, directory }, way.settings, async (run) => {
+    const configuration = {
+      schema_version: "clio-relay.worker-configuration.v1",
+      cluster: "local",
+      env_setup: null,
+      worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
+      client_keys: [publicLine],
+      ...way.configuration,
+    };
+    hostKey = (JSON.parse(await run(["worker", "configure"], JSON.stringify(configuration))) as { host_key: string }).host_key;
+  });
+  await using ssh = await SshYardstick.start(directory);
+  const size = Math.max(32 * 2 ** 20, Math.ceil(2 ** 30 * Math.min(1, context.scale)));
+  const { target } = await makeArtifact(relay, directory, size);
+  const sockets = { ssh: path.join(directory, "s.sock"), ours: path.join(directory, "o.sock") };
+  using _ssh = await startLink(context, {
+    to: { port: ssh.sshd.port },
+    user: ssh.user,
+    algorithms: "site",
+    hostKey: ssh.sshd.hostKey(),
+    keyFile: ssh.key,
+    remote: relay.paths.workerSocket("local"),
+    local: sockets.ssh,
+    bringUps: 1,
+  });
+  const own = {
+    to: way.to,
+    user: SESSION_USER,
+    algorithms: "own",
+    hostKey,
+    keyFile,
+    remote: "/",
+    local: sockets.ours,
+    bringUps: 1,
+  } as const;
+  using _ours = await eventually(() => startLink(context, own), { timeoutMs: 60_000, what: `a link through ${name}` });
+  const rate = { ssh: [] as number[], ours: [] as number[] };
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const kind of ["ssh", "ours"] as const) rate[kind].push(await download(sockets[kind], target, size));
+  }
+  return {
+    name: `artifact through ${name}`,
+    unit: "MB/s",
+    yardstick: { name: "our link over sshd", value: median(rate.ssh) / MB },
+    ours: median(rate.ours) / MB,
+    target: { ratioAtLeast: 0.8 },
+  };
+}
+
+/** Links of clusters that accept no connections, beside one that does. */
+export const row: Row = {
+  name: "outbound",
+  async run(context: BenchContext): Promise<Result[]> {
+    const results = [await beside("a relay-host", context, throughRelayHost)];
+    const missing = noFrp();
+    if (missing === null) results.push(await beside("frps", context, throughFrps));
+    else context.note(`left out: frps (${missing})`);
+    return results;
+  },
+};

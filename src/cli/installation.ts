@@ -7,6 +7,7 @@ import { loadSettings, type Settings } from "../config/settings.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import { desktopDoor } from "../roles/desktop/door.ts";
 import { chooseCluster, clustersMeant } from "./choose-cluster.ts";
+import { endedBySignals } from "./follow/ending.ts";
 import type { CliIo } from "./io.ts";
 
 /** The installation that a command works on, looked up as far as it is needed. */
@@ -40,6 +41,7 @@ export class Installation {
         paths: this.paths,
         env: this.io.env,
         listen: this.listen,
+        ending: endedBySignals(this.io),
         start: async () => {
           const { ensureDesktop } = await import("../roles/desktop/start.ts");
           await ensureDesktop({ paths: this.paths, env: this.io.env, self: this.io.self });

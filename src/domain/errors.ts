@@ -163,6 +163,10 @@ export const ERRORS = {
     retryable: true,
     hint: "clio-relay desktop logs",
   }),
+  request_interrupted: rule(503, "Interrupted before the answer came, so that it is not known whether it was done", {
+    exit: EXIT.interrupted,
+    hint: "look at what is there before it is done again",
+  }),
   shutting_down: rule(503, "The process is shutting down", { exit: EXIT.linkDown, retryable: true }),
   observation_timeout: rule(504, "The observation ran out of time; what it observed goes on", {
     exit: EXIT.notFinished,

@@ -65,7 +65,7 @@ const DOCUMENTS: Record<string, () => Promise<unknown>> = {
   attempts: () => worker().attempts(JOB),
   tasks: () => worker().tasks(JOB),
   taskEvents: () => worker().taskEvents(JOB),
-  recordTaskEvent: () => worker().recordTaskEvent(JOB, { label: "a", summary: "b" }),
+  recordTaskEvent: () => worker().recordTaskEvent(JOB, { event_type: "x", label: "a", summary: "b" }),
   progress: () => worker().progress(JOB),
   recordProgress: () => worker().recordProgress(JOB, { label: "a", current: 1 }),
   artifacts: () => worker().artifacts(JOB),

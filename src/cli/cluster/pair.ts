@@ -44,7 +44,7 @@ export async function pairedWith(
   const known = before?.mode === "relay" ? before.relay_token_file : null;
   const entry = await interruptible(
     io,
-    () => "given up",
+    () => `given up; whether ${name} was paired is not known: clio-relay cluster list shows it`,
     (signal) =>
       relay.desktop.pair(
         name,

@@ -1,5 +1,5 @@
 import type { ClusterClient } from "../../api/client.ts";
-import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
+import { type ErrorCode, EXIT, RelayError } from "../../domain/errors.ts";
 import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { TraceContext } from "../../domain/trace.ts";
@@ -153,10 +153,11 @@ async function send(
   try {
     return await cluster.submit(submission, trace);
   } catch (error) {
+    if (!(error instanceof RelayError) || !UNKNOWN.has(error.code)) throw error;
     // What has not left this machine was not taken on.
-    if (!isRelayError(error, "link_down") || error.data["sent"] === false) throw error;
+    if (error.data["sent"] === false) throw error;
     // It may have been taken on; under the same key it is not taken on twice.
-    const first = overLink ? `clio-relay connect ${cluster.name}, then ` : "";
+    const first = overLink && error.code === "link_down" ? `clio-relay connect ${cluster.name}, then ` : "";
     throw new RelayError(
       error.code,
       error.message,
@@ -165,6 +166,9 @@ async function send(
     );
   }
 }
+
+/** With these it is not known whether the submission was taken on. */
+const UNKNOWN: ReadonlySet<ErrorCode> = new Set(["link_down", "answer_malformed", "request_interrupted", "desktop_unavailable"]);
 
 /** A fresh key for a command, so that a submission can be sent twice and taken once; the content's digest for a pipeline. */
 function defaultKey(work: Pick<JobSubmissionInput, "kind" | "spec">, fresh: boolean): string {

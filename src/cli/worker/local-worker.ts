@@ -6,6 +6,7 @@ import { checkRunDirectory } from "../../config/run-directory.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
 import { chooseCluster } from "../choose-cluster.ts";
+import { endedBySignals } from "../follow/ending.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 
@@ -43,9 +44,11 @@ export async function localCluster(io: Pick<CliIo, "env">, relay: Installation, 
 }
 
 /** The worker of a cluster of this machine, on its own socket. @throws RelayError resource_ownership_refused */
-export function localWorker(io: Pick<CliIo, "env">, relay: Installation, name: string): ClusterClient {
+export function localWorker(io: Pick<CliIo, "env" | "onSignal">, relay: Installation, name: string): ClusterClient {
   checkRunDirectory(relay.paths, io.env);
-  return new ClusterClient(name, new HttpPeer({ kind: "unix", path: relay.paths.workerSocket(name) }));
+  const address = { kind: "unix", path: relay.paths.workerSocket(name) } as const;
+  const door = { address: () => address, reopen: () => Promise.resolve(false), ending: endedBySignals(io) };
+  return new ClusterClient(name, new HttpPeer(door));
 }
 
 /** What a running worker says of itself; null when none does. */

@@ -16,17 +16,19 @@ export interface DoorOptions {
   readonly listen: "unix" | "tcp";
   /** Start the daemon and return when it answers. */
   readonly start: () => Promise<void>;
+  readonly ending?: Door["ending"];
 }
 
 /**
  * The way in to the desktop daemon, which is started when nobody answers. Cheap as long as somebody does: the modules that
  * start a daemon load only then.
  */
-export function desktopDoor({ paths, env, listen, start }: DoorOptions): Door {
+export function desktopDoor({ paths, env, listen, start, ending }: DoorOptions): Door {
   const onUnix: Address = { kind: "unix", path: paths.desktopSocket };
   let found: Address | null = null;
   return {
     headers: registryHeader(paths.clustersFile),
+    ...(ending === undefined ? {} : { ending }),
     liveness: {
       everyMs: SILENT_MS,
       probe: async () => (await import("./start.ts")).answers(paths, env),

@@ -45,4 +45,10 @@ export function writeRoom(paths: Pick<Paths, "configDir">, cluster: string, room
   writeFileAtomic(file, `${JSON.stringify(room)}\n`);
 }
 
-export const removeRoom = (paths: Pick<Paths, "configDir">, cluster: string): void => fs.rmSync(fileOf(paths, cluster), { force: true });
+/** Where the authorities lie for a frpc of the user's own, which reads no room. */
+export const authoritiesFile = (paths: Pick<Paths, "configDir">, cluster: string): string =>
+  path.join(paths.configDir, "frp", `${cluster}.ca.pem`);
+
+export function removeRoom(paths: Pick<Paths, "configDir">, cluster: string): void {
+  for (const file of [fileOf(paths, cluster), authoritiesFile(paths, cluster)]) fs.rmSync(file, { force: true });
+}

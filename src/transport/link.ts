@@ -20,6 +20,8 @@ export interface LinkTransport {
   readonly session: Session;
   /** A new channel to the worker's HTTP socket. */
   open(signal?: AbortSignal): Promise<Duplex>;
+  /** Resolves when new channels go another way than those before; left out: they never do. Never rejects. */
+  readonly rerouted?: Promise<void>;
 }
 
 /** Dials, proves identities, finds the worker's socket. What it has opened is its own to close when it rejects. */
@@ -244,6 +246,7 @@ export class Link {
       times,
     );
     this.#become("up");
+    void live.transport.rerouted?.then(() => live.pool.retire());
     void live.transport.session.closed.then((reason) => this.#drop(live, reason ?? this.#down("the session was closed")));
   }
 

@@ -45,14 +45,27 @@ describeWith(["frp", "sshd", "ssh", "nginx", "openssl"], "a cluster behind an ed
     return { code, ...(JSON.parse(stdout) as Trial) };
   };
 
+  const carriedBy = (carrier: string) =>
+    eventually(
+      async () => {
+        const now = await farLink(site.relay);
+        return now.state === "up" && now.carrier === carrier ? now : null;
+      },
+      { what: `a link over ${carrier}` },
+    );
+
   test(
     "goes from peer to peer where a hole can be punched",
     async () => {
-      const link = await site.up();
-      expect([link.carrier, link.detail]).toEqual(["frp-xtcp", null]);
+      await site.up();
+      const link = await carriedBy("frp-xtcp");
+      expect(link.detail).toBeNull();
       expect(await site.relay.ok("job", "submit", "--wait", "--", "true")).toMatch(/^job_/);
       const { code, tried } = await trial();
-      expect([code, tried.find(({ step }) => step === "connection")?.detail]).toEqual([0, "frp-xtcp"]);
+      expect([code, tried.map(({ step, ok }) => [step, ok])]).toEqual([
+        0,
+        ["configuration", "program", "connection", "direct", "round_trip", "throughput"].map((step) => [step, true]),
+      ]);
     },
     TIMEOUT,
   );
@@ -63,14 +76,18 @@ describeWith(["frp", "sshd", "ssh", "nginx", "openssl"], "a cluster behind an ed
       const { relay } = site;
       stun[Symbol.dispose]();
       kill(site.frpcs("visitor")[0]!);
+      // It carries while the direct way is still looked for.
+      await carriedBy("frp-stcp");
       const link = await eventually(async () => {
         const now = await farLink(relay);
-        return now.state === "up" && now.carrier === "frp-stcp" ? now : null;
+        return now.state === "up" && now.detail !== null ? now : null;
       });
-      expect(link.detail).toContain("no direct way");
+      expect([link.carrier, link.detail]).toEqual(["frp-stcp", expect.stringContaining("no direct way")]);
       expect(await relay.ok("desktop", "logs")).toContain("it goes through frps: no direct way");
       const refused = await trial();
       expect([refused.code, refused.failure]).toMatchObject([5, { layer: "direct", reason: "frp_unreachable" }]);
+      // Once, with the time that it took.
+      expect(refused.tried.filter(({ ok }) => !ok)).toMatchObject([{ step: "direct", detail: expect.stringContaining("no direct way") }]);
       const allowed = await trial("--allow-stcp-fallback");
       expect([allowed.code, allowed.tried.filter(({ ok }) => !ok).map(({ step }) => step)]).toEqual([0, ["direct"]]);
       // The mode is what it was.

@@ -94,19 +94,23 @@ test(
       bindPort: 7_000,
       auth: { method: "token", token: "the token" },
     });
+    // Names are one to a frps: each cluster's are its own. Somebody with any certificate is nobody.
+    const own = `relay-stcp-${room(relay).name.slice(0, 12)}`;
+    const authorities = path.join(relay.home, "config", "frp", "other.ca.pem");
     expect(await render("frpc-config", "--cluster", "other", "--local-port", "8848")).toMatchObject({
       serverAddr: "relay.example.edu",
-      transport: { protocol: "wss" },
+      transport: { protocol: "wss", tls: { trustedCaFile: authorities } },
       proxies: [
-        { name: "relay-stcp", type: "stcp", secretKey: secret, localPort: 8848 },
-        { name: "relay-stcp-direct", type: "xtcp", secretKey: secret, localPort: 8848 },
+        { name: own, type: "stcp", secretKey: secret, localPort: 8848 },
+        { name: `${own}-direct`, type: "xtcp", secretKey: secret, localPort: 8848 },
       ],
     });
+    expect(fs.readFileSync(authorities, "utf8")).toContain("-----BEGIN CERTIFICATE-----");
     const visitor = { secretKey: secret, bindAddr: "127.0.0.1" };
     expect(await render("frpc-visitor-config", "--cluster", "other", "--bind-port", "8765")).toMatchObject({
       visitors: [
-        { ...visitor, name: "relay-stcp-visitor", serverName: "relay-stcp", bindPort: -1 },
-        { ...visitor, serverName: "relay-stcp-direct", bindPort: 8765, fallbackTo: "relay-stcp-visitor", fallbackTimeoutMs: 10_000 },
+        { ...visitor, name: "relay-stcp-visitor", serverName: own, bindPort: -1 },
+        { ...visitor, serverName: `${own}-direct`, bindPort: 8765, fallbackTo: "relay-stcp-visitor", fallbackTimeoutMs: 10_000 },
       ],
     });
     fs.writeFileSync(path.join(relay.directory, "secret"), "mine\n");
@@ -124,6 +128,21 @@ test(
       output,
     );
     expect([fs.readFileSync(output, "utf8").includes('secretKey = "mine"'), fs.statSync(output).mode & 0o777]).toEqual([true, 0o600]);
+    // The authorities of a site lie beside it, or where that frpc runs; without TLS there are none.
+    const ca = path.join(relay.directory, "ca.pem");
+    fs.writeFileSync(ca, "-----BEGIN CERTIFICATE-----\nown\n-----END CERTIFICATE-----\n");
+    await relay.ok("cluster", "add", "other", "--frp-ca-file", ca);
+    const rendered = ["--cluster", "other", "--local-port", "1", "--output", output] as const;
+    const told = await relay.run(["relay-host", "render-frpc-config", ...rendered]);
+    expect([fs.readFileSync(`${output}.ca.pem`, "utf8"), told.stderr]).toEqual([
+      fs.readFileSync(ca, "utf8"),
+      expect.stringContaining(`frpc reads ${output}.ca.pem, too`),
+    ]);
+    await relay.ok("relay-host", "render-frpc-config", ...rendered, "--trusted-ca-file", "/there/ca.pem");
+    expect(Bun.TOML.parse(fs.readFileSync(output, "utf8"))).toMatchObject({ transport: { tls: { trustedCaFile: "/there/ca.pem" } } });
+    await relay.ok("cluster", "add", "other", "--frp-protocol", "tcp");
+    await relay.ok("relay-host", "render-frpc-config", ...rendered);
+    expect(fs.readFileSync(output, "utf8")).not.toContain("trustedCaFile");
     const plain = await relay.run(["relay-host", "render-frps-config", "--token", "word"]);
     expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining("@ and a file, or - for standard input")]);
     const none = await relay.run(["relay-host", "render-frpc-config", "--cluster", "local", "--local-port", "1"]);

@@ -1,9 +1,10 @@
 import { type ClusterEntry, type FrpEntry, isFrp } from "../../config/cluster-entry.ts";
-import { readRoom } from "../../config/frp-room.ts";
+import { authoritiesFile, readRoom } from "../../config/frp-room.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { FrpRoom } from "../../domain/frp.ts";
 import { writeFileAtomic } from "../../lib/atomic-file.ts";
 import type { FrpServer } from "../../transport/frp/configuration.ts";
+import { authorities, caFiles } from "../../transport/outbound/certificates.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
@@ -62,24 +63,56 @@ const noFrp = ({ name, mode }: ClusterEntry): RelayError =>
     `clio-relay cluster add ${name} --frp-server-addr HOST`,
   );
 
-export const serverOf = ({ frp }: FrpEntry, token: string | null): FrpServer => ({
-  address: frp.server_addr,
-  port: frp.server_port,
-  protocol: frp.protocol,
-  token,
-  stunServer: frp.stun_server,
-});
+/** Where the authorities of a rendered configuration are, on the machine of its frpc. */
+export const TRUSTED = {
+  "trusted-ca-file": option(
+    text("FILE"),
+    "With wss: file of certification authorities on the machine of that frpc, in place of one that is written here",
+  ),
+} as const;
 
-/** Put a configuration where it is wanted. Its secrets are said to be in it. */
-export async function render(io: CliIo, json: boolean, output: string | undefined, configuration: string): Promise<void> {
+/**
+ * How the frpc of a configuration that is rendered reaches the server. Without authorities frpc would take any certificate, so a configuration for TLS names a file of some: the one
+ * that is given, or one that is written here with the cluster's own, or with everybody's.
+ *
+ * @throws RelayError configuration_error, local_file_unusable
+ */
+export function serverOf(
+  { io, relay }: { readonly io: CliIo; readonly relay: Installation },
+  { name, frp }: FrpEntry,
+  room: Pick<FrpRoom, "token" | "ca">,
+  { output, "trusted-ca-file": trusted }: { readonly output: string | undefined; readonly "trusted-ca-file": string | undefined },
+): FrpServer {
+  const { server_addr: address, server_port: port, protocol, stun_server: stunServer } = frp;
+  const server = { address, port, protocol, token: room.token, stunServer };
+  if (protocol !== "wss") return server;
+  if (trusted !== undefined) return { ...server, caFile: trusted };
+  const caFile = output === undefined ? authoritiesFile(relay.paths, name) : `${resolveLocal(io, output)}.ca.pem`;
+  writeFileAtomic(caFile, room.ca ?? `${authorities(caFiles(relay.settings.ca_file, io.env.variables)).join("\n")}\n`);
+  return { ...server, caFile };
+}
+
+/** What a frpc of the user's own offers is called after the cluster's room: names are one to a frps, and another one has other rooms. */
+export const ownProxy = ({ name }: Pick<FrpRoom, "name">): string => `relay-stcp-${name.slice(0, 12)}`;
+
+/** Put a configuration where it is wanted. Its secrets, and the file that it needs besides, are said. */
+export async function render(
+  io: CliIo,
+  json: boolean,
+  output: string | undefined,
+  configuration: string,
+  authorities: string | undefined,
+): Promise<void> {
+  const needs = authorities === undefined ? "" : `; frpc reads ${authorities}, too, on the machine where it runs`;
+  const besides = authorities === undefined ? {} : { authorities };
   if (output !== undefined) {
     const file = resolveLocal(io, output);
     writeFileAtomic(file, configuration);
-    if (json) await printJson(io.stdout, { file });
-    else await io.stderr.write(`written to ${file}; it holds secrets\n`);
-  } else if (json) await printJson(io.stdout, { configuration });
+    if (json) await printJson(io.stdout, { file, ...besides });
+    else await io.stderr.write(`written to ${file}; it holds secrets${needs}\n`);
+  } else if (json) await printJson(io.stdout, { configuration, ...besides });
   else {
     await io.stdout.write(configuration);
-    await io.stderr.write("notice: it holds secrets: keep it where nobody else can read it\n");
+    await io.stderr.write(`notice: it holds secrets: keep it where nobody else can read it${needs}\n`);
   }
 }

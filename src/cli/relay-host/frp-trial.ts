@@ -2,6 +2,7 @@ import type { FrpEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { desktopKey } from "../../roles/desktop/desktop-key.ts";
 import { overFrp, ownFrpc } from "../../roles/desktop/frp-way.ts";
+import { TransferWindows } from "../../transport/bulk/transfer-windows.ts";
 import { ChannelPool } from "../../transport/http/channel-pool.ts";
 import type { LedgerLine } from "../../transport/ledger.ts";
 import { caFiles } from "../../transport/outbound/certificates.ts";
@@ -9,7 +10,7 @@ import { publicKeyFromLine } from "../../transport/session/keys.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 import { frpCluster } from "./frp-secrets.ts";
-import type { Measured, Trial } from "./transport-test.ts";
+import { CONTENT_PATH, type Measured, type Trial } from "./transport-test.ts";
 
 /** A test is shown to the person who wants it, and is no link: nothing counts it. */
 const UNCOUNTED = {
@@ -20,15 +21,11 @@ const UNCOUNTED = {
  * Try the way through the cluster's frps with a frpc of the test's own, beside the link: the program, what is secret, the login, the worker behind it, and how fast it is.
  *
  * @param mode the ways that are tried: `frp-xtcp` tries the direct one, too
- * @param accept throws where the way that was found will not do
+ * @param mayFallBack whether a direct way that is not found is only noted
  */
 export async function tryFrp(
   { io, relay }: { readonly io: CliIo; readonly relay: Installation },
-  {
-    cluster,
-    mode,
-    accept,
-  }: { readonly cluster: string; readonly mode: FrpEntry["mode"]; readonly accept?: (carrier: FrpEntry["mode"]) => void },
+  { cluster, mode, mayFallBack = false }: { readonly cluster: string; readonly mode: FrpEntry["mode"]; readonly mayFallBack?: boolean },
   trial: Trial,
   signal: AbortSignal,
 ): Promise<void> {
@@ -46,7 +43,8 @@ export async function tryFrp(
       })
       .catch((error: unknown) => error);
   }
-  const { session, open, carrier } = await trial.step(
+  let fallback: RelayError | null = null;
+  const { session, open, carrier, looked } = await trial.step(
     "connection",
     () =>
       overFrp(
@@ -60,16 +58,18 @@ export async function tryFrp(
           caFiles: caFiles(relay.settings.ca_file, io.env.variables),
           requestedBy: "relay-host test",
           report: () => undefined,
-          onFallback: (reason) => trial.gaveUp("direct", reason),
+          onFallback: (reason) => {
+            fallback = reason;
+          },
           name: `test-${crypto.randomUUID().slice(0, 8)}`,
         },
         signal,
       ),
-    (transport) => transport.carrier,
+    (transport) => transport.carrier(),
   );
   const pool = new ChannelPool({ open });
   try {
-    if (accept !== undefined) await trial.step("direct", () => accept(carrier));
+    if (mode === "frp-xtcp") await trial.stepOrNote("direct", mayFallBack, () => looked.then(() => lookedFor(carrier(), fallback)));
     await trial.measure(measuredBy(pool));
   } finally {
     pool.close(new Error("measured"));
@@ -78,12 +78,31 @@ export async function tryFrp(
   }
 }
 
+/** @throws RelayError frp_unreachable where the direct way was not found */
+function lookedFor(carrier: FrpEntry["mode"], fallback: RelayError | null): void {
+  if (carrier === "frp-xtcp") return;
+  throw new RelayError("frp_unreachable", fallback?.message ?? "there is no direct way", { layer: "direct" }, NO_DIRECT_WAY);
+}
+
+const NO_DIRECT_WAY =
+  "UDP has to get out of both sites, to the STUN server (--frp-stun-server) and to each other; without it, mode frp-stcp does the same without the try";
+
 const get = { method: "GET", headers: new Headers(), body: null } as const;
 
+/** As a link does it: with windows that grow with the path. */
 function measuredBy(pool: ChannelPool): Measured {
-  const size = async (target: string, signal: AbortSignal): Promise<number> => {
-    const { body } = await pool.request({ ...get, target }, signal);
-    return (body instanceof Uint8Array ? body : await new Response(body).bytes()).length;
+  const windows = new TransferWindows();
+  return {
+    async roundTrip(signal) {
+      const { body } = await pool.request({ ...get, target: "/healthz" }, signal);
+      if (body instanceof ReadableStream) await new Response(body).bytes();
+    },
+    async content(signal) {
+      const flow = windows.enter();
+      const { status, body } = await pool.request({ ...get, target: CONTENT_PATH, flow }, signal);
+      if (status === 200 && body instanceof ReadableStream) return body;
+      if (body instanceof ReadableStream) await body.cancel();
+      return null;
+    },
   };
-  return { roundTrip: async (signal) => void (await size("/healthz", signal)), fetch: (signal) => size("/openapi.json", signal) };
 }

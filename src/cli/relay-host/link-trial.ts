@@ -1,7 +1,6 @@
-import { RelayError } from "../../domain/errors.ts";
-import { isSsh } from "../../transport/ledger.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { Installation } from "../installation.ts";
-import type { Trial } from "./transport-test.ts";
+import { CONTENT_PATH, type Trial } from "./transport-test.ts";
 
 /** Try the link that the daemon holds: whether it is up, and how fast it is. Nothing is dialed for it. */
 export async function tryLink(relay: Installation, cluster: string, trial: Trial): Promise<void> {
@@ -19,12 +18,19 @@ export async function tryLink(relay: Installation, cluster: string, trial: Trial
         `clio-relay connect ${cluster}`,
       );
     },
-    (link) => `${link.carrier ?? link.mode}, ${link.ledger.filter(isSsh).length} SSH connections so far`,
+    (link) => `${link.carrier ?? link.mode}, ${link.ssh_connections_since_bring_up ?? 0} SSH connections since it is up`,
   );
   const { http } = relay.desktop.cluster(cluster);
-  const size = async (target: string, signal: AbortSignal): Promise<number> => (await (await http.send(target, { signal })).bytes()).length;
   await trial.measure({
-    roundTrip: async (signal) => void (await size("/healthz", signal)),
-    fetch: (signal) => size("/openapi.json", signal),
+    roundTrip: async (signal) => void (await (await http.send("/healthz", { signal })).bytes()),
+    async content(signal) {
+      try {
+        return (await http.send(CONTENT_PATH, { signal })).body;
+      } catch (error) {
+        // One of an earlier version has nothing there.
+        if (isRelayError(error, "not_found")) return null;
+        throw error;
+      }
+    },
   });
 }

@@ -1,8 +1,8 @@
 import { EXIT } from "../../domain/errors.ts";
 import { type FrpProxy, frpcConfiguration } from "../../transport/frp/configuration.ts";
 import { clusterName, text, whole } from "../values.ts";
-import { defineVerb, optionOr, required } from "../verb.ts";
-import { frpCluster, OUTPUT, render, SECRETS, secretOf, serverOf } from "./frp-secrets.ts";
+import { defineVerb, option, required } from "../verb.ts";
+import { frpCluster, OUTPUT, ownProxy, render, SECRETS, secretOf, serverOf, TRUSTED } from "./frp-secrets.ts";
 
 export const verb = defineVerb({
   summary: "Print a configuration for a frpc that offers a port of its machine",
@@ -12,8 +12,9 @@ export const verb = defineVerb({
   flags: {
     cluster: required(clusterName, "Whose frps it is"),
     "local-port": required(whole(1, 65_535), "Port on the machine of that frpc"),
-    "proxy-name": optionOr(text("NAME"), "relay-stcp", "What it is called at frps"),
+    "proxy-name": option(text("NAME"), "What it is called at frps; after the cluster's room when left out: relay-stcp- and 12 digits"),
     ...SECRETS,
+    ...TRUSTED,
     ...OUTPUT,
   },
   examples: [["relay-host render-frpc-config --cluster other --local-port 8848", "offer port 8848"]],
@@ -21,10 +22,11 @@ export const verb = defineVerb({
     const { entry, room } = await frpCluster(io, relay, flags.cluster);
     const token = await secretOf(io, flags.token, "CLIO_RELAY_FRP_TOKEN", room.token);
     const secret = (await secretOf(io, flags["secret-key"], "CLIO_RELAY_STCP_SECRET", room.secret)) ?? room.secret;
-    const proxy: FrpProxy = { name: flags["proxy-name"], type: "stcp", secret, target: { port: flags["local-port"] } };
+    const proxy: FrpProxy = { name: flags["proxy-name"] ?? ownProxy(room), type: "stcp", secret, target: { port: flags["local-port"] } };
     const direct: FrpProxy = { ...proxy, name: `${proxy.name}-direct`, type: "xtcp" };
     const proxies = entry.mode === "frp-xtcp" ? [proxy, direct] : [proxy];
-    await render(io, json, flags.output, frpcConfiguration(serverOf(entry, token), proxies));
+    const server = serverOf({ io, relay }, entry, { ...room, token }, flags);
+    await render(io, json, flags.output, frpcConfiguration(server, proxies), server.caFile);
     return EXIT.ok;
   },
 });

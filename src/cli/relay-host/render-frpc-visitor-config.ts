@@ -1,8 +1,8 @@
 import { EXIT } from "../../domain/errors.ts";
 import { type FrpVisitor, visitorConfiguration } from "../../transport/frp/configuration.ts";
 import { clusterName, text, whole } from "../values.ts";
-import { defineVerb, optionOr, required } from "../verb.ts";
-import { frpCluster, OUTPUT, render, SECRETS, secretOf, serverOf } from "./frp-secrets.ts";
+import { defineVerb, option, optionOr, required } from "../verb.ts";
+import { frpCluster, OUTPUT, ownProxy, render, SECRETS, secretOf, serverOf, TRUSTED } from "./frp-secrets.ts";
 
 export const verb = defineVerb({
   summary: "Print a configuration for a frpc that visits what another one offers",
@@ -13,9 +13,10 @@ export const verb = defineVerb({
     cluster: required(clusterName, "Whose frps it is"),
     "bind-port": required(whole(1, 65_535), "Port on the machine of that frpc"),
     "bind-addr": optionOr(text("ADDRESS"), "127.0.0.1", "Where it listens"),
-    "server-name": optionOr(text("NAME"), "relay-stcp", "What it visits"),
+    "server-name": option(text("NAME"), "What it visits; when left out, what render-frpc-config calls it for this cluster"),
     "visitor-name": optionOr(text("NAME"), "relay-stcp-visitor", "What it is called itself"),
     ...SECRETS,
+    ...TRUSTED,
     ...OUTPUT,
   },
   examples: [
@@ -30,7 +31,7 @@ export const verb = defineVerb({
       name,
       type: "stcp",
       secret,
-      server: flags["server-name"],
+      server: flags["server-name"] ?? ownProxy(room),
       address: flags["bind-addr"],
       port: flags["bind-port"],
     } as const satisfies FrpVisitor;
@@ -43,7 +44,8 @@ export const verb = defineVerb({
             { ...visitor, name: `${name}-direct`, type: "xtcp", server: `${visitor.server}-direct`, fallback: { to: name, timeoutMs } },
           ]
         : [visitor];
-    await render(io, json, flags.output, visitorConfiguration(serverOf(entry, token), visitors));
+    const reached = serverOf({ io, relay }, entry, { ...room, token }, flags);
+    await render(io, json, flags.output, visitorConfiguration(reached, visitors), reached.caFile);
     return EXIT.ok;
   },
 });

@@ -1,4 +1,3 @@
-import { RelayError } from "../../domain/errors.ts";
 import { defineVerb, toggle } from "../verb.ts";
 import { tryFrp } from "./frp-trial.ts";
 import { runTrial, TESTED } from "./transport-test.ts";
@@ -11,18 +10,7 @@ export const verb = defineVerb({
   flags: { ...TESTED, "allow-stcp-fallback": toggle("Also when frps carries it in the end") },
   examples: [["relay-host test-direct-transport --cluster other", "is there a direct way?"]],
   run: ({ flags, io, json, relay }) =>
-    runTrial({ io, json }, { cluster: flags.cluster, transport: "frp-xtcp", seconds: flags["timeout-seconds"] }, (trial, signal) => {
-      const way = { cluster: flags.cluster, mode: "frp-xtcp" } as const;
-      return tryFrp({ io, relay }, flags["allow-stcp-fallback"] ? way : { ...way, accept }, trial, signal);
-    }),
+    runTrial({ io, json }, { cluster: flags.cluster, transport: "frp-xtcp", seconds: flags["timeout-seconds"] }, (trial, signal) =>
+      tryFrp({ io, relay }, { cluster: flags.cluster, mode: "frp-xtcp", mayFallBack: flags["allow-stcp-fallback"] }, trial, signal),
+    ),
 });
-
-function accept(carrier: string): void {
-  if (carrier === "frp-xtcp") return;
-  throw new RelayError(
-    "frp_unreachable",
-    "there is no direct way: frps carried it",
-    { layer: "direct" },
-    "UDP has to get out of both sites, to the STUN server (--frp-stun-server) and to each other; without it, mode frp-stcp does the same without the try",
-  );
-}

@@ -129,8 +129,8 @@ function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
   );
 }
 
-/** Content that a worker serves by ranges and that may be long: of artifacts, and of logs as they are now; the path, and what is asked of a log. */
-const CONTENT = /^(\/(?:artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/content)(?:\?(.*))?$/s;
+/** Content that a worker serves and that may be long: of artifacts and of logs as they are now, by ranges, and what a link is measured by; the path, and what is asked of a log. */
+const CONTENT = /^(\/(?:link|artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/content)(?:\?(.*))?$/s;
 
 /**
  * The same over a cluster's link.

@@ -8,6 +8,7 @@ import type { FrpRoom } from "../../domain/frp.ts";
 import { settleFailure } from "../../transport/dial.ts";
 import { frpServer } from "../../transport/frp/place.ts";
 import { frpcFor, ownPlatform } from "../../transport/frp/programs.ts";
+import { TwoWays } from "../../transport/frp/two-ways.ts";
 import { serverText, visit } from "../../transport/frp/visit.ts";
 import type { Ledger } from "../../transport/ledger.ts";
 import type { LinkTransport } from "../../transport/link.ts";
@@ -30,12 +31,17 @@ export interface FrpWay {
   readonly report: (error: unknown) => void;
   /** Told when there is no direct way. */
   readonly onFallback: (reason: RelayError) => void;
+  /** Told when new channels go over another way than before. */
+  readonly onCarrier?: (carrier: FrpEntry["mode"]) => void;
   /** One visitor of a name at a time; the cluster's when left out. */
   readonly name?: string;
 }
 
 export interface FrpTransport extends LinkTransport {
-  readonly carrier: FrpEntry["mode"];
+  /** What carries new channels; as long as the direct way is looked for, frps does. */
+  readonly carrier: () => FrpEntry["mode"];
+  /** Resolves when it is known whether there is a direct way; never rejects. */
+  readonly looked: Promise<void>;
 }
 
 /** The frpc of this machine: the one that a variable names, or that was installed. @throws RelayError frp_not_installed */
@@ -67,7 +73,7 @@ export function frpWanted(entry: ClusterEntry, paths: Pick<Paths, "configDir" | 
 }
 
 /**
- * The worker's session over frp. Needs nobody; the ledger has it as a dial of the client frp.
+ * The worker's session over frp: over frps at once, and in mode `frp-xtcp` from peer to peer as soon as such a way is found. Needs nobody; the ledger has it as a dial of the client frp.
  *
  * @throws RelayError configuration_error, frp_not_installed, frp_unreachable; as openWorkerSession; the signal's reason
  */
@@ -104,9 +110,21 @@ export async function overFrp(way: FrpWay, signal: AbortSignal): Promise<FrpTran
       signal,
     );
     line.settle("open");
-    const { session } = arrival.opened;
+    const { opened, direct } = arrival;
+    const session = new TwoWays(
+      opened.session,
+      direct.then((found) => found?.session ?? null),
+    );
     void session.closed.then((reason) => line.ended(reason?.code ?? null));
-    return { session, open: (wanted) => session.openSocket("/", wanted), carrier: `frp-${arrival.way}` };
+    const carrier = (): FrpEntry["mode"] => `frp-${session.way}`;
+    void session.moved.then(() => way.onCarrier?.(carrier()));
+    return {
+      session,
+      open: (wanted) => session.openSocket("/", wanted),
+      rerouted: session.moved,
+      carrier,
+      looked: direct.then(() => undefined),
+    };
   } catch (error) {
     settleFailure(line, signal, error);
     throw error;

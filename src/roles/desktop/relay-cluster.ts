@@ -188,10 +188,13 @@ export class RelayCluster {
           this.#fallback = reason;
           notice(`it goes through frps: ${reason.message}`);
         },
+        onCarrier: (carrier) => {
+          this.#carrier = carrier;
+        },
       },
       signal,
     );
-    this.#carrier = transport.carrier;
+    this.#carrier = transport.carrier();
     return transport;
   }
 

@@ -7,8 +7,9 @@ import { Pace } from "../../lib/pace.ts";
 import type { Timers } from "../../lib/timers.ts";
 import { type FrpProxy, type FrpServer, type FrpType, frpcConfiguration } from "../../transport/frp/configuration.ts";
 import { Echo } from "../../transport/frp/echo.ts";
+import { freePorts } from "../../transport/frp/free-ports.ts";
 import { type Frpc, startFrpc } from "../../transport/frp/frpc.ts";
-import { freePort, lastWords, proxyName, secretsOf, serverText } from "../../transport/frp/visit.ts";
+import { lastWords, proxyName, secretsOf, serverText } from "../../transport/frp/visit.ts";
 import type { Log } from "./context.ts";
 
 /** How often the whole way is asked for, how long it may take, and how soon it is asked for again where nothing came back; milliseconds. */
@@ -104,7 +105,7 @@ export class FrpKeeper {
   async #once(echo: Echo): Promise<RelayError> {
     const { room, cluster, frpc: program, directory, variables, log } = this.options;
     const server = this.options.server();
-    const port = await freePort();
+    const port = (await freePorts(1))[0]!;
     const alive: FrpProxy = {
       name: `${proxyName(room.name, "stcp")}-alive`,
       type: "stcp",

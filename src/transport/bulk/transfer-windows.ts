@@ -44,7 +44,7 @@ export class TransferWindows {
     if (this.#count === 0) this.#begin();
     this.#count++;
     let inside = true;
-    const share = (): number => Math.max(LEAST_EACH, Math.floor(this.#window / this.#count));
+    const share = (): number => Math.max(LEAST_EACH, Math.floor(this.#window / Math.max(1, this.#count)));
     return {
       get size() {
         return share();

@@ -48,15 +48,16 @@ export interface Frpc {
 /**
  * Start frpc. Its configuration lies in a file of mode 0600 until it has been read. One of the same name that an owner left behind is ended first.
  *
- * @throws RelayError local_file_unusable where the directory or the configuration cannot be written
+ * @param record writes down which process it is
+ * @throws RelayError local_file_unusable where the directory, the configuration or the record of its process cannot be written; nothing of it runs then
  */
-export async function startFrpc(request: FrpcRequest): Promise<Frpc> {
+export async function startFrpc(request: FrpcRequest, record = recordProcess): Promise<Frpc> {
   const { directory, name, frpc, onTrouble } = request;
-  const record = path.join(directory, `${name}.json`);
+  const owned = path.join(directory, `${name}.json`);
   const file = path.join(directory, `${name}.${crypto.randomUUID()}.toml`);
   try {
     makePrivateDirectory(directory);
-    await endLeftOver(record);
+    await endLeftOver(owned);
     // Of one that was killed before its frpc had read it.
     const own = path.basename(file).length;
     for (const left of fs.readdirSync(directory)) {
@@ -83,8 +84,23 @@ export async function startFrpc(request: FrpcRequest): Promise<Frpc> {
     ),
     directory,
   });
-  if (stream.pid !== undefined) recordProcess(record, stream.pid);
-  return new RunningFrpc(stream, request, removal(file, stream, onTrouble), record);
+  const remove = removal(file, stream, onTrouble);
+  try {
+    if (stream.pid !== undefined) record(owned, stream.pid);
+  } catch (cause) {
+    // Whoever comes next could not tell it from any other: it does not stay.
+    stream.destroy();
+    await stream.ended;
+    remove();
+    throw new RelayError(
+      "local_file_unusable",
+      `the record of frpc cannot be written: ${(cause as Error).message}`,
+      { path: owned },
+      undefined,
+      { cause },
+    );
+  }
+  return new RunningFrpc(stream, request, remove, owned);
 }
 
 /** Removes a configuration as soon as it has been read; once. */

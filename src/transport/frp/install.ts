@@ -46,13 +46,15 @@ export async function installFrp(request: FrpInstallation): Promise<FrpInstalled
   if (there !== undefined && (there.frpc === wanted || there.verified.sha256 === wanted) && isWhole(directory, there)) {
     return { ...there, state: "kept", paths: pathsOf(directory, there) };
   }
-  const source = from ?? releaseUrl(pinned!);
-  const bytes = /^https?:\/\//.test(source) ? await download(source, request) : readFile(source);
+  const place = from ?? releaseUrl(pinned!);
+  const isUrl = /^https?:\/\//.test(place);
+  const bytes = isUrl ? await download(place, request) : readFile(place);
+  const source = isUrl ? shownUrl(place) : place;
   const { programs, verified } = await verify(bytes, source, request);
   const one: InstalledFrp = {
     platform,
-    frpc: place(directory, "frpc", programs.frpc),
-    frps: programs.frps === null ? null : place(directory, "frps", programs.frps),
+    frpc: putBy(directory, "frpc", programs.frpc),
+    frps: programs.frps === null ? null : putBy(directory, "frps", programs.frps),
     version: null,
     source: source.slice(0, 4_096),
     verified,
@@ -97,10 +99,21 @@ function readFile(file: string): Uint8Array {
   }
 }
 
+/** An address as it may be shown: a name and a password in it are left out (RFC 3986, section 3.2.1), and so is what stands behind the path, which may be a token. */
+function shownUrl(url: string): string {
+  try {
+    const { protocol, host, pathname } = new URL(url);
+    return `${protocol}//${host}${pathname}`;
+  } catch {
+    return "that address";
+  }
+}
+
 /** @throws RelayError download_failed */
 async function download(url: string, { fetch, signal }: FrpInstallation): Promise<Uint8Array> {
-  const failed = (why: string, cause?: unknown): RelayError =>
-    new RelayError("download_failed", `${url} cannot be fetched: ${why}`, { url }, "fetch it by other means, then --from FILE", { cause });
+  const shown = shownUrl(url);
+  const failed = (why: string): RelayError =>
+    new RelayError("download_failed", `${shown} cannot be fetched: ${why}`, { url: shown }, "fetch it by other means, then --from FILE");
   try {
     const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]) });
     if (!response.ok || response.body === null) throw failed(`the answer is ${response.status}`);
@@ -114,7 +127,9 @@ async function download(url: string, { fetch, signal }: FrpInstallation): Promis
     return Buffer.concat(parts);
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof RelayError ? error : failed((error as Error).message, error);
+    if (error instanceof RelayError) throw error;
+    // What fetch says may repeat the address.
+    throw failed(typeof (error as { code?: unknown }).code === "string" ? (error as { code: string }).code : (error as Error).name);
   }
 }
 
@@ -163,7 +178,7 @@ async function inScratch<T>(directory: string, work: (scratch: string) => Promis
   }
 }
 
-function place(directory: string, name: "frpc" | "frps", bytes: Uint8Array): string {
+function putBy(directory: string, name: "frpc" | "frps", bytes: Uint8Array): string {
   const digest = sha256Hex(bytes);
   const file = programFile(directory, digest, name);
   makePrivateDirectory(path.dirname(file));

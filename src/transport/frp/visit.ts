@@ -1,8 +1,8 @@
-import net from "node:net";
 import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { joinOwnPort } from "../dial.ts";
 import { type FrpServer, type FrpType, type FrpVisitor, visitorConfiguration } from "./configuration.ts";
+import { freePorts } from "./free-ports.ts";
 import { type Frpc, startFrpc } from "./frpc.ts";
 
 export interface FrpVisit {
@@ -24,8 +24,10 @@ export interface FrpVisit {
 }
 
 export interface FrpArrival<T> {
+  /** Over frps. */
   readonly opened: T;
-  readonly way: FrpType;
+  /** The same from peer to peer, as soon as that is found; null where it is not, or not wanted. Never rejects. */
+  readonly direct: Promise<T | null>;
 }
 
 /**
@@ -50,76 +52,87 @@ const ANSWER_MS = 15_000;
 const LOOK_MS = 20;
 
 /**
- * Come to a worker over frp: a frpc of this visit's own is started and logs in, and through its port the session is opened. The frpc ends with the Duplex, and the
- * other way round. The direct way is tried once the worker is known to be there, by the session over frps, which carries on where it is not found: a worker that is only just coming
+ * Come to a worker over frp: a frpc of this visit's own is started and logs in, and through its port the session is opened. The frpc ends with what was opened, and the
+ * other way round. The direct way is looked for once the worker is known to be there, by the session over frps, which is of use meanwhile: a worker that is only just coming
  * back would else be taken for one that cannot be reached directly.
  *
+ * @param signal ends the search for the direct way, too
  * @throws RelayError frp_unreachable with `layer` `login` where frpc does not come as far as frps, `proxy` where nobody answers behind it; local_file_unusable; what
  *   `open` throws besides; the signal's reason
  */
 export async function visit<T>(options: FrpVisit, open: OpenOver<T>, signal: AbortSignal): Promise<FrpArrival<T>> {
   const { server, room, direct } = options;
-  const [stcp, xtcp] = [await freePort(), direct ? await freePort() : null];
-  const visitor = (type: FrpType, port: number): FrpVisitor => ({
-    name: `visitor-${type}`,
-    type,
-    secret: room.secret,
-    server: proxyName(room.name, type),
-    address: "127.0.0.1",
-    port,
+  const ways: readonly FrpType[] = direct ? ["stcp", "xtcp"] : ["stcp"];
+  // Each way has a port that is no other's: who is met there came that way.
+  const ports = await freePorts(ways.length);
+  const [stcp, xtcp] = ports as [number, number?];
+  const visitors = ways.map((type, at): FrpVisitor => {
+    return {
+      name: `visitor-${type}`,
+      type,
+      secret: room.secret,
+      server: proxyName(room.name, type),
+      address: "127.0.0.1",
+      port: ports[at]!,
+    };
   });
   signal.throwIfAborted();
-  const frpc = await startFrpc({
-    ...options,
-    configuration: visitorConfiguration(server, [visitor("stcp", stcp), ...(xtcp === null ? [] : [visitor("xtcp", xtcp)])]),
-    secrets: secretsOf(server, room),
-  });
+  const frpc = await startFrpc({ ...options, configuration: visitorConfiguration(server, visitors), secrets: secretsOf(server, room) });
   try {
     const relayed = await answered(options, frpc, { port: stcp, way: "stcp" }, open, signal);
-    const { opened, duplex, way } = xtcp === null ? relayed : await directOr(relayed, options, frpc, xtcp, open, signal);
-    void frpc.ended.then(() => duplex.destroy());
-    duplex.once("close", () => void frpc.stop());
-    if (duplex.destroyed) void frpc.stop();
-    return { opened, way };
+    const search =
+      xtcp === undefined ? Promise.resolve(null) : directWay(options, frpc, { port: xtcp, relayed: relayed.duplex }, open, signal);
+    void endTogether(frpc, relayed.duplex, search);
+    return { opened: relayed.opened, direct: search.then((found) => found?.opened ?? null) };
   } catch (error) {
     await frpc.stop();
     throw error;
   }
 }
 
-interface Answered<T> extends FrpArrival<T> {
+interface Answered<T> {
+  readonly opened: T;
   readonly duplex: Duplex;
 }
 
-async function directOr<T>(
-  relayed: Answered<T>,
-  options: FrpVisit,
-  frpc: Frpc,
-  port: number,
-  open: OpenOver<T>,
-  signal: AbortSignal,
-): Promise<Answered<T>> {
-  try {
-    const found = await answered(options, frpc, { port, way: "xtcp" }, open, signal);
-    relayed.duplex.destroy();
-    return found;
-  } catch (error) {
-    if (!isRelayError(error, "frp_unreachable") || error.data["layer"] !== "proxy") throw error;
-    options.onFallback?.(error);
-    return relayed;
+/** The frpc goes when nothing is left that it carries, and takes with it what it carries. */
+async function endTogether(frpc: Frpc, relayed: Duplex, search: Promise<Answered<unknown> | null>): Promise<void> {
+  void frpc.ended.then(() => relayed.destroy());
+  const over = closing(relayed);
+  const found = await search;
+  if (found !== null) {
+    void frpc.ended.then(() => found.duplex.destroy());
+    await closing(found.duplex);
   }
+  await over;
+  await frpc.stop();
 }
 
-/** A port of loopback that nobody listens on: the kernel does not give one twice in a short time. */
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = net.createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as net.AddressInfo;
-      server.close(() => resolve(port));
-    });
+const closing = (duplex: Duplex): Promise<void> =>
+  new Promise((resolve) => {
+    if (duplex.destroyed) resolve();
+    else duplex.once("close", () => resolve());
   });
+
+/** What answers from peer to peer; null where nothing does, or the way over frps has ended before. */
+async function directWay<T>(
+  options: FrpVisit,
+  frpc: Frpc,
+  { port, relayed }: { readonly port: number; readonly relayed: Duplex },
+  open: OpenOver<T>,
+  signal: AbortSignal,
+): Promise<Answered<T> | null> {
+  const over = new AbortController();
+  void closing(relayed).then(() => over.abort());
+  try {
+    return await answered(options, frpc, { port, way: "xtcp" }, open, AbortSignal.any([signal, over.signal]));
+  } catch (error) {
+    if (signal.aborted || over.signal.aborted) return null;
+    if (isRelayError(error)) options.onFallback?.(error);
+    else options.onTrouble(error);
+    return null;
+  }
+}
 
 /** What is opened through the port, where somebody answers. */
 async function answered<T>(
@@ -133,7 +146,7 @@ async function answered<T>(
   const withinMs = way === "xtcp" ? options.directMs : ANSWER_MS;
   const limit = AbortSignal.timeout(withinMs);
   try {
-    return { opened: await open(duplex, AbortSignal.any([signal, limit])), duplex, way };
+    return { opened: await open(duplex, AbortSignal.any([signal, limit])), duplex };
   } catch (error) {
     duplex.destroy();
     signal.throwIfAborted();

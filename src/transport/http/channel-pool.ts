@@ -26,6 +26,8 @@ interface Idle {
 export class ChannelPool {
   readonly #idle: Idle[] = [];
   readonly #all = new Set<HttpChannel>();
+  /** Those that are not kept when they are free. */
+  readonly #leaving = new WeakSet<HttpChannel>();
   #closed: Error | null = null;
 
   readonly #clock: Clock;
@@ -83,7 +85,7 @@ export class ChannelPool {
   }
 
   #keep(channel: HttpChannel): void {
-    if (this.#closed !== null || this.#idle.length >= (this.options.maxIdle ?? MAX_IDLE)) {
+    if (this.#closed !== null || this.#leaving.has(channel) || this.#idle.length >= (this.options.maxIdle ?? MAX_IDLE)) {
       channel.destroy();
       return;
     }
@@ -105,6 +107,12 @@ export class ChannelPool {
       if (channel.owingForMs() >= ms)
         channel.destroy(new RelayError("link_down", `the answer stopped in the middle, and nothing more came for ${ms / 1_000} s`));
     }
+  }
+
+  /** Have no request begin on a connection that is open now: what is under way goes on to its end. */
+  retire(): void {
+    for (const { channel } of [...this.#idle]) channel.destroy();
+    for (const channel of this.#all) this.#leaving.add(channel);
   }
 
   /** Destroy every connection, busy ones too; later requests fail with this error. */

@@ -10,7 +10,7 @@ export const ADDRESS_MAX = 256;
 /** Longest line that is read as a code: its groups, blanks between them, and the address. */
 export const CODE_MAX = 1_024;
 const GROUPS = /.{4}/g;
-const PREFIX = "clio1-";
+const PREFIX = "clio1";
 /** Crockford's base 32. */
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const DIGITS_LENGTH = Math.ceil(((SECRET_BYTES + PRINT_BYTES + CHECK_BYTES) * 8) / 5);
@@ -39,7 +39,7 @@ const isAddress = (text: string): boolean => text.length <= ADDRESS_MAX && /^[a-
 export function writeCode({ secret, hostPrint, relayHost }: PairingCode): string {
   const payload = Buffer.concat([secret, hostPrint]);
   const digits = encode(Buffer.concat([payload, check(payload, relayHost)]));
-  return `${PREFIX}${digits.match(GROUPS)!.join("-")}@${relayHost}`;
+  return `${PREFIX}-${digits.match(GROUPS)!.join("-")}@${relayHost}`;
 }
 
 /**
@@ -51,9 +51,10 @@ export function readCode(line: string): PairingCode {
   const text = line.length <= CODE_MAX ? line.replace(/\s+/g, "") : "";
   const at = text.indexOf("@");
   const [groups, relayHost] = at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
-  if (!groups.toLowerCase().startsWith(PREFIX)) throw mistyped(`it does not begin with ${PREFIX}`);
+  const digits = groups.replaceAll("-", "");
+  if (!digits.toLowerCase().startsWith(PREFIX)) throw mistyped(`it does not begin with ${PREFIX}`);
   if (!isAddress(relayHost)) throw mistyped("there is no address of a relay-host after its @");
-  const bytes = decode(groups.slice(PREFIX.length).replaceAll("-", ""));
+  const bytes = decode(digits.slice(PREFIX.length));
   const payload = bytes.subarray(0, SECRET_BYTES + PRINT_BYTES);
   if (!check(payload, relayHost).equals(bytes.subarray(payload.length))) throw mistyped("a character of it is another one");
   return { secret: payload.subarray(0, SECRET_BYTES), hostPrint: payload.subarray(SECRET_BYTES), relayHost };

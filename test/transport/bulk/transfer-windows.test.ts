@@ -84,3 +84,11 @@ describe("the windows of transfers", () => {
     expect(later.windows.enter().size).toBe(256 * 1024);
   });
 });
+
+test("one that has left, with what still comes of it, is bounded as one that is there", () => {
+  const { windows } = begin();
+  const [left, there] = [windows.enter(), windows.enter()];
+  left.leave();
+  there.leave();
+  expect([left.size, there.size]).toEqual([windows.window, windows.window]);
+});

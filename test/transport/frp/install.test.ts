@@ -123,3 +123,20 @@ test("from an address: what comes, what does not, and what never ends", async ()
   expect(await installFrp(wanted("frpc"))).toMatchObject({ frpc: sha256Hex(frpc), source: at("frpc") });
   for (const name of ["missing", "endless"]) expect((await failure(wanted(name))).code).toBe("download_failed");
 });
+
+test("a name and a password of an address are in no record and in no failure", async () => {
+  const at = (name: string, port: number) => `http://me:pass-word@127.0.0.1:${port}/${name}?key=pass-word`;
+  const wanted = (from: string) => request(directories(), { from, sha256: sha256Hex(frpc), fetch });
+  const done = await installFrp(wanted(at("frpc", server.port!)));
+  const failures = [
+    await failure(wanted(at("missing", server.port!))),
+    await failure(wanted(at("frpc", 1))),
+    await failure({ ...wanted(at("frpc", server.port!)), sha256: "0".repeat(64) }),
+    await failure({ ...wanted("http://me:pass-word@[/"), sha256: "0".repeat(64) }),
+  ];
+  expect([done.source, failures.map(({ code }) => code)]).toEqual([
+    `http://127.0.0.1:${server.port}/frpc`,
+    ["download_failed", "download_failed", "digest_mismatch", "download_failed"],
+  ]);
+  for (const failed of failures) expect(Bun.inspect([failed.message, failed.data, failed.hint, failed.cause])).not.toContain("pass-word");
+});

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
@@ -74,6 +75,11 @@ describeWith("frp", "over a real frps", () => {
     expect(troubles).toEqual([]);
   });
 
+  const onlyWorker = (): Promise<unknown> =>
+    eventually(() => fs.readdirSync(path.join(directory.path, "run")).every((name) => name.startsWith("worker")), {
+      what: "the end of the visitor's frpc",
+    });
+
   /** Says something and waits for it to come back behind what the other side says to everybody. */
   const hello = (duplex: Duplex, signal: AbortSignal): Promise<{ duplex: Duplex; said: string }> =>
     new Promise((resolve, reject) => {
@@ -91,11 +97,11 @@ describeWith("frp", "over a real frps", () => {
     "a visit by %s, which leaves nothing behind",
     async (protocol) => {
       const arrival = await visit(visitOf({ protocol }), hello, never);
-      expect(arrival.way).toBe("stcp");
+      expect(await arrival.direct).toBeNull();
       expect(arrival.opened.said).toBe("SSH-2.0-there\r\nhello");
       expect(configurations()).toEqual([]);
       arrival.opened.duplex.destroy();
-      await eventually(() => fs.readdirSync(path.join(directory.path, "run")).every((name) => name.startsWith("worker")));
+      await onlyWorker();
     },
     30_000,
   );
@@ -122,9 +128,20 @@ describeWith("frp", "over a real frps", () => {
       hello,
       never,
     );
-    expect([arrival.way, fallbacks.length]).toEqual(["xtcp", 0]);
-    expect(arrival.opened.said).toBe("SSH-2.0-there\r\nhello");
+    const direct = await arrival.direct;
+    expect([direct?.said, fallbacks.length]).toEqual(["SSH-2.0-there\r\nhello", 0]);
+    // Both carry, each by a port of its own, until it ends.
+    const again = once(arrival.opened.duplex, "data");
+    arrival.opened.duplex.write("again");
+    expect(String((await again)[0])).toBe("again");
+    const gone = once(direct!.duplex, "close");
     arrival.opened.duplex.destroy();
+    const last = once(direct!.duplex, "data");
+    direct!.duplex.write("last");
+    expect(String((await last)[0])).toBe("last");
+    direct!.duplex.destroy();
+    await gone;
+    await onlyWorker();
   }, 40_000);
 
   test("where no hole can be punched, the same frps carries it, and that is said", async () => {
@@ -135,11 +152,12 @@ describeWith("frp", "over a real frps", () => {
       hello,
       never,
     );
-    expect([arrival.way, fallbacks.map(({ code, data }) => [code, data["layer"], data["way"]])]).toEqual([
-      "stcp",
+    // It carries before that is known.
+    expect([arrival.opened.said, fallbacks]).toEqual(["SSH-2.0-there\r\nhello", []]);
+    expect([await arrival.direct, fallbacks.map(({ code, data }) => [code, data["layer"], data["way"]])]).toEqual([
+      null,
       [["frp_unreachable", "proxy", "xtcp"]],
     ]);
-    expect(arrival.opened.said).toBe("SSH-2.0-there\r\nhello");
     arrival.opened.duplex.destroy();
   }, 40_000);
 
@@ -204,6 +222,27 @@ describeWith("frp", "over a real frps", () => {
     expect(isAlive(identify(stranger.pid)!)).toBe(true);
     stranger.kill("SIGKILL");
     await Promise.all(next.map((frpc) => frpc.stop()));
+  }, 20_000);
+
+  test("one whose process cannot be written down does not run, and leaves nothing", async () => {
+    const name = "unrecorded";
+    const started = startFrpc({ ...ownOptions(name), configuration: visitorConfiguration(frps.server(), []), secrets: [] }, () => {
+      throw new Error("no space left");
+    });
+    const running = (): boolean =>
+      fs.readdirSync("/proc").some((pid) => {
+        try {
+          return fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(`${name}.`);
+        } catch {
+          return false;
+        }
+      });
+    await expect(started).rejects.toMatchObject({
+      code: "local_file_unusable",
+      data: { path: path.join(directory.path, "run", `${name}.json`) },
+    });
+    await eventually(() => !running(), { what: "the end of frpc" });
+    expect(configurations().filter((one) => one.startsWith(name))).toEqual([]);
   }, 20_000);
 
   test("a configuration that was left is removed by the next of that name, and no other", async () => {

@@ -457,3 +457,23 @@ test("a connection that cannot be had is that request's failure", async () => {
   const pool = new ChannelPool({ open: () => Promise.reject(refused) });
   await expect(pool.request(request("/"))).rejects.toBe(refused);
 });
+
+test("a pool that is retired begins nothing on connections that were open, and what is under way on them goes on to its end", async () => {
+  const held = Promise.withResolvers<void>();
+  const { pool, opened } = serve(async ({ url }) => {
+    if (url.endsWith("/held")) await held.promise;
+    return new Response("said");
+  });
+  const under = pool.request(request("/held"));
+  expect(String(await bytesOf(await pool.request(request("/"))))).toBe("said");
+  expect([opened(), pool.size]).toEqual([2, 2]);
+  pool.retire();
+  await eventually(() => pool.size === 1, { what: "the end of the free one" });
+  await bytesOf(await pool.request(request("/")));
+  expect(opened()).toBe(3);
+  held.resolve();
+  expect(String(await bytesOf(await under))).toBe("said");
+  await eventually(() => pool.size === 1, { what: "the end of the other one" });
+  await bytesOf(await pool.request(request("/")));
+  expect(opened()).toBe(3);
+});

@@ -26,6 +26,8 @@ test("a code is read as people copy it: small letters, blanks, no hyphens, lette
     ` ${line}\r\n`,
     `${groups.toLowerCase()}@${address}`,
     `${groups.replaceAll("-", " - ").replace("clio1 - ", "clio1-")} @ ${address}`,
+    `${groups.replaceAll("-", "").toLowerCase()}@${address}`,
+    `CLIO-1${groups.slice(6)}@${address}`,
     `clio1-${groups.slice(6).replaceAll("-", "").replaceAll("0", "o").replaceAll("1", "l")}@${address}`,
   ]) {
     expect(readCode(typed).secret.equals(code.secret)).toBe(true);

@@ -5,6 +5,7 @@ import { RelayError } from "../domain/errors.ts";
 import { isErrno } from "../lib/atomic-file.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { ControllingTerminal } from "../lib/controlling-terminal.ts";
+import { LossyOutput } from "../lib/lossy-output.ts";
 
 /** A stream that is written to. */
 export interface Output {
@@ -13,6 +14,8 @@ export interface Output {
   readonly columns: number;
   /** Resolves when the bytes are with the system. Throws OutputClosed when nobody reads any more. */
   write(data: string | Uint8Array): Promise<void>;
+  /** A line of a log, with its end: nothing waits for whoever reads it. @param omittedLine what stands for so many that he did not take */
+  log(line: string, omittedLine: (count: number) => string): void;
 }
 
 /** The terminal that a process belongs to. See ControllingTerminal. */
@@ -105,7 +108,12 @@ function isTerminal(fd: number): boolean {
 
 function descriptor(fd: 1 | 2): Output {
   let known: boolean | undefined;
+  let lossy: LossyOutput | undefined;
   return {
+    log(line, omittedLine) {
+      lossy ??= new LossyOutput(fd, omittedLine);
+      lossy.write(line);
+    },
     get isTerminal() {
       known ??= isTerminal(fd);
       return known;

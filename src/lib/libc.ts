@@ -16,6 +16,7 @@ const LINUX = {
   madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
 } as const satisfies Calls;
 const DESCRIPTORS = { dup2: { args: ["i32", "i32"], returns: "i32" } } as const satisfies Calls;
+const POLLING = { poll: { args: ["ptr", "u64", "i32"], returns: "i32" } } as const satisfies Calls;
 const TERMINALS = {
   tcgetattr: { args: ["i32", "ptr"], returns: "i32" },
   tcsetattr: { args: ["i32", "i32", "ptr"], returns: "i32" },
@@ -62,6 +63,7 @@ const linux = lazily(LINUX);
 const directories = lazily(DIRECTORIES);
 const descriptors = lazily(DESCRIPTORS);
 const terminals = lazily(TERMINALS);
+const polling = lazily(POLLING);
 
 /** flock(2): lock exclusively without waiting. 0, or the errno; another holder is EWOULDBLOCK, which is EAGAIN here. */
 export function flock(fd: number): number {
@@ -74,6 +76,18 @@ export function flock(fd: number): number {
 /** dup2(2): `target` becomes another name of the open file `fd`, in one step. */
 export function duplicate(fd: number, target: number): void {
   if (descriptors().dup2(fd, target) !== target) throw new Error("dup2 failed");
+}
+
+/** POLLOUT, the same bit on both systems. */
+const POLLOUT = 0b100;
+
+/** poll(2) without waiting: whether a write of up to PIPE_BUF bytes would be taken at once. */
+export function takesBytes(fd: number): boolean {
+  // struct pollfd: the descriptor, what is asked, what is answered.
+  const asked = new Int16Array(4);
+  new Int32Array(asked.buffer)[0] = fd;
+  asked[2] = POLLOUT;
+  return polling().poll(ptr(asked), 1, 0) === 1 && (asked[3]! & POLLOUT) !== 0;
 }
 
 /** Larger than struct termios on each system. */

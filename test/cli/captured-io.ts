@@ -15,6 +15,10 @@ export class Captured implements Output {
     this.text += typeof data === "string" ? data : Buffer.from(data).toString("utf8");
     return Promise.resolve();
   }
+
+  log(line: string): void {
+    this.text += line;
+  }
 }
 
 export interface CapturedOptions {

@@ -3,6 +3,7 @@ import { VERSION } from "../../config/version.ts";
 import { EXIT, isRelayError } from "../../domain/errors.ts";
 import { LogFile } from "../../roles/desktop/log-file.ts";
 import { runDesktop } from "../../roles/desktop/run.ts";
+import { omittedText } from "../../roles/log-line.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 
@@ -24,7 +25,7 @@ export async function runInForeground(io: CliIo, relay: Installation, background
         apiConnections: relay.settings.api_connections,
         log(level, message) {
           file.write(level, message);
-          if (!background) io.stderr.write(`${level}: ${message}\n`).catch(() => undefined);
+          if (!background) io.stderr.log(`${level}: ${message}\n`, (count) => `warn: ${omittedText(count)}\n`);
         },
       },
       stop.signal,

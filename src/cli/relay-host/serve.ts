@@ -43,7 +43,7 @@ export const verb = defineVerb({
       limits: limitsOf(relay.settings),
       edgeAddressHeader: flags["edge-address-header"] ?? null,
       clock: io.clock,
-      journal: journal(io.clock, (line) => void io.stderr.write(line).catch(() => undefined)),
+      journal: journal(io.clock, (line, omittedLine) => io.stderr.log(line, omittedLine)),
     });
     try {
       const listening = wanted.map((entrance) => ({ kind: entrance.kind, ...host.open(entrance) }));

@@ -87,7 +87,7 @@ export class RelayHost {
       address,
       tls,
       onConnection: (carrier, peer) => this.#take(carrier, peer, kind),
-      onFault: (error) => this.options.journal.warn("fault", { error: (error.stack ?? error.message).slice(0, 2_000) }),
+      onFault: (error) => this.options.journal.often("fault", { error: (error.stack ?? error.message).slice(0, 2_000) }, "warn"),
     });
     this.#listeners.push(listener);
     this.options.journal.info("listening", { kind, host: listener.address.host, port: listener.address.port });

@@ -84,7 +84,7 @@ export class Rooms implements WorkerEvents {
       metrics.add("superseded_total");
       before.guest.dismiss("superseded");
     }
-    journal.info("registered", { room: name, key: fingerprintOf(key), address: guest.address, superseded: before !== null });
+    journal.often("registered", { room: name, key: fingerprintOf(key), address: guest.address, superseded: before !== null });
     guest.send({ type: "registered", proof: answer });
     // Whoever was asked before may be gone without having heard.
     for (const desktop of room.offered) if (desktop.join >= 0) this.#ask(worker, desktop);
@@ -99,7 +99,7 @@ export class Rooms implements WorkerEvents {
     this.#parked.delete(guest);
     if (room.worker !== worker) return;
     room.worker = null;
-    this.context.journal.info("unregistered", { room: room.name });
+    this.context.journal.often("unregistered", { room: room.name });
     for (const { guest: desktop, answer: proof } of room.waiting) desktop.send({ type: "waiting", proof, for: "worker" });
     this.#tidy(room);
   }
@@ -298,7 +298,7 @@ export class Rooms implements WorkerEvents {
     metrics.add("joined_total");
     const begun = now();
     const about = { room: room.name, key: fingerprintOf(desktop.key), address: desktop.guest.address };
-    journal.info("joined", about);
+    journal.often("joined", about);
     this.#splices.add(
       new Splice([near, far], now, (splice) => {
         this.#splices.delete(splice);
@@ -307,7 +307,7 @@ export class Rooms implements WorkerEvents {
         const [toWorker, toDesktop] = splice.bytes;
         metrics.add("bytes_total", "worker", toWorker);
         metrics.add("bytes_total", "desktop", toDesktop);
-        journal.info("parted", { ...about, seconds: Math.round((now() - begun) / 1_000), to_worker: toWorker, to_desktop: toDesktop });
+        journal.often("parted", { ...about, seconds: Math.round((now() - begun) / 1_000), to_worker: toWorker, to_desktop: toDesktop });
         this.#tidy(room);
       }),
     );

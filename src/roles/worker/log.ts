@@ -1,8 +1,11 @@
 import { createConsola } from "consola/basic";
 import { systemClock } from "../../lib/clock.ts";
-import { type Level, logLine } from "../log-line.ts";
+import { LossyOutput } from "../../lib/lossy-output.ts";
+import { type Level, logLine, omittedText } from "../log-line.ts";
 import { stderrFile } from "../stderr-file.ts";
 import type { Log } from "./context.ts";
+
+const STDERR = 2;
 
 /**
  * A log on standard error.
@@ -11,7 +14,8 @@ import type { Log } from "./context.ts";
  */
 export function stderrLog(file: string | null = null): Log {
   const own = file === null ? null : stderrFile(file);
-  const write = own?.write ?? ((line: string) => void process.stderr.write(line));
+  const lossy = new LossyOutput(STDERR, (count) => logLine(systemClock, "warn", omittedText(count)));
+  const write = (line: string): void => (own ?? lossy).write(line);
   const consola = createConsola({
     reporters: [{ log: ({ type, args: [message, data] }) => write(logLine(systemClock, type as Level, String(message), data)) }],
   });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { journal } from "../../../src/roles/relay-host/journal.ts";
 import { type JoinOptions, join } from "../../../src/transport/meeting/join.ts";
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
 import { type RegisterOptions, register } from "../../../src/transport/meeting/register.ts";
@@ -141,4 +142,16 @@ test.skipIf(!HERE)("one address does not use up what all have together", async (
   await eventually(() => place.relay.gauges().waiting === 3);
   await place.close();
   await Promise.all(waiting);
+});
+
+test("who registers again and again makes no more lines than a log can bear, and they are counted", () => {
+  const lines: string[] = [];
+  let now = 0;
+  const log = journal({ now: () => 0, monotonic: () => now }, (line) => void lines.push(line));
+  for (let i = 0; i < 1_000; i++) log.often("registered", { room: "a" });
+  log.often("unregistered", { room: "a" });
+  expect(lines.length).toBe(241);
+  now += 60_000;
+  log.often("registered", { room: "b" });
+  expect(JSON.parse(lines.at(-1)!)).toMatchObject({ event: "registered", room: "b", omitted_before: 760 });
 });

@@ -1,5 +1,6 @@
 import { VERSION } from "./config/version.ts";
 import { systemClock } from "./lib/clock.ts";
+import { safeText } from "./lib/safe-text.ts";
 
 /** Each branch loads only what it needs: a shim is to stay small, and a command is to start at once. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -26,8 +27,8 @@ async function main(argv: readonly string[]): Promise<number> {
 
 /** One line for what cannot be written or found; a fault of ours shows where. */
 function lastWords(error: unknown): string {
-  if (error instanceof Error && "code" in error) return `error: ${error.message} [local_file_unusable]\n`;
-  return `error: ${String(error instanceof Error ? (error.stack ?? error.message) : error).slice(0, 2_000)} [internal_error]\n`;
+  if (error instanceof Error && "code" in error) return `error: ${safeText(error.message)} [local_file_unusable]\n`;
+  return `error: ${safeText(String(error instanceof Error ? (error.stack ?? error.message) : error).slice(0, 2_000))} [internal_error]\n`;
 }
 
 async function exitCode(argv: readonly string[]): Promise<number> {

@@ -6,6 +6,7 @@ import { isErrno } from "../lib/atomic-file.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { ControllingTerminal } from "../lib/controlling-terminal.ts";
 import { LossyOutput } from "../lib/lossy-output.ts";
+import { shownText } from "./print/safe-text.ts";
 
 /** A stream that is written to. */
 export interface Output {
@@ -123,7 +124,8 @@ function descriptor(fd: 1 | 2): Output {
       return (this.isTerminal && (fd === 1 ? process.stdout.columns : process.stderr.columns)) || 80;
     },
     async write(data) {
-      const bytes = typeof data === "string" ? Buffer.from(data) : data;
+      // What goes on into a program stays as it is.
+      const bytes = typeof data !== "string" ? data : Buffer.from(fd === 2 || this.isTerminal ? shownText(data) : data);
       for (let at = 0; at < bytes.length; ) {
         try {
           at += fs.writeSync(fd, bytes, at);

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { PublicKeyLine } from "./link-keys.ts";
-import { Count, Id, Timestamp, text } from "./primitives.ts";
+import { Count, Id, plainText, Timestamp, text } from "./primitives.ts";
 
 /** What this version speaks on a link, and the oldest that it still speaks. One number for all that a request may mean to the other side. */
 export const PROTOCOL = 1;
@@ -13,11 +13,11 @@ export type LinkState = (typeof LINK_STATES)[number];
 export const LinkInfo = v.strictObject({
   protocol: Count,
   oldest_protocol: Count,
-  version: text(128),
+  version: plainText(128),
   cluster: Id,
   /** Stays the same for as long as the cluster's state directory does. */
   worker_id: Id,
-  host: v.strictObject({ hostname: text(255), boot_id: text(64) }),
+  host: v.strictObject({ hostname: plainText(255), boot_id: plainText(64) }),
   started_at: Timestamp,
   /** Fingerprint of the key by which the worker's own sessions are known; null where it has none. */
   host_key: v.nullable(text(64)),

@@ -32,6 +32,10 @@ export const Finite = v.pipe(v.number(), v.finite());
 /** Text of at least one and at most `max` UTF-16 units. */
 export const text = (max: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(max));
 
+/** The same of one line: nothing in it that a terminal obeys, or that reorders text. */
+export const plainText = (max: number) =>
+  v.pipe(text(max), v.regex(/^[^\p{Cc}\p{Bidi_Control}]*$/u, "must not contain control characters"));
+
 /** Text of at most `max` UTF-16 units, possibly empty. */
 export const looseText = (max: number) => v.pipe(v.string(), v.maxLength(max));
 

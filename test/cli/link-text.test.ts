@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { LinkStatus } from "../../src/api/link-views.ts";
-import { printLinks, roundTripText } from "../../src/cli/link/link-text.ts";
+import { linkSentence, printLinks, roundTripText } from "../../src/cli/link/link-text.ts";
 import { Captured, capturedIo } from "./captured-io.ts";
 
 const DETAIL = "clio-relay is not installed on login.example.edu, in /home/ada/.local/share/clio-relay";
@@ -38,4 +38,10 @@ test("what there is to say of a link is never cut, and numbers are those of peop
     ),
   );
   expect(await printed(false)).toEqual([`far\t11 ms\t${DETAIL}`, "near\t11 ms\t-"]);
+});
+
+test("what a worker says of itself is shown, and obeyed by no terminal", () => {
+  expect(linkSentence({ ...link, worker_version: "\x1b]0;owned\x07", detail: "a\nb\x1b[2J" })).toBe(
+    "far is up: worker ^[]0;owned^G, 11 ms, a\\nb^[[2J",
+  );
 });

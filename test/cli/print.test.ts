@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { Lines } from "../../src/cli/follow/log-lines.ts";
 import { progressBar, progressLine, progressText } from "../../src/cli/print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../../src/cli/print/quantities.ts";
-import { jsonText, oneLine, SafeStream } from "../../src/cli/print/safe-text.ts";
+import { jsonText, oneLine, SafeStream, shownText } from "../../src/cli/print/safe-text.ts";
 import { styleFor } from "../../src/cli/print/style.ts";
 import { cut, printTable } from "../../src/cli/print/table.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
@@ -22,6 +22,18 @@ describe("text for a terminal", () => {
       fc.property(fc.string({ unit: "binary" }), (text) => {
         expect(safeText(text)).not.toMatch(/(?![\t\n\r])\p{Cc}/u);
         expect(oneLine(text)).not.toMatch(/\p{Cc}/u);
+      }),
+    );
+  });
+
+  test("whatever a verb hands on, a terminal obeys nothing but our own colours and erasing", () => {
+    expect(shownText("\r\x1b[K\x1b[1mbold\x1b[0m \x1b]0;owned\x07 \x1b[2J\x1b[2K \x1b[31;5m \x9b31m\n")).toBe(
+      "\r\x1b[K\x1b[1mbold\x1b[0m ^[]0;owned^G ^[[2J^[[2K ^[[31;5m \\u009b31m\n",
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        expect(shownText(text.replaceAll("\x1b", ""))).not.toMatch(/(?![\t\n\r])\p{Cc}/u);
+        expect(shownText(`\x1b]${text.replaceAll("\x1b[", "")}`)).not.toContain("\x1b");
       }),
     );
   });

@@ -206,3 +206,13 @@ describe("each rule can fail", () => {
     expect(found(RULES.cycles, { ...files, "src/lib/c.ts": "" })).toEqual([]);
   });
 });
+
+test("printing past the command line's own output is found", () => {
+  for (const text of ["process.stdout.write(a);", "await Bun.write(Bun.stderr, a);", "console.error(a);", "fs.writeSync(1, a);"]) {
+    expect(found(RULES.printing, { "src/roles/a.ts": `${text}\n` })).toEqual(["src/roles/a.ts"]);
+    expect(found(RULES.printing, { "src/cli/io.ts": `${text}\n` })).toEqual([]);
+  }
+  expect(found(RULES.printing, { "src/cli/a.ts": "await io.stdout.write(a);\nfor await (const line of console) use(line);\n" })).toEqual(
+    [],
+  );
+});

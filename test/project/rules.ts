@@ -226,6 +226,20 @@ const cycles: Rule = {
   },
 };
 
+/** The way out itself; what a process prints for another program, or before there is a command line. */
+const PRINTERS = new Set(["src/cli/io.ts", "src/cli/complete/main.ts", "src/main.ts", "src/transport/ssh/openssh/askpass-program.ts"]);
+
+const printing: Rule = {
+  name: "only cli/io.ts writes to standard output and error",
+  why: "what comes from elsewhere passes there, so that no terminal obeys it",
+  check: (sources) =>
+    places(
+      sources,
+      (file) => PRINTERS.has(file),
+      /\bprocess\s*\.\s*std(?:out|err)\s*\.\s*write\b|\bBun\s*\.\s*std(?:out|err)\b|\bconsole\s*\.\s*\w+\s*\(|\bwriteSync\s*\(\s*[12]\b/,
+    ),
+};
+
 export const RULES = {
   layers,
   domain,
@@ -240,4 +254,5 @@ export const RULES = {
   names,
   patching,
   cycles,
+  printing,
 } as const satisfies Record<string, Rule>;

@@ -1,4 +1,5 @@
 import { EXIT } from "../../domain/errors.ts";
+import { oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { NAMED, nameOf } from "./named.ts";
@@ -23,7 +24,7 @@ export const verb = defineVerb({
     if (json) await printJson(io.stdout, done);
     else
       await io.stdout.write(
-        `${name} has version ${done.version} (${done.now.slice(0, 12)}) again; its worker runs as process ${done.worker.pid ?? "unknown"}\n`,
+        `${name} has version ${oneLine(done.version)} (${oneLine(done.now).slice(0, 12)}) again; its worker runs as process ${done.worker.pid ?? "unknown"}\n`,
       );
     return EXIT.ok;
   },

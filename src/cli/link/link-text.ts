@@ -12,7 +12,7 @@ export function linkSentence({ cluster, state, worker_version, round_trip_ms, de
   const facts = [worker_version === null ? null : `worker ${worker_version}`, roundTripText(round_trip_ms), detail].filter(
     (one) => one !== null,
   );
-  return `${cluster} is ${state.replaceAll("_", " ")}${facts.length === 0 ? "" : `: ${facts.join(", ")}`}`;
+  return oneLine(`${cluster} is ${state.replaceAll("_", " ")}${facts.length === 0 ? "" : `: ${facts.join(", ")}`}`);
 }
 
 /**

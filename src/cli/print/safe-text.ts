@@ -31,6 +31,20 @@ export const jsonText = (value: unknown, indent = 0): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
+const SEQUENCE = "\x1b[";
+/** What this program itself has a terminal do: colours, and to erase the rest of a line (ECMA-48, SGR and EL). */
+const OWN = /^(?:\d{1,2}m|K)/;
+
+/** Text on its way to a person, of which a terminal obeys nothing but colours and erasing, whoever forgot to look at a part of it. */
+export function shownText(text: string): string {
+  const [first = "", ...rest] = text.split(SEQUENCE);
+  const shown = rest.map((part) => {
+    const own = OWN.exec(part)?.[0];
+    return own === undefined ? safeText(SEQUENCE + part) : SEQUENCE + own + safeText(part.slice(own.length));
+  });
+  return safeText(first) + shown.join("");
+}
+
 /** Safe text on one line: what would end it is shown as an escape. */
 export const oneLine = (text: string): string =>
   safeText(text).replace(BREAKS, (character) => (character === "\n" ? "\\n" : character === "\r" ? "\\r" : "\\t"));

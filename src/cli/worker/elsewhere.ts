@@ -1,6 +1,7 @@
 import { isOutbound } from "../../config/cluster-entry.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { onHost } from "../cluster/on-host.ts";
+import { oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { type Call, toggle } from "../verb.ts";
 
@@ -47,7 +48,7 @@ export async function startElsewhere(call: Elsewhere, cluster: string, limits: r
   else {
     const process = done.pid === null ? "" : ` as process ${done.pid}`;
     const how = { started: "runs", starting: "is on its way", already_running: "runs already" }[done.state];
-    await call.io.stdout.write(`worker of ${cluster} ${how} on ${done.host}${process}\n`);
+    await call.io.stdout.write(`worker of ${cluster} ${how} on ${oneLine(done.host)}${process}\n`);
   }
   return done.state === "starting" ? EXIT.notFinished : EXIT.ok;
 }
@@ -65,7 +66,7 @@ export async function stopElsewhere(call: Elsewhere, cluster: string, ssh: boole
   if (call.json) await printJson(call.io.stdout, done);
   else
     await call.io.stdout.write(
-      done.pid === null ? `no worker is running for ${cluster} on ${done.host}\n` : `stopped process ${done.pid} on ${done.host}\n`,
+      `${done.pid === null ? `no worker is running for ${cluster}` : `stopped process ${done.pid}`} on ${oneLine(done.host)}\n`,
     );
   for (const service of done.stopped)
     await call.io.stderr.write(`notice: ${service} is stopped until clio-relay worker start --cluster ${cluster}\n`);

@@ -7,12 +7,14 @@ export interface PulseTimes {
   /** A ping goes out this long after the last answer. */
   readonly everyMs: number;
   readonly degradedMs: number;
+  /** From when on requests that wait as long are given up; a little more than `degradedMs`, so that it can be known whether the path is to blame. */
+  readonly silentMs: number;
   readonly droppedMs: number;
   /** How late a timer may fire, or the clocks may go apart, before the machine is taken to have slept. */
   readonly sleptMs: number;
 }
 
-export const PULSE: PulseTimes = { everyMs: 15_000, degradedMs: 10_000, droppedMs: 30_000, sleptMs: SLEPT_MS };
+export const PULSE: PulseTimes = { everyMs: 15_000, degradedMs: 10_000, silentMs: 12_000, droppedMs: 30_000, sleptMs: SLEPT_MS };
 
 /** How often the clocks are compared, so that a wake-up is noticed soon. */
 const LOOK_MS = 1_000;
@@ -23,6 +25,8 @@ export interface PulseEvents {
   /** Resolves when at least the other end of the session has. */
   probe(): Promise<unknown>;
   degraded(): void;
+  /** Told again and again from `silentMs` on. @param pathAnswers whether at least the other end of the session does */
+  silent(pathAnswers: boolean): void;
   /** Nobody is there any more. Nothing follows. */
   dropped(): void;
 }
@@ -75,10 +79,12 @@ export class Pulse {
     if (!this.#degraded) {
       this.#degraded = true;
       this.events.degraded();
-    } else if (now - Math.max(since, this.#pathSeen) >= this.times.droppedMs) {
-      this.stop();
-      this.events.dropped();
+      return;
     }
+    if (now - since >= this.times.silentMs) this.events.silent(this.#pathSeen >= since);
+    if (now - Math.max(since, this.#pathSeen) < this.times.droppedMs) return;
+    this.stop();
+    this.events.dropped();
   }
 
   #ask(now: number, anew: boolean): void {

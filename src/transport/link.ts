@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { type ErrorData, isRelayError, RelayError } from "../domain/errors.ts";
+import { type ErrorData, isRelayError, type RelayError } from "../domain/errors.ts";
 import type { LinkInfo, LinkState } from "../domain/link.ts";
 import { PROTOCOL } from "../domain/link.ts";
 import { type Clock, systemClock, timestamp } from "../lib/clock.ts";
@@ -9,11 +9,13 @@ import { TransferWindows } from "./bulk/transfer-windows.ts";
 import { ChannelPool } from "./http/channel-pool.ts";
 import type { ChannelAnswer } from "./http/http-channel.ts";
 import { type ChannelRequest, isSafe } from "./http/request-head.ts";
+import { linkDown, NOT_SENT, needsPerson, unansweredRequest, workerHangs, workerNotRunning } from "./link-failures.ts";
 import { PULSE, Pulse, type PulseTimes } from "./link-pulse.ts";
 import { checkWorker, type ExpectedWorker, readLinkInfo, versionRefusal } from "./link-version.ts";
-import { Regaining, type Waiting } from "./regain.ts";
+import { Regaining, type Waiting, within } from "./regain.ts";
 import type { Session } from "./session/session.ts";
 import { settled } from "./settled.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 /** What a bring-up leads to. */
 export interface LinkTransport {
@@ -84,12 +86,14 @@ interface Live {
 
 /** How long an answer may stop in its middle while the worker answers others, in milliseconds: more than two signs of life of a stream of events. */
 const STALLED_MS = 45_000;
-/** How long a worker may take to answer whether it is there. */
+/** How long a worker may take to answer whether it is there, where a link is, and where one is brought up; milliseconds. */
 const GREETED_MS = 10_000;
+const MET_MS = 20_000;
+/** How long a request waits for a bring-up that may wait for a person. */
+const BROUGHT_UP_MS = 25_000;
+/** How long the end of a session is waited for that was closed from here. */
+const CLOSED_MS = 2_000;
 const PING: ChannelRequest = { method: "GET", target: "/link", headers: new Headers(), body: null };
-
-/** Of a failure: the request never left this machine. */
-const NOT_SENT: ErrorData = { sent: false };
 
 /** The one link of a desktop to a cluster's worker: its states, and the requests that ride it. See docs/connection-model.md. */
 export class Link {
@@ -105,12 +109,14 @@ export class Link {
   #connecting: { readonly done: Promise<void>; readonly stop: AbortController; readonly wanted: boolean } | null = null;
   #regaining: Regaining | null = null;
   readonly #clock: Clock;
+  readonly #timers: Timers;
   /** Nothing of the token of this desktop's own listener goes on. */
   readonly #instead: Readonly<Record<string, string>>;
 
   constructor(private readonly options: LinkOptions) {
     this.#instead = { authorization: "", "clio-relay-client": `${options.version}; protocol=${PROTOCOL}; cluster=${options.cluster}` };
     this.#clock = options.clock ?? systemClock;
+    this.#timers = options.timers ?? systemTimers;
     this.#state = options.initial ?? "down";
     this.#since = timestamp(this.#clock);
   }
@@ -142,41 +148,51 @@ export class Link {
    * `authorization_required` where it says so.
    *
    * @param expected what the cluster's entry has pinned
+   * @param given by whoever is there for it: aborted, a bring-up that it began is given up
    * @throws what `bringUp` throws; RelayError link_bringup_failed where another worker answers; link_down when it is disconnected meanwhile, or the worker of a
    *   link that is up does not answer; worker_not_running where that link has none, and is left as it is
    */
-  async connect(bringUp: BringUp, expected: ExpectedWorker): Promise<void> {
+  async connect(bringUp: BringUp, expected: ExpectedWorker, given?: AbortSignal): Promise<void> {
     // What is tried without anybody may lead somewhere else, and fails for reasons of its own.
-    while (this.#connecting?.wanted === false) await settled(this.#connecting.done, undefined);
-    if (this.#live !== null) return this.#greet(this.#live);
-    await this.#connect(bringUp, expected, true);
+    while (this.#connecting?.wanted === false) await settled(this.#connecting.done, given);
+    if (this.#live !== null) return this.#greet(this.#live, given);
+    await this.#connect(bringUp, expected, given ?? null);
   }
 
-  async #greet(live: Live): Promise<void> {
-    const limit = AbortSignal.timeout(GREETED_MS);
+  async #greet(live: Live, given: AbortSignal | undefined): Promise<void> {
     try {
-      await this.#ping(live.pool, limit);
+      await this.#pingWithin(live.pool, GREETED_MS, given);
     } catch (error) {
-      if (limit.aborted) throw this.#down(`the worker of ${this.options.cluster} is there, but does not answer`);
       throw this.#failure(error);
     }
     this.#answered(live);
   }
 
-  async #connect(bringUp: BringUp, expected: ExpectedWorker, wanted: boolean): Promise<void> {
+  /** @param given null: nobody wants it, it is tried */
+  async #connect(bringUp: BringUp, expected: ExpectedWorker, given: AbortSignal | null): Promise<void> {
     if (this.#live !== null) return;
     if (this.#connecting === null) {
       const stop = new AbortController();
-      this.#connecting = { stop, wanted, done: this.#bringUp(bringUp, expected, stop.signal, this.#state) };
+      const signal = given === null ? stop.signal : AbortSignal.any([stop.signal, given]);
+      this.#connecting = {
+        stop,
+        wanted: given !== null,
+        done: this.#bringUp(bringUp, expected, { signal, stop: stop.signal }, this.#state),
+      };
     }
     await this.#connecting.done;
   }
 
-  async #bringUp(bringUp: BringUp, expected: ExpectedWorker, signal: AbortSignal, before: LinkState): Promise<void> {
+  async #bringUp(
+    bringUp: BringUp,
+    expected: ExpectedWorker,
+    { signal, stop }: { readonly signal: AbortSignal; readonly stop: AbortSignal },
+    before: LinkState,
+  ): Promise<void> {
     if (this.#regaining === null) this.#become("connecting");
     let live: Live | null = null;
     try {
-      const transport = await bringUp(signal);
+      const transport = await untilAborted(bringUp(signal), signal, ({ session }) => session.close());
       live = {
         transport,
         pool: new ChannelPool({ open: transport.open, clock: this.#clock }),
@@ -193,7 +209,7 @@ export class Link {
       if (live !== null) closeLive(live, this.#down("the link was not brought up"));
       const needsPerson = isRelayError(error, "authorization_required");
       const reason = isRelayError(error) ? error : null;
-      if (signal.aborted) this.#become("down");
+      if (stop.aborted) this.#become("down");
       else if (this.#regaining !== null) this.#reason = reason;
       else this.#become(needsPerson ? "authorization_required" : before, reason);
       throw error;
@@ -201,8 +217,14 @@ export class Link {
   }
 
   async #exchangeVersions({ pool }: Live, expected: ExpectedWorker, signal: AbortSignal): Promise<void> {
-    await this.#ping(pool, signal);
+    await this.#pingWithin(pool, MET_MS, signal);
     if (this.#worker !== null) checkWorker(this.#worker, expected);
+  }
+
+  async #pingWithin(pool: ChannelPool, ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const limit = new AbortController();
+    const cancel = this.#timers.after(ms, () => limit.abort(workerHangs(this.options.cluster)));
+    await this.#ping(pool, AbortSignal.any(signal === undefined ? [limit.signal] : [signal, limit.signal])).finally(cancel);
   }
 
   /** Ask who the worker is and what it speaks: another version may serve there by now. */
@@ -222,7 +244,7 @@ export class Link {
     this.#live = live;
     const { clock, timers, times } = {
       clock: this.#clock,
-      timers: this.options.timers ?? systemTimers,
+      timers: this.#timers,
       times: this.options.times ?? PULSE,
     };
     live.pulse = new Pulse(
@@ -240,6 +262,7 @@ export class Link {
           this.#answered(live);
         },
         probe: () => live.transport.session.roundTrip(),
+        silent: (pathAnswers) => live.pool.giveUpSilent(times.silentMs, unansweredRequest(this.options.cluster, pathAnswers)),
         degraded: () => this.#become("degraded", this.#down(`the worker has not answered for ${times.degradedMs / 1_000} s`)),
         dropped: () => this.#drop(live, this.#down(`the worker has not answered for ${times.droppedMs / 1_000} s`)),
       },
@@ -270,13 +293,13 @@ export class Link {
 
   async #regain(regain: Regain, lost: RelayError | null): Promise<void> {
     const { bringUp, expected, until, report } = regain;
-    const regaining = new Regaining(this.#clock, this.options.timers ?? systemTimers, regain);
+    const regaining = new Regaining(this.#clock, this.#timers, regain);
     this.#regaining = regaining;
     this.#become("connecting", lost);
     const hurry = (): void => regaining.hurry();
     until.addEventListener("abort", hurry);
     const goesOn = (): boolean => this.#regaining === regaining && this.#live === null && !until.aborted;
-    await regaining.run(goesOn, () => this.#connect(bringUp, expected(), false), report);
+    await regaining.run(goesOn, () => this.#connect(bringUp, expected(), null), report);
     until.removeEventListener("abort", hurry);
     if (this.#regaining !== regaining) return;
     this.#regaining = null;
@@ -317,12 +340,11 @@ export class Link {
     if (live !== null) closeLive(live, reason);
     if (connecting === null) this.#become("down");
     await connecting?.done.catch(() => undefined);
-    await live?.transport.session.closed;
+    if (live !== null) await Promise.race([live.transport.session.closed, Bun.sleep(CLOSED_MS)]);
   }
 
   #down(what: string, data: ErrorData = {}): RelayError {
-    const { cluster } = this.options;
-    return new RelayError("link_down", what, { cluster, ...data }, `clio-relay connect ${cluster}`);
+    return linkDown(this.options.cluster, what, data);
   }
 
   /**
@@ -353,7 +375,7 @@ export class Link {
   /** What a request failed with, by what it says of the worker. */
   #failure(error: unknown): unknown {
     if (!isRelayError(error, "channel_refused") || error.data["reason"] !== "connect_failed") return error;
-    this.#absent = this.options.whyAbsent?.() ?? this.#notRunning(error);
+    this.#absent = this.options.whyAbsent?.() ?? workerNotRunning(this.options.cluster, error);
     return this.#absent;
   }
 
@@ -368,29 +390,14 @@ export class Link {
 
   async #liveNow(signal: AbortSignal | undefined): Promise<Live> {
     if (this.#regaining !== null) await this.#regaining.wait(signal);
-    else if (this.#connecting !== null) await settled(this.#connecting.done, signal);
+    else if (this.#connecting !== null) {
+      await within(settled(this.#connecting.done, signal), BROUGHT_UP_MS, this.#timers);
+      if (this.#connecting !== null) throw this.#down(`the link to ${this.options.cluster} is still being brought up`, NOT_SENT);
+    }
     if (this.#live !== null) return this.#live;
     const { cluster } = this.options;
     if (this.#state !== "authorization_required") throw this.#down(this.#reason?.message ?? `there is no link to ${cluster}`, NOT_SENT);
-    throw new RelayError(
-      "authorization_required",
-      this.#reason === null
-        ? `the link to ${cluster} was lost before this daemon started, and only you can bring it up`
-        : `the link to ${cluster} is down, and only you can bring it up: ${this.#reason.message}`,
-      { cluster, ...NOT_SENT },
-      `clio-relay connect ${cluster}`,
-    );
-  }
-
-  #notRunning(cause: RelayError): RelayError {
-    const { cluster } = this.options;
-    return new RelayError(
-      "worker_not_running",
-      `no worker is running for ${cluster}`,
-      { cluster },
-      `clio-relay worker start --cluster ${cluster}`,
-      { cause },
-    );
+    throw needsPerson(cluster, this.#reason);
   }
 }
 

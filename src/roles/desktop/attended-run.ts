@@ -4,6 +4,7 @@ import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { newId } from "../../lib/ids.ts";
 import type { Attending } from "../../transport/dial.ts";
 import type { Prompter } from "../../transport/ssh/prompt.ts";
+import { untilAborted } from "../../transport/until-aborted.ts";
 
 /** What work that may need a person gets. */
 export interface Attended {
@@ -31,8 +32,10 @@ export class AttendedRun {
   readonly #questions = new Map<string, PromiseWithResolvers<string>>();
   #hundredth = -1;
   readonly #abort = new AbortController();
-  /** Resolves when it is over, either way. */
+  /** Resolves when the work is over, either way. */
   readonly over: Promise<void>;
+  /** Aborted when nobody is there for it any more. */
+  readonly givenUp: AbortSignal = this.#abort.signal;
 
   /** @param work resolves with what those who follow are to see of its result */
   constructor(
@@ -52,12 +55,15 @@ export class AttendedRun {
   }
 
   async #run(work: () => Promise<unknown>, report: (error: unknown) => void): Promise<void> {
+    const working = work();
     try {
-      this.#end({ event: "done", data: await work() });
+      // Whoever follows is not kept by what may still have to be put in order.
+      this.#end({ event: "done", data: await untilAborted(working, this.givenUp) });
     } catch (error) {
       if (!isRelayError(error)) report(error);
       this.#end({ event: "failed", data: { ...problemOf(error) } });
     }
+    await working.catch(() => undefined);
   }
 
   #end(event: AttendedEvent): void {
@@ -103,9 +109,9 @@ export class AttendedRun {
     return true;
   }
 
-  /** The one who began has gone away. */
-  giveUp(): void {
-    this.#abort.abort(new RelayError("prompt_cancelled", `${this.requestedBy} ended before it was done`));
+  /** Nobody waits for it any more. @param why left out: the one who began has gone away */
+  giveUp(why: RelayError = new RelayError("prompt_cancelled", `${this.requestedBy} ended before it was done`)): void {
+    this.#abort.abort(why);
     for (const id of [...this.#questions.keys()]) this.answer(id, null);
   }
 

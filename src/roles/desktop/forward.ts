@@ -2,6 +2,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import { endToEnd } from "../../transport/http/end-to-end.ts";
 import type { Link } from "../../transport/link.ts";
+import { workerHangs } from "../../transport/link-failures.ts";
 import { nobodyListens, probe } from "../probe.ts";
 import { logContent } from "./log-content.ts";
 
@@ -105,13 +106,7 @@ function givingBack(body: ReadableStream<Uint8Array>, watched: Watched = (work) 
 }
 
 function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
-  if (hung)
-    return new RelayError(
-      "link_down",
-      `the worker of ${cluster} is there, but does not answer`,
-      { cluster },
-      `jobs go on when it is replaced: clio-relay worker stop --cluster ${cluster} && clio-relay worker start --cluster ${cluster}`,
-    );
+  if (hung) return workerHangs(cluster);
   if (nobodyListens(error)) {
     return new RelayError(
       "worker_not_running",

@@ -171,6 +171,7 @@ export const overBridge = (session: Session): LinkTransport => ({ session, open:
 const Counts = v.object({ active_leases_by_kind: v.record(v.string(), v.number()), queued_by_kind: v.record(v.string(), v.number()) });
 const Workers = v.object({ workers: v.array(Counts) });
 const STATUS_MAX_BYTES = 1024 * 1024;
+const STATUS_MS = 20_000;
 
 /** Jobs that have not ended, as the worker says. Null where none answers. */
 export async function activeJobs(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<number | null> {
@@ -179,7 +180,14 @@ export async function activeJobs(entry: SshEntry, arrival: Arrival, keys: Bridge
   const { session, open } = await reachWorker(entry, arrival, keys, signal);
   const pool = new ChannelPool({ open });
   try {
-    const { status, body } = await pool.request({ method: "GET", target: "/workers", headers: new Headers(), body: null }, signal);
+    const limit = AbortSignal.timeout(STATUS_MS);
+    const asked = pool.request({ method: "GET", target: "/workers", headers: new Headers(), body: null }, AbortSignal.any([signal, limit]));
+    const answer = await asked.catch((error: unknown) => {
+      if (limit.aborted && !signal.aborted) return null;
+      throw error;
+    });
+    if (answer === null) return null;
+    const { status, body } = answer;
     const bytes = body instanceof Uint8Array ? body : await new Response(body).bytes();
     if (status !== 200 || bytes.length > STATUS_MAX_BYTES) return null;
     const { workers } = v.parse(Workers, JSON.parse(Buffer.from(bytes).toString("utf8")));

@@ -6,11 +6,14 @@ import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { LinkInfo } from "../../domain/link.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { canonicalJson } from "../../lib/digest.ts";
+import { systemTimers } from "../../lib/timers.ts";
 import { findWorker } from "../../transport/bring-up/find-worker.ts";
 import { isSsh, type Ledger } from "../../transport/ledger.ts";
 import { type BringUp, Link, type LinkSnapshot, type LinkTransport, type Regain } from "../../transport/link.ts";
 import type { ExpectedWorker } from "../../transport/link-version.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
+import { SessionWatch } from "../../transport/session-watch.ts";
+import { settled } from "../../transport/settled.ts";
 import { connectSsh } from "../../transport/ssh/connect.ts";
 import { type HeldConnection, heldByUs } from "../../transport/ssh/held.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
@@ -60,6 +63,7 @@ export interface SshClusterOptions {
 /** A connection that is open, and what it was made by. */
 interface Kept {
   readonly connection: HeldConnection;
+  readonly watch: SessionWatch;
   readonly route: string;
   /** Aborted when the connection is over. */
   readonly lost: AbortSignal;
@@ -160,7 +164,7 @@ export class SshCluster {
    */
   attended(what: string, request: AttendedRequest, work: (attended: Attended) => Promise<unknown>): Follow {
     const current = this.#run;
-    if (current !== null) {
+    if (current !== null && !current.run.givenUp.aborted) {
       if (current.what === what) return following(current.run, false);
       throw new RelayError(
         "state_conflict",
@@ -168,12 +172,31 @@ export class SshCluster {
         { cluster: this.options.cluster, requested_by: current.run.requestedBy },
       );
     }
-    const run = new AttendedRun(request.requested_by, request.interactive, work, this.options.report);
+    // One that was given up is not joined, nor is there any more to be said of it; but two are not at work at a time.
+    const inTurn = async (attended: Attended): Promise<unknown> => {
+      if (current !== null) await settled(current.run.over, attended.attending.signal);
+      try {
+        return await work(attended);
+      } catch (error) {
+        throw await this.#lateOrLost(error, attended.attending.signal);
+      }
+    };
+    const run = new AttendedRun(request.requested_by, request.interactive, inTurn, this.options.report);
     this.#run = { what, run };
     void run.over.then(() => {
-      this.#run = null;
+      if (this.#run?.run === run) this.#run = null;
     });
     return following(run, true);
+  }
+
+  /** Where something was not answered in time, or was given up, the connection itself may be gone. */
+  async #lateOrLost(error: unknown, signal: AbortSignal): Promise<unknown> {
+    const kept = this.#kept;
+    if (kept === null) return error;
+    const asked = kept.watch.ask();
+    if (signal.aborted || !isRelayError(error, "observation_timeout")) return error;
+    await settled(asked, signal);
+    return kept.lost.aborted ? this.#withRemedy(kept.lost.reason) : error;
   }
 
   /** @returns false when there is no such question, or no longer */
@@ -192,12 +215,13 @@ export class SshCluster {
       own.progress(`${arrival.found.hostname} has worker ${arrival.found.worker!.version}`);
       return transport;
     };
-    await this.link.connect(bringUp, expectedWorker(entry)).catch(async (error: unknown) => {
+    const { signal: wanted } = attended.attending;
+    await this.link.connect(bringUp, expectedWorker(entry), wanted).catch(async (error: unknown) => {
       if (!before || !isRelayError(error, "worker_not_running")) throw error;
       // The link is left as it is; why nobody is at its other end is for the host to say.
       const socket = servingSocket(entry.name, await this.arrival(entry, request, attended, "connect"));
       this.#reached?.moved(socket);
-      await this.link.connect(bringUp, expectedWorker(entry));
+      await this.link.connect(bringUp, expectedWorker(entry), wanted);
     });
     const { worker } = this.link.snapshot();
     this.#uninstalled = null;
@@ -249,6 +273,9 @@ export class SshCluster {
     const { ledger, env } = this.options;
     const ssh = sshRequest(entry, purpose, { request, attended, ledger: ledger(), env });
     const route = routeRevision(entry);
+    const { signal } = attended.attending;
+    // Nobody else has looked whether what carries no link is still there.
+    if (this.#kept !== null && !this.isUp) await settled(this.#kept.watch.ask(), signal);
     let kept = this.#kept;
     if (kept !== null && kept.route !== route) {
       this.#close();
@@ -256,7 +283,10 @@ export class SshCluster {
     }
     if (kept === null) {
       attended.progress(`connecting to ${entry.ssh_host}`);
-      kept = this.#keep(await this.#open(entry, ssh), route);
+      const opened = await this.#open(entry, ssh);
+      if (signal.aborted) opened.session.close();
+      signal.throwIfAborted();
+      kept = this.#keep(opened, route);
       attended.progress(`let in by ${entry.ssh_host}`);
     }
     this.#hold();
@@ -272,7 +302,8 @@ export class SshCluster {
 
   #keep(connection: HeldConnection, route: string): Kept {
     const lost = new AbortController();
-    const kept = { connection, route, lost: lost.signal };
+    const watch = new SessionWatch(connection.session, this.options.clock, systemTimers);
+    const kept = { connection, watch, route, lost: lost.signal };
     this.#kept = kept;
     this.#seq = connection.ledgerSeq;
     void connection.session.closed.then((reason) => {
@@ -304,7 +335,8 @@ export class SshCluster {
   /** End the link and the connection, and whatever is under way on them. */
   async disconnect(): Promise<void> {
     clearTimeout(this.#expiry);
-    this.#run?.run.giveUp();
+    const { cluster } = this.options;
+    this.#run?.run.giveUp(new RelayError("link_down", `${cluster} was disconnected meanwhile`, { cluster }));
     await this.link.disconnect();
     this.#close();
   }

@@ -1,7 +1,8 @@
 import * as v from "valibot";
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { type WorkerConfiguration, WorkerConfigured } from "../../domain/worker-configuration.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { workerHangs } from "../link-failures.ts";
 import type { Remote } from "../script/remote.ts";
 import { activateService, observe } from "../service/activate.ts";
 import { startSupervisor } from "../service/install.ts";
@@ -76,13 +77,14 @@ export interface WorkerOutcome {
 /**
  * Have the worker run with a version: kept where it does, else drained and started again, by its service where it has one. Its jobs go on.
  *
- * @throws RelayError as runRelay and activateService; observation_timeout when the old one does not end
+ * @throws RelayError as runRelay and activateService; link_down when it runs and does not answer; observation_timeout when the old one does not end
  */
 export async function ensureWorker(remote: Remote, worker: HostProbe["worker"], wanted: WorkerWanted): Promise<WorkerOutcome> {
   const { cluster, digest, home, signal, clock } = wanted;
   const service = await serviceStatus(remote, { cluster, home, signal });
   const runs = worker?.alive === true;
   if (runs && worker.digest === digest && wanted.restart !== true) {
+    await refuseSilent(remote, wanted);
     const byService = service.unit?.main_pid === worker.process.pid || (service.supervisor_pid !== null && service.unit === null);
     return { state: "kept", pid: worker.process.pid, supervised_by: byService ? service.launcher : null };
   }
@@ -108,6 +110,15 @@ export async function ensureWorker(remote: Remote, worker: HostProbe["worker"], 
 export async function stopWorker(remote: Remote, place: WorkerPlace): Promise<"stopped" | "not_running"> {
   const args = ["worker", "stop", "--cluster", place.cluster, "--timeout-seconds", String(STOP_SECONDS)];
   return v.parse(Stopped, await runRelay(remote, { ...place, args, withinMs: (STOP_SECONDS + 30) * 1_000 })).state;
+}
+
+/** A process may be there and answer nobody. @throws RelayError link_down */
+async function refuseSilent(remote: Remote, place: WorkerPlace): Promise<void> {
+  try {
+    await startWorker(remote, place);
+  } catch (error) {
+    throw isRelayError(error, "worker_not_running") || isRelayError(error, "observation_timeout") ? workerHangs(place.cluster) : error;
+  }
 }
 
 type WorkerPlace = Whereabouts & { readonly cluster: string; readonly signal: AbortSignal };

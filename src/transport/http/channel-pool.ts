@@ -109,6 +109,11 @@ export class ChannelPool {
     }
   }
 
+  /** Give up requests that have waited for so long; to be called when the other side has shown that it does not answer. */
+  giveUpSilent(ms: number, error: Error): void {
+    for (const channel of [...this.#all]) if (channel.silentForMs() >= ms) channel.giveUp(error);
+  }
+
   /** Have no request begin on a connection that is open now: what is under way goes on to its end. */
   retire(): void {
     for (const { channel } of [...this.#idle]) channel.destroy();

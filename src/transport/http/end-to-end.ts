@@ -1,3 +1,5 @@
+import type { AnswerHead } from "./head.ts";
+
 /** Fields that belong to one connection, besides those that its Connection field names (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
@@ -30,4 +32,12 @@ export function endToEnd(headers: Headers): Headers {
     if (goesOn(name)) kept.append(name, value);
   });
   return kept;
+}
+
+/** The end-to-end fields of an answer. */
+export function headersOf(head: AnswerHead): Headers {
+  const headers = new Headers();
+  const goesOn = endToEndFilter(head.fields.find(([name]) => name === "connection")?.[1] ?? null);
+  for (const [name, value] of head.fields) if (goesOn(name)) headers.append(name, value);
+  return headers;
 }

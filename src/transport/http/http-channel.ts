@@ -4,7 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import { windowOf } from "../receive-window.ts";
 import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
-import { endToEndFilter } from "./end-to-end.ts";
+import { headersOf } from "./end-to-end.ts";
 import { type AnswerHead, closesAfter } from "./head.ts";
 import { bodyLength, type ChannelRequest, requestHead } from "./request-head.ts";
 
@@ -103,6 +103,16 @@ export class HttpChannel {
     return this.#current?.owingForMs() ?? 0;
   }
 
+  /** For how long it has been waited for the answer, or for more of it, in milliseconds; 0 for what may be quiet while its job is. */
+  silentForMs(): number {
+    return this.#current?.silentForMs() ?? 0;
+  }
+
+  /** End a request that waits, and the connection; it is not made again. */
+  giveUp(error: Error): void {
+    this.#current?.fail(error);
+  }
+
   /** Let go of the connection: it is somebody else's now. */
   #release(): Duplex {
     this.duplex.pause();
@@ -158,9 +168,11 @@ class Exchange implements AnswerSink {
   #uploading: { cancel(): Promise<void> } | null = null;
   /** Whether more has to come before long: of a body whose length is known, or of events, which have signs of life. */
   #owes = false;
+  /** Whether the answer may be quiet for as long as what it tells of. */
+  #mayBeQuiet = false;
   /** When something last came, or somebody began to wait for it. */
   #waitingSince = 0;
-  readonly #aborted = (): void => this.#fail(this.#signal?.reason);
+  readonly #aborted = (): void => this.fail(this.#signal?.reason);
 
   constructor(
     private readonly duplex: Duplex,
@@ -173,6 +185,7 @@ class Exchange implements AnswerSink {
 
   start(head: Buffer, signal: AbortSignal | undefined): void {
     this.#signal = signal;
+    this.#waitingSince = this.clock.monotonic();
     signal?.addEventListener("abort", this.#aborted, { once: true });
     const { body } = this.request;
     if (body === null || body instanceof Uint8Array) {
@@ -180,7 +193,7 @@ class Exchange implements AnswerSink {
       this.#sent = true;
     } else {
       this.duplex.write(head);
-      this.#upload(body).catch((error: unknown) => this.#fail(error));
+      this.#upload(body).catch((error: unknown) => this.fail(error));
     }
   }
 
@@ -199,6 +212,7 @@ class Exchange implements AnswerSink {
       if (value.length === 0) continue;
       const framed = length === null ? Buffer.concat([Buffer.from(`${value.length.toString(16)}\r\n`), value, CRLF]) : value;
       if (!this.duplex.write(framed)) await this.#drained();
+      this.#waitingSince = this.clock.monotonic();
     }
     if (length === null) this.duplex.write("0\r\n\r\n");
     else if (left !== 0) throw new RelayError("http_request_malformed", "the request's body is not as long as its head says");
@@ -222,7 +236,7 @@ class Exchange implements AnswerSink {
     try {
       this.#parser.push(chunk);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
       return;
     }
     // Copied, and nothing but it was in the packet.
@@ -235,6 +249,7 @@ class Exchange implements AnswerSink {
     const length = head.fields.find(([name]) => name === "content-length")?.[1];
     const events = head.fields.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
     this.#owes = length !== undefined || events || this.request.flow !== undefined;
+    this.#mayBeQuiet = events || !this.#owes;
     // Without a length it may be one that goes on for ever.
     this.#whole = length !== undefined && Number(length) <= WHOLE_UP_TO;
     this.#roomBytes = Number(length);
@@ -345,12 +360,17 @@ class Exchange implements AnswerSink {
     return this.#owes && !this.duplex.isPaused() ? this.clock.monotonic() - this.#waitingSince : 0;
   }
 
-  /** The connection is gone. */
-  lost(error: Error): void {
-    this.#fail(error, true);
+  silentForMs(): number {
+    const isWaited = !this.#mayBeQuiet && (this.#head === null || !this.duplex.isPaused());
+    return isWaited ? this.clock.monotonic() - this.#waitingSince : 0;
   }
 
-  #fail(error: unknown, lost = false): void {
+  /** The connection is gone. */
+  lost(error: Error): void {
+    this.fail(error, true);
+  }
+
+  fail(error: unknown, lost = false): void {
     if (this.#over) return;
     const stream = this.#stream;
     this.#finish(false);
@@ -370,14 +390,6 @@ class Exchange implements AnswerSink {
     this.#signal?.removeEventListener("abort", this.#aborted);
     this.#uploading?.cancel().catch(() => undefined);
   }
-}
-
-/** The end-to-end fields of an answer. */
-function headersOf(head: AnswerHead): Headers {
-  const headers = new Headers();
-  const goesOn = endToEndFilter(head.fields.find(([name]) => name === "connection")?.[1] ?? null);
-  for (const [name, value] of head.fields) if (goesOn(name)) headers.append(name, value);
-  return headers;
 }
 
 const joined = (chunks: readonly Buffer[]): Buffer => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));

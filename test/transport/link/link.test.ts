@@ -351,6 +351,57 @@ describe("liveness", () => {
     expect(rig.proxy.accepted).toBe(1);
   });
 
+  test("a worker that hangs fails what waits for an answer within 30 s, and not what may be quiet; nor is it brought up to", async () => {
+    const time = new FakeTime(() => Bun.sleep(10));
+    const sse = { headers: { "content-type": "text/event-stream" } };
+    const fetch = (request: Request): Response | Promise<Response> =>
+      request.url.endsWith("/events")
+        ? new Response(new ReadableStream({ start: (c) => c.enqueue("x") }), sse)
+        : new Promise(() => undefined);
+    await using rig = await LinkRig.start(directories(), { clock: time, timers: time }, fetch);
+    await rig.connect();
+    const events = ((await rig.link.request(get("/events"))).body as ReadableStream<Uint8Array>).getReader();
+    await events.read();
+    const quiet = rig.link.request(get("/quiet")).catch((error: unknown) => error);
+    await time.pass(40_000);
+    expect(await Promise.race([quiet, Bun.sleep(20).then(() => "waits")])).toBe("waits");
+    rig.hangs = true;
+    const outcomes = [quiet, ...["GET", "POST"].map((method) => rig.link.request(get("/x", method)).catch((error: unknown) => error))];
+    await time.pass(30_000);
+    const hangs = async (outcome: Promise<unknown>) => {
+      const error = (await Promise.race([outcome, Bun.sleep(100)])) as RelayError | undefined;
+      return error?.code === "link_down" && error.hint?.includes("worker stop --cluster far");
+    };
+    for (const outcome of outcomes) expect(await hangs(outcome)).toBe(true);
+    const later = rig.link.request(get("/later")).catch((error: unknown) => error);
+    await time.pass(15_000);
+    expect(await hangs(later)).toBe(true);
+    expect(rig.states).toEqual(["connecting", "up", "degraded"]);
+    expect(await Promise.race([events.read(), Bun.sleep(50).then(() => "quiet")])).toBe("quiet");
+    await rig.link.disconnect();
+    const asked = rig.requests;
+    const again = rig.connect().catch((error: unknown) => error);
+    await eventually(() => rig.requests > asked);
+    await time.pass(21_000);
+    expect(await hangs(again)).toBe(true);
+    expect(rig.link.snapshot().state).toBe("down");
+  });
+
+  test("a bring-up ends with whoever wanted it, also where it hears nothing of that", async () => {
+    const { rig } = await inFakeTime();
+    await using _ = rig;
+    const wanted = new AbortController();
+    const never = rig.link.connect(() => new Promise(() => undefined), { cluster: "far" }, wanted.signal).catch((error: unknown) => error);
+    const waiting = rig.link.request(get("/x")).catch((error: unknown) => error);
+    wanted.abort(new Error("gone away"));
+    expect(String(await never)).toContain("gone away");
+    expect(await waiting).toMatchObject({ code: "link_down" });
+    expect(rig.link.snapshot().state).toBe("down");
+    const other = rig.link.connect(() => new Promise(() => undefined), { cluster: "far" }).catch((error: unknown) => error);
+    await rig.link.disconnect();
+    expect(await other).toMatchObject({ code: "link_down" });
+  });
+
   test("a machine that slept asks at once, whichever clock went on meanwhile", async () => {
     for (const monotonicToo of [false, true]) {
       const { rig, time, pass } = await inFakeTime();

@@ -1,5 +1,6 @@
 import { RelayError } from "../../../domain/errors.ts";
 import { withoutCredentials } from "../../process-stream.ts";
+import { untilAborted } from "../../until-aborted.ts";
 import { DIRECTIVES, directiveName } from "./directives.ts";
 import type { Setting, Settings } from "./read.ts";
 
@@ -51,18 +52,23 @@ async function run(argv: string[], request: SshG): Promise<{ code: number | null
     stdout: "pipe",
     stderr: "pipe",
     detached: true,
-    timeout: WITHIN_MS,
-    killSignal: "SIGKILL",
   });
   const end = (): void => endGroup(child.pid);
-  request.signal?.addEventListener("abort", end, { once: true });
+  const limit = AbortSignal.timeout(WITHIN_MS);
+  const signal = request.signal === undefined ? limit : AbortSignal.any([request.signal, limit]);
+  const said = Promise.all([bounded(child.stdout, end), bounded(child.stderr, end), child.exited]);
   try {
-    const [stdout, stderr] = await Promise.all([bounded(child.stdout, end), bounded(child.stderr, end)]);
-    await child.exited;
-    request.signal?.throwIfAborted();
+    // What a command of the configuration has started may hold the outputs, in whatever group it is.
+    const [stdout, stderr] = await untilAborted(said, signal);
     return { code: child.exitCode, stdout, stderr };
-  } finally {
-    request.signal?.removeEventListener("abort", end);
+  } catch (error) {
+    end();
+    if (!limit.aborted || request.signal?.aborted === true) throw error;
+    throw new RelayError(
+      "configuration_error",
+      `ssh -G ${request.host} has not ended within ${WITHIN_MS / 1_000} s: a command of \`Match exec\` in the ssh configuration may hang`,
+      { host: request.host },
+    );
   }
 }
 

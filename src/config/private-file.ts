@@ -24,7 +24,10 @@ export function readPrivateFile(file: string, maxBytes: number, env: Pick<Enviro
     const stat = fs.fstatSync(fd);
     if (!stat.isFile()) refuse(file, "is not a regular file", "put a file there");
     if (env.platform !== "win32") {
-      if (stat.uid !== env.uid) refuse(file, `is owned by user ${stat.uid}, not by you (${env.uid})`, `chown or remove ${file}`);
+      if (stat.uid !== env.uid) {
+        const ofRoot = `sudo install -m 0600 -o root ${file} COPY makes one of root's, to be named instead; or run this as user ${stat.uid}`;
+        refuse(file, `is owned by user ${stat.uid}, not by you (${env.uid})`, env.uid === 0 ? ofRoot : `chown or remove ${file}`);
+      }
       if (stat.nlink > 1) refuse(file, "has another name (hard link)", "keep one name of it");
       if ((stat.mode & 0o077) !== 0) refuse(file, "is open to other users", `chmod 600 ${file}`);
     }

@@ -41,10 +41,26 @@ export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
       return await connect(address, last ? left : Math.min(left, ADDRESS_MS), request);
     } catch (error) {
       signal.throwIfAborted();
-      failures.push(`${address}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+      failures.push(`${address}: ${await codeOf(error, address, request.port)}`);
     }
   }
   throw unreachable("tcp", request, failures.join("; ") || `no answer within ${timeoutMs} ms`);
+}
+
+/**
+ * What the system said of an address. Of a connect(2) that fails at once the runtime only says that it was refused; a socket of UDP that is connected sends nothing, and fails as the
+ * way to that address does.
+ */
+async function codeOf(error: unknown, address: string, port: number): Promise<string> {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code !== "ECONNREFUSED") return code ?? message;
+  try {
+    const hostname = net.isIP(address) === 6 ? "::" : "0.0.0.0";
+    (await Bun.udpSocket({ hostname, connect: { hostname: address, port } })).close();
+    return code;
+  } catch (noWay) {
+    return (noWay as NodeJS.ErrnoException).code ?? code;
+  }
 }
 
 /** Whether it was the name or the way that failed. */

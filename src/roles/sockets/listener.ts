@@ -56,18 +56,40 @@ export function listen({ address, tls, onConnection, onFault }: Listening): List
         ...carrierHandlers(onFault),
       },
     });
-  let failure: unknown;
+  const failures: NodeJS.ErrnoException[] = [];
   for (const host of address.host === null ? EVERYWHERE : [address.host]) {
     try {
       const server = at(host);
       return { address: { host, port: server.port }, stop: () => server.stop(false) };
     } catch (error) {
-      // The first one says what is wrong with the port.
-      failure ??= error;
+      failures.push(error as NodeJS.ErrnoException);
     }
   }
-  const where = `${address.host === null ? "" : `${address.host}, `}port ${address.port}`;
-  throw new RelayError("configuration_error", `${where}, cannot be listened on (${(failure as Error).message})`, {}, undefined, {
-    cause: failure,
-  });
+  throw unusable(address, failures);
+}
+
+/** What the system says, for people. */
+const WHY: Readonly<Record<string, string>> = {
+  EACCES: "this user may not",
+  EADDRINUSE: "something listens there already",
+  EADDRNOTAVAIL: "it is no address of this machine",
+};
+/** About the port, whichever the family. */
+const OF_PORT = ["EACCES", "EADDRINUSE"];
+
+function unusable({ host, port }: ListenAddress, failures: readonly NodeJS.ErrnoException[]): RelayError {
+  const cause = failures.find(({ code = "" }) => OF_PORT.includes(code)) ?? failures[0]!;
+  const { code = "", message } = cause;
+  const why = [WHY[code] ?? message, ...(code === "" ? [] : [code])].join(", ");
+  const hint =
+    code === "EACCES" && port < 1_024
+      ? `ports below 1024 need a right: clio-relay relay-host service install gives it to its service, setcap cap_net_bind_service=+ep to an executable; or take a port above 1023, behind an edge`
+      : undefined;
+  return new RelayError(
+    "configuration_error",
+    `${host === null ? "" : `${host}, `}port ${port}, cannot be listened on (${why})`,
+    { port, ...(code === "" ? {} : { errno: code }) },
+    hint,
+    { cause },
+  );
 }

@@ -43,12 +43,33 @@ export function sshEd25519(key: Uint8Array): Buffer {
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
 
 /**
- * Whether a signature over `data` is that of an ed25519 public key in the format of RFC 8709.
+ * Points of order 8 and less (RFC 8032, section 5.1), as 32 bytes without the bit of the sign, those included that are no canonical encoding: 0, 1, both y of order 8, -1, p, p + 1. Signatures by such
+ * a key can be made without any secret.
+ */
+const SMALL_ORDER: ReadonlySet<string> = new Set([
+  "00".repeat(32),
+  `01${"00".repeat(31)}`,
+  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+  `ec${"ff".repeat(30)}7f`,
+  `ed${"ff".repeat(30)}7f`,
+  `ee${"ff".repeat(30)}7f`,
+]);
+
+function hasSmallOrder(point: Buffer): boolean {
+  const unsigned = Buffer.from(point);
+  unsigned[31]! &= 0x7f;
+  return SMALL_ORDER.has(unsigned.toString("hex"));
+}
+
+/**
+ * Whether a signature over `data` is that of an ed25519 public key in the format of RFC 8709, which belongs to somebody.
  *
  * @param signature its 64 bytes
  */
 export function verifiesEd25519(key: Buffer, data: Buffer, signature: Buffer): boolean {
   if (key.length !== ED25519_LENGTH || typeOf(key) !== ED25519 || signature.length !== 64) return false;
+  if (hasSmallOrder(key.subarray(-32))) return false;
   try {
     const publicKey = createPublicKey({ key: Buffer.concat([SPKI_ED25519, key.subarray(-32)]), format: "der", type: "spki" });
     return verify(null, data, publicKey, signature) === true;

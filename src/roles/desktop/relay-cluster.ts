@@ -311,5 +311,5 @@ const absent = (cluster: string, { relay_host, worker_key }: RelayEntry): RelayE
     "worker_absent",
     `the worker of ${cluster} is not at ${relay_host}; it is waited for`,
     { cluster, relay_host, ...(worker_key === null ? {} : { worker_key: fingerprintOf(publicKeyFromLine(worker_key)) }) },
-    `on the cluster: clio-relay worker status, for it has to be started with --relay-host ${relay_host}; clio-relay worker keys list, for with another key it is taken by a new pairing code or cluster bootstrap`,
+    `on the cluster: clio-relay worker status says whether it runs, and where it is met; one that is met elsewhere is put there by clio-relay worker stop, then clio-relay worker pair --relay-host ${relay_host}; clio-relay worker keys list, for with another key it is taken by a new pairing code or cluster bootstrap`,
   );

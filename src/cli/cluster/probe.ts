@@ -1,4 +1,4 @@
-import { EXIT, isRelayError, type RelayError } from "../../domain/errors.ts";
+import { EXIT, isRelayError } from "../../domain/errors.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
 import { NAMED, nameOf } from "./named.ts";
@@ -16,7 +16,8 @@ interface Probe {
 
 export const verb = defineVerb({
   summary: "Look at a cluster's host: platform, room, installation, worker",
-  details: "Changes nothing there. What is not there is an answer, and so is a host that cannot be reached; --json has all that was found.",
+  details:
+    "Changes nothing there. What is not there is an answer, and so is a host that cannot be reached; one that answers and lets nobody in is a failure. --json has all that was found.",
   ...NAMED,
   examples: [["cluster probe my-cluster", "what there is, and what would put it right"]],
   async run(call) {
@@ -24,7 +25,8 @@ export const verb = defineVerb({
     const name = nameOf(args, flags);
     const probe = await onHost<"probe", Probe>(call, name, { task: "probe", command: "cluster probe", options: {} }).catch(
       async (error: unknown): Promise<Probe> => {
-        if (!isRelayError(error) || !isUnreachable(error)) throw error;
+        // Of the way to the host, and not of what is on it, nor of who answered there.
+        if (!isRelayError(error, "host_unreachable")) throw error;
         const entry = await relay.clusterEntry(name);
         return {
           ...{ schema_version: "clio-relay.cluster-probe.v1", cluster: name, ssh_host: entry.mode === "ssh" ? entry.ssh_host : "" },
@@ -46,6 +48,3 @@ export const verb = defineVerb({
     return EXIT.ok;
   },
 });
-
-/** Of the way to the host, and not of what is on it, nor of a person who is not there. */
-const isUnreachable = ({ code }: RelayError): boolean => code === "host_unreachable" || code === "link_bringup_failed";

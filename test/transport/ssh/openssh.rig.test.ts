@@ -11,9 +11,9 @@ import { sha256Hex } from "../../../src/lib/digest.ts";
 import type { ExecChannel } from "../../../src/transport/session/session.ts";
 import type { HeldConnection } from "../../../src/transport/ssh/held.ts";
 import { connectOpenSsh } from "../../../src/transport/ssh/openssh/connect.ts";
-import type { Prompter } from "../../../src/transport/ssh/prompt.ts";
+import { NOBODY, type Prompter } from "../../../src/transport/ssh/prompt.ts";
 import type { SshRequest } from "../../../src/transport/ssh/request.ts";
-import { authorize, makeKey, makeUser, type RigUser, removeUser, SshAgent, type Sshd, startSshd } from "../../rigs/sshd.ts";
+import { authorize, freePort, makeKey, makeUser, type RigUser, removeUser, SshAgent, type Sshd, startSshd } from "../../rigs/sshd.ts";
 import { SecondFactorSshd } from "../../rigs/sshd-2fa.ts";
 import { describeWith } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -174,9 +174,48 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
       () => null,
       (refused: RelayError) => refused,
     );
-    expect(error?.code).toBe("link_bringup_failed");
+    expect(error?.code).toBe("authentication_failed");
     expect(error?.data).toMatchObject({ exit_code: 255, stderr: expect.stringContaining("Permission denied") });
-    expect(desk.ledger.entries()).toMatchObject([{ outcome: "failed" }]);
+    expect(desk.ledger.entries()).toMatchObject([{ outcome: "refused", reason: "authentication_failed" }]);
+  });
+
+  test("why it did not let anybody in is told as by the built-in client", async () => {
+    const other = fs
+      .readFileSync(`${makeKey(keys)}.pub`, "utf8")
+      .split(" ")
+      .slice(0, 2)
+      .join(" ");
+    const place = `[${plain.host}]:${plain.port}`;
+    const withKey = hostLines(plain, user.name, `IdentityFile ${key}`, "IdentityAgent none");
+    const refused = async (known: string, answers: Answers | null, lines: readonly string[] = withKey): Promise<[string, string]> => {
+      using desk = new Desk();
+      if (known !== "") desk.know(known);
+      desk.configure(...lines);
+      const person = answers === null ? NOBODY : new Person(answers);
+      const code = await codeOf(start(desk, person));
+      return [code, desk.ledger.entries()[0]?.outcome ?? "none"];
+    };
+    expect(await refused(`${place} ${other}\n`, null)).toEqual(["host_key_changed", "refused"]);
+    expect(await refused(`@revoked ${place} ${plain.hostKey()}\n`, null)).toEqual(["host_key_refused", "refused"]);
+    expect(await refused("", () => "no")).toEqual(["host_key_refused", "refused"]);
+    expect(await refused(plain.knownLine(), () => "wrong")).toEqual(["passphrase_wrong", "refused"]);
+    expect(await refused(plain.knownLine(), () => "")).toEqual(["authentication_failed", "refused"]);
+    const closed = hostLines({ ...plain, host: "127.0.0.1", port: await freePort() } as Sshd, user.name);
+    expect(await refused(plain.knownLine(), null, closed)).toEqual(["host_unreachable", "failed"]);
+    const nowhere = ["Host login", "  HostName no-such-name.invalid"];
+    expect(await refused(plain.knownLine(), null, nowhere)).toEqual(["host_unreachable", "failed"]);
+  }, 60_000);
+
+  test("what is asked is known by its kind", async () => {
+    for (const [known, kind] of [
+      ["", "host_key"],
+      [plain.knownLine(), "passphrase"],
+    ] as const) {
+      using desk = new Desk();
+      if (known !== "") desk.know(known);
+      desk.configure(...hostLines(plain, user.name, `IdentityFile ${key}`, "IdentityAgent none"));
+      await expect(start(desk, NOBODY)).rejects.toMatchObject({ code: "authorization_required", data: { kind } });
+    }
   });
 
   test("an unknown host key is asked about, also where the configuration would take any", async () => {

@@ -4,6 +4,7 @@ import path from "node:path";
 import * as v from "valibot";
 import { shellWord } from "../../script/shell-word.ts";
 import { ask, type Prompter, serverText } from "../prompt.ts";
+import { questionKind } from "./said.ts";
 
 const Question = v.strictObject({ prompt: v.string(), hint: v.string() });
 /** Longest question, its JSON included. */
@@ -31,6 +32,7 @@ export class AskpassServer {
   readonly program: string;
   readonly #server: net.Server;
   readonly #sockets = new Set<net.Socket>();
+  readonly #passphrases = new Map<string, number>();
   #questions = 0;
   #over = false;
 
@@ -88,13 +90,20 @@ export class AskpassServer {
     }
     let answer: string | null = null;
     try {
-      // ssh does not say which kind of question it is, nor whether the answer may be seen.
-      answer = await ask(prompter, { kind: "keyboard_interactive", message: serverText(prompt), echo: false, host });
+      const kind = questionKind(prompt);
+      // ssh does not say whether the answer may be seen.
+      answer = await ask(prompter, { kind, message: serverText(prompt), echo: false, host });
+      if (kind === "passphrase" && answer !== "") this.#passphrases.set(prompt, (this.#passphrases.get(prompt) ?? 0) + 1);
     } catch (error) {
       this.#over = true;
       failed(error);
     }
     socket.end(`${JSON.stringify({ answer })}\n`);
+  }
+
+  /** How many passphrases were given for one key at most. */
+  get passphrases(): number {
+    return Math.max(0, ...this.#passphrases.values());
   }
 
   close(): void {

@@ -17,6 +17,7 @@ import { AskpassServer } from "./askpass-server.ts";
 import { configText, isCareless } from "./config-file.ts";
 import { openMuxSession } from "./mux-control.ts";
 import type { Holder } from "./mux-session.ts";
+import { failureSaid } from "./said.ts";
 
 export interface OpenSshOptions {
   /** What starts `runAskpass` of askpass-program.ts: the executable and its hidden verb. */
@@ -52,7 +53,8 @@ exit "$code"
  * local commands; its questions go to the prompter. Closing the session ends ssh.
  *
  * @throws RelayError configuration_error (no ssh, one that is too old, or a configuration that it does not take), ssh_config_unsupported (pins),
- *   authorization_required, prompt_cancelled, local_file_unusable; link_bringup_failed with ssh's own words; platform_unsupported on Windows, whose ssh
+ *   authorization_required, prompt_cancelled, local_file_unusable; host_key_changed, host_key_refused, authentication_failed, passphrase_wrong, host_unreachable
+ *   where ssh says so (said.ts), else link_bringup_failed, each with ssh's own words; platform_unsupported on Windows, whose ssh
  *   has no control socket; the signal's reason when the request ends
  */
 export async function connectOpenSsh(given: SshRequest, options: OpenSshOptions): Promise<HeldConnection> {
@@ -185,7 +187,12 @@ async function start(prepared: Prepared, how: Start): Promise<HeldConnection> {
   const over = stream.ended.then((end) => {
     prepared.clean();
     signal.removeEventListener("abort", giveUp);
-    return why(end, prepared.unanswered() ?? (open ? undefined : signal.reason), inside?.node ?? request.entry.host, open);
+    const unanswered = prepared.unanswered() ?? (open ? undefined : signal.reason);
+    if (isRelayError(unanswered)) return unanswered;
+    const host = inside?.node ?? request.entry.host;
+    // NumberOfPasswordPrompts is also how often a passphrase is asked for (ssh_config(5)).
+    const tries = Number(firstOf(how.settings, "numberofpasswordprompts") ?? 3);
+    return why(end, { host, open, passphraseWrong: prepared.askpass.passphrases >= tries, cause: unanswered });
   });
   const holder: Holder = { over, end: giveUp };
   try {
@@ -292,8 +299,16 @@ function environment({ askpass }: Prepared, { config, agentSocket }: OpenSshRequ
   };
 }
 
-function why(end: ProcessEnd, unanswered: unknown, host: string, wasOpen: boolean): RelayError {
-  if (isRelayError(unanswered)) return unanswered;
+interface Circumstances {
+  readonly host: string;
+  /** Whether it was open before. */
+  readonly open: boolean;
+  /** Whether a key's passphrase was asked for as often as ssh does. */
+  readonly passphraseWrong: boolean;
+  readonly cause: unknown;
+}
+
+function why(end: ProcessEnd, { host, open, passphraseWrong, cause }: Circumstances): RelayError {
   const said = serverText(end.stderr.trim().slice(-2_000));
   const data = { host, exit_code: end.code, signal: end.signal, stderr: said };
   const what =
@@ -302,7 +317,7 @@ function why(end: ProcessEnd, unanswered: unknown, host: string, wasOpen: boolea
       : end.code === null
         ? `ssh was ended (${end.signal ?? "not started"})`
         : `ssh ended with code ${end.code}`;
-  return new RelayError(wasOpen ? "link_down" : "link_bringup_failed", said === "" ? what : `${what}: ${said}`, data, undefined, {
-    cause: unanswered,
-  });
+  const known = end.code === OWN_FAILURE ? failureSaid(serverText(end.stderr)) : null;
+  const code = known === "authentication_failed" && passphraseWrong ? "passphrase_wrong" : (known ?? "link_bringup_failed");
+  return new RelayError(open ? "link_down" : code, said === "" ? what : `${what}: ${said}`, data, undefined, { cause });
 }

@@ -284,7 +284,8 @@ room() {
 # Put the executable where the parts above take it up, verified.
 obtain() {
   incoming=$versions/.incoming-$a_digest
-  part=$incoming.$$
+  # A home may be shared: a process is one of its host.
+  part=$incoming.$(uname -n).$$
   note "fetching $file from ${offline:-$base}"
   fetch "$file" "$part" 512
   actual=$(digest_of "$part")
@@ -300,6 +301,16 @@ obtain() {
   mv -f "$part" "$incoming" || fail "$incoming cannot be written"
 }
 
+# sweep BEFORE_PID: what an installer has left there that is killed, and was this user's; a process of that number may be anybody's.
+sweep() {
+  for left in "$1"*; do
+    pid=${left##*.}
+    case $pid in '' | *[!0-9]*) continue ;; esac
+    if kill -0 "$pid" 2>/dev/null; then continue; fi
+    if [ -n "$(find "$left" -prune -user "$(id -u)" 2>/dev/null)" ]; then rm -rf "$left" 2>/dev/null; fi
+  done
+}
+
 clean_up() {
   rm -rf "${scratch:?}"
   if [ -n "${part-}" ]; then rm -f "$part"; fi
@@ -313,6 +324,7 @@ install_it() {
   trap clean_up EXIT
   trap 'exit 130' INT
   trap 'exit 143' HUP TERM
+  if [ "$dry" = no ]; then sweep "${TMPDIR:-/tmp}/clio-relay-install."; fi
   expected_digest
   if [ "$dry" = yes ]; then
     printf '%s\n' "file       $file" "from       ${offline:-$base}" "sha256     $a_digest" "to         $versions/$a_digest/clio-relay" "link       $launcher"
@@ -321,9 +333,34 @@ install_it() {
   a_home=$root a_keep=1 a_whole=no a_at=$(date -u +%Y-%m-%dT%H:%M:%SZ) CLIO_NONCE=install-$$
   room
   carry_out prepare_main
+  for left in "$versions"/.incoming-*."$(uname -n)".*; do sweep "${left%.*}."; done
   if [ "$(value installed)" != yes ]; then obtain; fi
   carry_out install_main
   result
+}
+
+# word TEXT: as one word of a shell, whatever is in it (POSIX, Shell Command Language, 2.2.2; fish reads it alike, but for a backslash).
+word() {
+  case $1 in
+    *[!A-Za-z0-9/._-]*) printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")" ;;
+    *) printf '%s' "$1" ;;
+  esac
+}
+
+# add_to FILE: the command that has the shell whose file it is find the launcher.
+add_to() {
+  case $bin in
+    *[!A-Za-z0-9/._-]*) note "  printf '%s\\n' $(word "export PATH=$(word "$bin"):\"\$PATH\"") >>~/$1" ;;
+    *) note "  echo 'export PATH=\"$bin:\$PATH\"' >>~/$1" ;;
+  esac
+}
+
+# csh has no way to quote everything.
+add_to_csh() {
+  case $bin in
+    *[!A-Za-z0-9/._\ -]*) note "  as a part of PATH in ~/.cshrc" ;;
+    *) note "  echo 'setenv PATH \"$bin:\${PATH}\"' >>~/.cshrc" ;;
+  esac
 }
 
 result() {
@@ -345,11 +382,11 @@ result() {
     *)
       note "$bin is not on PATH. Add it:"
       case ${SHELL##*/} in
-        fish) note "  fish_add_path $bin" ;;
-        csh | tcsh) note "  echo 'setenv PATH \"$bin:\${PATH}\"' >>~/.cshrc" ;;
-        zsh) note "  echo 'export PATH=\"$bin:\$PATH\"' >>~/.zprofile" ;;
-        bash) note "  echo 'export PATH=\"$bin:\$PATH\"' >>~/.bashrc" ;;
-        *) note "  echo 'export PATH=\"$bin:\$PATH\"' >>~/.profile" ;;
+        fish) note "  fish_add_path $(word "$bin")" ;;
+        csh | tcsh) add_to_csh ;;
+        zsh) add_to .zprofile ;;
+        bash) add_to .bashrc ;;
+        *) add_to .profile ;;
       esac
       note "and open a new shell, or go on with $launcher"
       ;;

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { type ComponentName, describeWith } from "../runner/components.ts";
 import { eventually } from "../runner/wait.ts";
@@ -156,6 +157,45 @@ describeWith(["linux", "curl"], "the installer", () => {
     fs.symlinkSync(site.home, HOME);
     expect((await site.run({ env: { HOME } })).code).toBe(0);
     expect(Bun.spawnSync([path.join(HOME, ".local/bin/clio-relay"), "--version"]).stdout.toString()).toBe("0.1.0\n");
+  });
+
+  test("what it says to add to PATH is what the shell makes of it, whatever is in the name", async () => {
+    await using site = new Installing();
+    site.publish("0.1.0");
+    for (const name of ["plain", 'it\'s a "place" of $HOME `id` \\n']) {
+      const prefix = path.join(site.home, name);
+      const { code, stderr } = await site.run({ args: ["--prefix", prefix], env: { SHELL: "/bin/bash" } });
+      expect(code, stderr).toBe(0);
+      const command = /is not on PATH\. Add it:\n {2}(.*)\n/.exec(stderr)![1]!;
+      fs.rmSync(path.join(site.home, ".bashrc"), { force: true });
+      const env = { HOME: site.home, PATH: "/usr/bin:/bin" };
+      const added = Bun.spawnSync(["sh", "-c", `${command}\n. "$HOME/.bashrc"; printf %s "$PATH"`], { env });
+      expect(added.stdout.toString()).toBe(`${prefix}/bin:/usr/bin:/bin`);
+      const shown = (shell: string) => site.run({ args: ["--prefix", prefix], env: { SHELL: shell } });
+      expect((await shown("/bin/tcsh")).stderr).toContain(name === "plain" ? `setenv PATH "${prefix}/bin:` : "as a part of PATH");
+    }
+  });
+
+  test("sweeps what killed installers have left, and nothing of those that run", async () => {
+    await using site = new Installing();
+    const digest = site.publish("0.1.0");
+    const gone = Bun.spawn(["true"], { stdout: "ignore" });
+    await gone.exited;
+    const versions = path.join(site.home, ".local/share/clio-relay/versions");
+    fs.mkdirSync(versions, { recursive: true });
+    const host = os.hostname();
+    const left = [
+      [path.join(versions, `.incoming-${"0".repeat(64)}.${host}.`), false],
+      [path.join(versions, `.incoming-${digest}.${host}.`), false],
+      [path.join(versions, `.incoming-${digest}.another.host.`), true],
+      [path.join(site.directory, "clio-relay-install."), false],
+    ] as const;
+    for (const [place] of left) for (const pid of [gone.pid, process.pid]) fs.writeFileSync(`${place}${pid}`, "x");
+    const { code, stderr } = await site.run();
+    expect(code, stderr).toBe(0);
+    for (const [place, stays] of left) {
+      expect([place, fs.existsSync(`${place}${gone.pid}`), fs.existsSync(`${place}${process.pid}`)]).toEqual([place, stays, true]);
+    }
   });
 
   test("leaves a program of the same name alone, and says which one is found first", async () => {

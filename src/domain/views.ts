@@ -76,6 +76,16 @@ const MeetingPlace = v.strictObject({
   reason: v.nullable(text(64)),
 });
 
+const FrpPresence = v.strictObject({
+  /** Of the frps: protocol, name and port. */
+  server: text(1_024),
+  /** Whether the whole way there and back was found, by the last look. */
+  reached: v.boolean(),
+  /** What keeps it, with what frpc said last; null where nothing does. */
+  reason: v.nullable(looseText(1_000)),
+});
+export type FrpPresence = v.InferOutput<typeof FrpPresence>;
+
 /** A running or recent worker, as worker status shows it. */
 export const WorkerStatus = v.strictObject({
   cluster: Id,
@@ -94,5 +104,7 @@ export const WorkerStatus = v.strictObject({
   core_dir: text(4_096),
   /** Where desktops meet it, and whether it is there now; absent or null where it is met nowhere. */
   met_at: v.optional(v.nullable(MeetingPlace)),
+  /** How it is at its frps; absent or null where it has none. */
+  frp: v.optional(v.nullable(FrpPresence)),
 });
 export type WorkerStatus = v.InferOutput<typeof WorkerStatus>;

@@ -110,6 +110,7 @@ describeWith(["frp", "sshd", "ssh"], "a cluster that is met through a frps", () 
         expect([verb, trial.ok, trial.failure, trial.round_trip_ms?.count]).toEqual([verb, true, null, 10]);
         expect(trial.throughput!.bytes).toBeGreaterThan(0);
       }
+      expect(await relay.ok("worker", "status", "--cluster", "far")).toMatch(/^frps +tcp:\/\/127\.0\.0\.1:\d+$/m);
       const ssh = await relay.run(["relay-host", "test-ssh-transport", "--cluster", "far", "--json"]);
       expect([ssh.code, (JSON.parse(ssh.stdout) as Trial).failure]).toMatchObject([
         2,
@@ -117,7 +118,10 @@ describeWith(["frp", "sshd", "ssh"], "a cluster that is met through a frps", () 
       ]);
       await frps.kill();
       const down = await relay.run(["relay-host", "test-frpc-connection", "--cluster", "far", "--json"]);
-      expect([down.code, (JSON.parse(down.stdout) as Trial).failure]).toMatchObject([5, { layer: "login", reason: "frp_unreachable" }]);
+      expect([down.code, (JSON.parse(down.stdout) as Trial).failure]).toMatchObject([
+        5,
+        { layer: "login", reason: "frp_unreachable", fix: expect.any(String) },
+      ]);
     },
     TIMEOUT,
   );

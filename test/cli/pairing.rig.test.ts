@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { EXIT } from "../../src/domain/errors.ts";
 import { writeFileAtomic } from "../../src/lib/atomic-file.ts";
 import { readCode, writeCode } from "../../src/transport/pairing/code.ts";
 import { fingerprintOf, publicKeyFromLine } from "../../src/transport/session/keys.ts";
@@ -180,6 +181,42 @@ describe("pairing at a relay-host", () => {
       await eventually(() => refused.shown().includes("Pairing code: "), { what: "the question" });
       refused.press("\x03");
       expect(await refused.end()).toBe(130);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a worker that is met elsewhere is moved by the command that the refusal says, as it is typed; without a token nothing is stopped",
+    async () => {
+      await using moved = await initialized();
+      const kept = path.join(files.path, "kept token");
+      fs.copyFileSync(tokenFile, kept);
+      await moved.ok("worker", "pair", "--relay-host", url, "--relay-token-file", kept);
+      const pid = async (): Promise<number> =>
+        (await moved.json<{ workers: { process: { pid: number } }[] }>("worker", "status")).workers[0]!.process.pid;
+      const before = await pid();
+      const there = url.replace("127.0.0.1", "localhost");
+      const refused = await moved.run(["worker", "pair", "--relay-host", there]);
+      expect([refused.code, reason(refused)]).toEqual([EXIT.conflict, "state_conflict"]);
+      fs.renameSync(kept, `${kept}.gone`);
+      const without = await moved.run(["worker", "pair", "--relay-host", there]);
+      expect([without.code, reason(without), await pid()]).toEqual([EXIT.usage, "configuration_error", before]);
+      fs.renameSync(`${kept}.gone`, kept);
+      const hint = /^hint: (.*)$/m.exec(refused.stderr)?.[1] ?? "";
+      const typed = hint.split(" && ").map((command) => command.match(/'[^']*'|\S+/g)!.map((word) => word.replace(/^'|'$/g, "")));
+      expect(typed.map(([program, noun, verb]) => [program, noun, verb])).toEqual([
+        ["clio-relay", "worker", "stop"],
+        ["clio-relay", "worker", "pair"],
+      ]);
+      await moved.ok(...typed[0]!.slice(1));
+      expect(await moved.ok(...typed[1]!.slice(1))).toEndWith(`@${there}`);
+      expect(await pid()).not.toBe(before);
+      // What is not let in at the relay-host is not met, and has no code.
+      fs.writeFileSync(kept, "another-token-0123456789-abcdefghijklm\n");
+      await moved.ok("worker", "stop");
+      const unmet = await moved.run(["worker", "pair"]);
+      expect([unmet.code, unmet.stdout, unmet.stderr]).toEqual([5, "", expect.stringContaining("relay_token_refused")]);
+      expect(await moved.ok("worker", "status")).toContain("is not there (relay_token_refused)");
     },
     TIMEOUT,
   );

@@ -49,6 +49,12 @@ describeWith(["sshd", "ssh"], "a cluster that is set up over SSH and met at a re
       // The same bytes to the end, whatever is built meanwhile.
       const executable = path.join(files.path, "clio-relay");
       fs.copyFileSync(EXECUTABLE, executable);
+      // A worker that runs, and is not let in where it is to be met, is no link: only it knows why.
+      const wrong = await desk.run(["cluster", "add", "far", "--relay-token-file", "-"], { stdin: `${TOKEN}-of-another\n` });
+      expect(wrong.code).toBe(0);
+      const unmet = await desk.run(["cluster", "bootstrap", "far", "--artifact", executable]);
+      expect([unmet.code, unmet.stderr]).toEqual([0, expect.stringContaining(`the worker is not at ${url}: relay_token_refused`)]);
+      expect((await desk.run(["cluster", "add", "far", "--relay-token-file", "-"], { stdin: `${TOKEN}\n` })).code).toBe(0);
       const report = await desk.ok("cluster", "bootstrap", "far", "--artifact", executable, "--json");
       expect(report).not.toContain(TOKEN);
       await eventually(async () => (await farLink(desk)).state === "up", { what: "the link by the relay-host" });

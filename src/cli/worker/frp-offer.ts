@@ -3,6 +3,7 @@ import { readFrpOffering } from "../../config/frp-offer.ts";
 import { withOutboundProxy } from "../../config/outbound-proxy.ts";
 import type { FrpOffer } from "../../roles/worker/frp-keeper.ts";
 import { frpServer } from "../../transport/frp/place.ts";
+import { serverText } from "../../transport/frp/visit.ts";
 import { caFiles } from "../../transport/outbound/certificates.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
@@ -27,6 +28,7 @@ export function frpOffer(
           directory,
           cluster,
         }),
+      place: serverText({ protocol: server.protocol, address: server.server_addr, port: server.server_port }),
       room,
       types: direct ? ["stcp", "xtcp"] : ["stcp"],
       frpc: frpc.startsWith("~/") ? path.join(home, frpc.slice(2)) : frpc,

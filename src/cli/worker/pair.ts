@@ -1,12 +1,16 @@
 import path from "node:path";
 import type { ClusterClient } from "../../api/client.ts";
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
-import { updateClusters } from "../../config/clusters.ts";
+import { clusterEntry, updateClusters } from "../../config/clusters.ts";
 import { variable } from "../../config/environment.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
-import { EXIT } from "../../domain/errors.ts";
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { mayYetBeMet, notMet, notMetText } from "../../domain/met.ts";
+import { parseRelayUrl } from "../../domain/relay-url.ts";
+import type { WorkerStatus } from "../../domain/views.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
+import { quoted } from "../arguments.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
@@ -15,6 +19,10 @@ import { keyTtl, relayUrl, text } from "../values.ts";
 import { type Call, defineVerb, option, optionOr } from "../verb.ts";
 import { ensureWorker } from "./ensure-worker.ts";
 import { clusterElsewhere, localCluster, localWorker, runningWorker } from "./local-worker.ts";
+
+/** How long a worker may take to be at its relay-host, and how often it is asked; milliseconds. */
+const MET_MS = 15_000;
+const ASK_MS = 100;
 
 export const verb = defineVerb({
   summary: "Print a code that lets one desktop in",
@@ -36,6 +44,7 @@ export const verb = defineVerb({
     const { flags, io, json } = call;
     const relayHost = flags["relay-host"] ?? null;
     const worker = await workerOf(call, flags.cluster, { relayHost, tokenFile: flags["relay-token-file"] });
+    await waitUntilMet(worker);
     const made = await worker.makePairingCode(relayHost, flags["key-ttl"]);
     if (json) await printJson(io.stdout, made);
     else {
@@ -51,14 +60,53 @@ export const verb = defineVerb({
 async function workerOf({ io, relay }: Pick<Call, "io" | "relay">, named: string | undefined, meeting: Meeting): Promise<ClusterClient> {
   const elsewhere = await clusterElsewhere(io, relay, named);
   if (elsewhere !== null) return relay.desktop.cluster(elsewhere);
-  const { name } = await localCluster(io, relay, named);
+  const { name, registry } = await localCluster(io, relay, named);
   prepareRunDirectory(relay.paths, io.env);
   const worker = localWorker(io, relay, name);
-  if ((await runningWorker(worker)) === null) {
+  const running = await runningWorker(worker);
+  if (running !== null) refuseMove(io, clusterEntry(registry, name), running, meeting);
+  else {
     if (meeting.relayHost !== null) await keepMeeting(io, relay, name, meeting.relayHost, meeting.tokenFile);
     await ensureWorker(io, relay, name, []);
   }
   return worker;
+}
+
+/**
+ * A worker that runs is not moved behind the back of those who meet it where it is. The hint is a command that does it, and it is only given where that would not end between stop and start.
+ *
+ * @throws RelayError state_conflict; configuration_error where there is no token, before anything is stopped
+ */
+function refuseMove(io: CliIo, entry: ClusterEntry, running: WorkerStatus, { relayHost, tokenFile }: Meeting): void {
+  const { name: cluster } = entry;
+  const present = running.met_at?.place ?? null;
+  if (relayHost === null || (present !== null && parseRelayUrl(present).text === parseRelayUrl(relayHost).text)) return;
+  const known = entry.mode === "local" ? (entry.relay_token_file ?? null) : null;
+  const given = tokenFile === undefined ? null : path.resolve(io.env.cwd, tokenFile);
+  const file = given ?? (variable(io.env, "CLIO_RELAY_HOST_TOKEN") === undefined ? known : null);
+  relayToken(io.env, file);
+  const words = ["--cluster", cluster, "--relay-host", relayHost, ...(file === null ? [] : ["--relay-token-file", file])];
+  throw new RelayError(
+    "state_conflict",
+    `the worker of ${cluster} is at ${present ?? "no relay-host"}, not at ${relayHost}; its jobs go on while it is moved`,
+    { cluster, relay_host: present },
+    `clio-relay worker stop --cluster ${cluster} && clio-relay worker pair ${words.map(quoted).join(" ")}`,
+  );
+}
+
+/** Whoever has a code of a worker that is not at its relay-host can do nothing with it. @throws RelayError worker_absent */
+async function waitUntilMet(worker: ClusterClient): Promise<void> {
+  for (const deadline = performance.now() + MET_MS; ; ) {
+    const { workers } = await worker.workers();
+    const met = workers[0]?.met_at;
+    const missing = met == null ? null : notMet({ met_at: met });
+    if (missing === null) return;
+    if (!mayYetBeMet(missing) || performance.now() > deadline) {
+      const fix = `clio-relay worker status --cluster ${worker.name}, and the worker's log; then the same again`;
+      throw new RelayError("worker_absent", `there is no code: ${notMetText(missing)}`, { ...missing }, fix);
+    }
+    await Bun.sleep(ASK_MS);
+  }
 }
 
 interface Meeting {

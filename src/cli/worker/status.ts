@@ -1,10 +1,14 @@
+import type { ClusterClient } from "../../api/client.ts";
 import { EXIT } from "../../domain/errors.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
+import type { Installation } from "../installation.ts";
+import type { CliIo } from "../io.ts";
 import { agoText } from "../print/quantities.ts";
 import { slotsText } from "../print/slots-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb, ignored } from "../verb.ts";
+import { clusterElsewhere, localCluster, localWorker, runningWorker } from "./local-worker.ts";
 
 const ONE = "a cluster has one worker";
 
@@ -17,8 +21,7 @@ export const verb = defineVerb({
     ["worker status --json", "the same, for a program"],
   ],
   async run({ flags, io, json, relay }) {
-    const cluster = await relay.cluster(flags.cluster);
-    const answer = await cluster.workers();
+    const { cluster, answer } = await asked(io, relay, flags.cluster);
     if (json) await printJson(io.stdout, answer);
     else {
       const { mode } = await relay.clusterEntry(cluster.name);
@@ -29,6 +32,22 @@ export const verb = defineVerb({
   },
 });
 
+/** One of this machine is asked itself: no daemon is needed, or started. Where it does not run, or elsewhere, the daemon says what is known. */
+async function asked(
+  io: CliIo,
+  relay: Installation,
+  named: string | undefined,
+): Promise<{ cluster: ClusterClient; answer: Awaited<ReturnType<ClusterClient["workers"]>> }> {
+  if ((await clusterElsewhere(io, relay, named)) === null) {
+    const { name } = await localCluster(io, relay, named);
+    const cluster = localWorker(io, relay, name);
+    const running = await runningWorker(cluster);
+    if (running !== null) return { cluster, answer: { workers: [running], worker_count: 1 } };
+  }
+  const cluster = await relay.cluster(named);
+  return { cluster, answer: await cluster.workers() };
+}
+
 const counts = (by: Readonly<Record<string, number>>): string =>
   Object.entries(by)
     .map(([name, count]) => `${count} ${name}`)
@@ -36,6 +55,11 @@ const counts = (by: Readonly<Record<string, number>>): string =>
 
 const metText = (met: WorkerStatus["met_at"]): string | null =>
   met == null ? null : `${met.place}${met.registered ? "" : `, and is not there${met.reason === null ? "" : ` (${met.reason})`}`}`;
+
+const frpText = (frp: WorkerStatus["frp"]): string | null =>
+  frp == null
+    ? null
+    : `${frp.server}${frp.reached ? "" : `, and is not reached there${frp.reason === null ? " yet" : ` (${frp.reason})`}`}`;
 
 const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
   [
@@ -45,6 +69,7 @@ const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
     ["since", `${worker.registered_at} (${agoText(worker.registered_at, now)})`],
     ["listens on", socket],
     ["met at", metText(worker.met_at)],
+    ["frps", frpText(worker.frp)],
     ["slots", slotsText(worker.capacity)],
     ["kind limits", Object.keys(worker.capacity.kind_concurrency).length === 0 ? null : counts(worker.capacity.kind_concurrency)],
     ["running", counts(worker.active_leases_by_kind)],

@@ -2,11 +2,13 @@ import type { HostTask, HostTaskOptions } from "../../api/host-views.ts";
 import type { SshEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { FrpOffering } from "../../domain/frp.ts";
+import { notMetText } from "../../domain/met.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { openArtifact } from "../../transport/bootstrap/artifact.ts";
 import { bootstrap } from "../../transport/bootstrap/bootstrap.ts";
 import { installEndpointService } from "../../transport/bootstrap/endpoint-service.ts";
 import { rollback, uninstall } from "../../transport/bootstrap/install.ts";
+import { whenMet } from "../../transport/bootstrap/met.ts";
 import { type HostProbe, probeHost } from "../../transport/bootstrap/probe.ts";
 import type { BootstrapEvent, BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { configureWorker, ensureWorker, refuseOwned, stopWorker } from "../../transport/bootstrap/worker.ts";
@@ -179,7 +181,18 @@ async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): P
     },
   });
   await work.pinWorkerKey(report.configured.host_key);
-  return report;
+  const missing = await sayWhetherMet(work);
+  return missing === null ? report : { ...report, notices: [...report.notices, missing] };
+}
+
+/** A worker that runs may not come to where desktops meet it, which only it can tell. @returns where that is so: a sentence that was said */
+async function sayWhetherMet(work: HostWork): Promise<string | null> {
+  if (work.relay() === null && work.frp() === null) return null;
+  const missing = await whenMet(work.remote, placeOf(work));
+  if (missing === null) return null;
+  const said = notMetText(missing);
+  work.attended.progress(said);
+  return said;
 }
 
 async function goBack(work: HostWork) {
@@ -188,6 +201,7 @@ async function goBack(work: HostWork) {
   work.attended.progress(`version ${switched.version} is current again; restarting the worker`);
   const host = await probeHost(work.remote, place);
   const worker = await ensureWorker(work.remote, host.worker, { ...place, digest: switched.now, clock: work.clock });
+  await sayWhetherMet(work);
   return { schema_version: "clio-relay.cluster-rollback.v1", cluster: work.entry.name, ...switched, worker };
 }
 
@@ -207,8 +221,11 @@ async function refuseActive(work: HostWork, place: Place): Promise<void> {
   const { entry } = work;
   const active = await work.activeJobs();
   if (active === 0) return;
+  const host = active === null ? await probeHost(work.remote, place) : null;
+  // Nothing is left whose jobs could be missed.
+  if (host !== null && host.installation.current === null && !host.queue) return;
   // Only what is installed can be started and asked.
-  const installed = active !== null || (await probeHost(work.remote, place)).installation.current !== null;
+  const installed = host === null || host.installation.current !== null;
   throw new RelayError(
     "state_conflict",
     active === null
@@ -243,6 +260,7 @@ async function installServiceOf(work: HostWork, options: HostTaskOptions<"servic
     },
   });
   if (installed.drained) attended.progress("the worker that ran without a service was drained; its jobs go on");
+  if (start) await sayWhetherMet(work);
   return { schema_version: "clio-relay.endpoint-service-install.v1", cluster: work.entry.name, launcher, ...installed };
 }
 
@@ -319,6 +337,7 @@ async function startWorkerOf(work: HostWork) {
     };
     const { outcome, status } = await startService(work, service);
     const state = outcome === "ready" ? "started" : "starting";
+    if (outcome === "ready") await sayWhetherMet(work);
     return { cluster: work.entry.name, state, pid: status.worker?.process.pid ?? null, host: host.hostname, supervised_by: launcher };
   }
   const { state, pid, supervised_by } = await ensureWorker(work.remote, host.worker, {
@@ -326,6 +345,7 @@ async function startWorkerOf(work: HostWork) {
     digest: host.installation.current!,
     clock: work.clock,
   });
+  await sayWhetherMet(work);
   return { cluster: work.entry.name, state: state === "kept" ? "already_running" : "started", pid, host: host.hostname, supervised_by };
 }
 

@@ -1,5 +1,6 @@
 import path from "node:path";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
+import type { FrpPresence } from "../../domain/views.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
@@ -26,6 +27,8 @@ const SILENT = 2;
 export interface FrpOffer {
   /** Anew for each frpc: files and variables change. @throws RelayError configuration_error */
   readonly server: () => FrpServer;
+  /** Where that is, as it may be shown. */
+  readonly place: string;
   readonly room: { readonly name: string; readonly secret: string };
   readonly types: readonly FrpType[];
   readonly frpc: string;
@@ -44,14 +47,6 @@ export interface FrpKeeperOptions extends FrpOffer {
   readonly times?: FrpTimes;
 }
 
-/** How a worker is at its frps. */
-export interface FrpPresence {
-  readonly server: string;
-  readonly reached: boolean;
-  /** What keeps it; null where nothing does. */
-  readonly reason: string | null;
-}
-
 /**
  * Keeps a frpc that offers the worker at a frps, for ever: one that ends is started again, and one that lives but does not answer for the whole way is replaced by a new one, which has
  * a new run id. See docs/connection-model.md, Modes frp-stcp and frp-xtcp.
@@ -61,11 +56,12 @@ export class FrpKeeper {
   readonly #pace: Pace;
   readonly #done: Promise<void>;
   #frpc: Frpc | null = null;
-  #presence: FrpPresence = { server: "", reached: false, reason: null };
+  #presence: FrpPresence;
   #said: string | null = null;
 
   constructor(private readonly options: FrpKeeperOptions) {
     this.#pace = new Pace(options.clock, options.timers);
+    this.#presence = { server: options.place, reached: false, reason: null };
     this.#done = this.#run();
   }
 
@@ -154,7 +150,7 @@ export class FrpKeeper {
         silent = 0;
         if (!this.#presence.reached) log.info(`reached through frps at ${server}`);
         this.#said = null;
-        this.#presence = { server, reached: true, reason: null };
+        this.#presence = { ...this.#presence, reached: true, reason: null };
         await pause(this.options.timers, times.askMs, stop);
       } else {
         // It takes a moment to log in.

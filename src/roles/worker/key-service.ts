@@ -73,6 +73,8 @@ function meetingAt(cluster: string, wanted: string | null, present: string | nul
     "state_conflict",
     present === null ? `the worker of ${cluster} is at no relay-host` : `the worker of ${cluster} is at ${present}, not at ${wanted}`,
     { cluster, relay_host: present },
-    `clio-relay worker stop --cluster ${cluster} && clio-relay worker pair --cluster ${cluster} --relay-host ${wanted ?? "URL"}; its jobs go on`,
+    present === null
+      ? "on its own host, clio-relay worker pair --relay-host URL --relay-token-file FILE says what moves it"
+      : `for a code at ${present}, leave --relay-host out; on its own host, the same with --relay-host says what moves it`,
   );
 }

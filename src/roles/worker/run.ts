@@ -183,7 +183,8 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   });
   let relay: RelayJoiner | null = null;
   const inputs = new Inputs(context, options.limits.inputInlineMaxBytes, (bytes) => storage.admit(bytes));
-  const status = () => workerStatus(context, endpoint, lastError, relay?.presence);
+  let frp: FrpKeeper | null = null;
+  const status = () => workerStatus(context, endpoint, lastError, presenceOf(options, relay, frp));
   const services = {
     inputs,
     ...servicesOf(context, storage, dispatcher, draining.signal, status, metrics),
@@ -194,7 +195,6 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const app = workerApp(services, (error) => context.laneFailed("request", error));
   let server: Pick<SocketServer, "stop"> | null = null;
   let links: Pick<SocketServer, "stop"> | null = null;
-  let frp: FrpKeeper | null = null;
   try {
     await beat.start();
     server = keepServing(() => serveOnSocket(app, options.socketPath), {
@@ -303,6 +303,14 @@ async function meetAt(
     ledger: new Ledger(path.join(coreDir, "connections.jsonl"), clock),
     timers: systemTimers,
   });
+}
+
+/** Where it is to be met, and whether it is; it answers before it goes there. */
+function presenceOf({ relay: meeting, frp: offer }: WorkerOptions, relay: RelayJoiner | null, frp: FrpKeeper | null) {
+  return {
+    metAt: relay?.presence ?? (meeting === undefined ? null : { place: meeting.url.text, registered: false, reason: null }),
+    frp: frp?.presence ?? (offer === undefined ? null : { server: offer.place, reached: false, reason: null }),
+  };
 }
 
 /** The worker at its frps; null where it has none. */

@@ -8,7 +8,7 @@ export async function workerStatus(
   context: WorkerContext,
   endpoint: Endpoint,
   laneLastError: string | null,
-  metAt: WorkerStatus["met_at"],
+  { metAt, frp }: { readonly metAt: WorkerStatus["met_at"]; readonly frp: WorkerStatus["frp"] },
 ): Promise<WorkerStatus> {
   const stats = await context.store.stats();
   return {
@@ -27,5 +27,6 @@ export async function workerStatus(
     spool_dir: context.spoolDir,
     core_dir: context.coreDir,
     met_at: metAt ?? null,
+    frp: frp ?? null,
   };
 }

@@ -180,8 +180,16 @@ async function listening(options: FrpVisit, frpc: Frpc, port: number, signal: Ab
 }
 
 /** Where frps is, as it may be shown. */
-export const serverText = ({ protocol, address, port }: FrpServer): string =>
+export const serverText = ({ protocol, address, port }: Pick<FrpServer, "protocol" | "address" | "port">): string =>
   `${protocol}://${address.includes(":") ? `[${address}]` : address}:${port}`;
+
+/** What there is to do, by the layer that failed. */
+const FIX = {
+  login:
+    "what frpc said tells which it is: name, port and protocol of the server or its edge, who vouches for its certificate, or the token",
+  proxy:
+    "on the cluster, clio-relay worker status says how the worker is at its frps; clio-relay cluster bootstrap brings it the secrets anew",
+} as const;
 
 function unreachable({ server }: FrpVisit, layer: "login" | "proxy", frpc: Frpc, way: FrpType, why: string, cause?: unknown): RelayError {
   const said = lastWords(frpc.said());
@@ -192,9 +200,16 @@ function unreachable({ server }: FrpVisit, layer: "login" | "proxy", frpc: Frpc,
       : way === "xtcp"
         ? `no direct way to the worker was found: ${why}`
         : `no worker answers behind frps at ${at}: ${why}`;
-  return new RelayError("frp_unreachable", `${what}${said === "" ? "" : ` (frpc: ${said})`}`, { layer, way, server: at, said }, undefined, {
-    cause,
-  });
+  const data = { layer, way, server: at, said };
+  return new RelayError(
+    "frp_unreachable",
+    `${what}${said === "" ? "" : ` (frpc: ${said})`}`,
+    data,
+    way === "xtcp" ? undefined : FIX[layer],
+    {
+      cause,
+    },
+  );
 }
 
 /** The last line of what frpc said, without its time; for people. */

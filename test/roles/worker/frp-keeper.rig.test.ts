@@ -23,6 +23,7 @@ describeWith("frp", "the worker's frpc", () => {
     keeper = new FrpKeeper({
       cluster: "far",
       server: () => frps.server(),
+      place: "tcp://there:1",
       room: { name: "0".repeat(32), secret: "a secret of the room" },
       types: ["stcp"],
       frpc: frpProgram("frpc"),
@@ -61,7 +62,12 @@ describeWith("frp", "the worker's frpc", () => {
     await reached();
     await frps.kill();
     await eventually(() => !keeper.presence.reached);
-    expect(keeper.presence.reason).toMatch(/frpc ended|nothing comes back/);
+    // With frpc's own last words.
+    expect(keeper.presence).toEqual({
+      server: "tcp://there:1",
+      reached: false,
+      reason: expect.stringMatching(/frpc ended: \S|nothing comes back/),
+    });
     await frps.again();
     await reached();
     expect(said.join("\n")).not.toContain(frps.token);

@@ -177,6 +177,8 @@ describeWith("frp", "over a real frps", () => {
       failure(visitOf({}, { room: { ...ROOM, name: "f".repeat(32) } })),
     ]);
     expect([wrongSecret.data["layer"], noRoom.data["layer"]]).toEqual(["proxy", "proxy"]);
+    for (const { hint } of [wrongSecret, noRoom]) expect(hint).toContain("clio-relay worker status");
+    expect(wrongToken.hint).toContain("what frpc said");
     for (const { message } of [wrongToken, wrongSecret, noRoom]) expect(message).not.toContain(frps.token);
     expect(configurations()).toEqual([]);
   }, 40_000);

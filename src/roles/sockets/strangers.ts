@@ -20,13 +20,16 @@ export interface Stranger {
   destroy(): void;
 }
 
-/** Rounds of the event loop: in the first a connection is taken, in the second what it has said is read, in the third that is over. */
-const READ_BY = 2;
+/** For so many milliseconds one too many has its chance, and for so many looks: what it has said may wait to be read while the process is held up. */
+const CHANCE_MS = 100;
+const CHANCE_LOOKS = 2;
+const LOOK_MS = 20;
 
 interface Seen {
   key: string | null;
-  /** The round in which it came. */
-  readonly round: number;
+  /** When it came, and how many looks there had been by then. */
+  readonly at: number;
+  readonly look: number;
 }
 
 /** Who has come, and not yet said who it is. Nobody else is held up by them: one too many ends the oldest, and each has its time. */
@@ -35,7 +38,7 @@ export class Strangers {
   readonly #all = new Map<Stranger, Seen>();
   readonly #addresses = new Counts();
   readonly #atOnce: number;
-  #round = 0;
+  #looks = 0;
   #looking = false;
 
   constructor(private readonly bounds: StrangerBounds = STRANGERS) {
@@ -47,7 +50,7 @@ export class Strangers {
   }
 
   add(stranger: Stranger): void {
-    this.#all.set(stranger, { key: null, round: this.#round });
+    this.#all.set(stranger, { key: null, at: performance.now(), look: this.#looks });
     this.recount(stranger, stranger.addressKey);
     if (this.#all.size > this.bounds.all) this.#tooMany(() => true, this.#all.size > this.bounds.all * this.#atOnce);
   }
@@ -77,17 +80,18 @@ export class Strangers {
   #look(): void {
     if (this.#looking) return;
     this.#looking = true;
-    setImmediate(() => {
+    setTimeout(() => {
       this.#looking = false;
-      this.#round++;
+      this.#looks++;
+      const now = performance.now();
       let waiting = false;
-      for (const [one, { key, round }] of this.#all) {
+      for (const [one, { key, at, look }] of this.#all) {
         if (this.#all.size <= this.bounds.all && (key === null || this.#addresses.of(key) <= this.bounds.perAddress)) continue;
-        if (this.#round - round > READ_BY) this.#end(one);
+        if (now - at > CHANCE_MS && this.#looks - look > CHANCE_LOOKS) this.#end(one);
         else waiting = true;
       }
       if (waiting) this.#look();
-    });
+    }, LOOK_MS);
   }
 
   #end(one: Stranger): void {

@@ -85,7 +85,7 @@ describe("while the worker runs", () => {
       fs.mkdirSync(target);
       fs.symlinkSync(target, link);
       const { shell } = await bound(start({ spoolDir: link }));
-      fs.rmdirSync(target);
+      fs.rmSync(target, { recursive: true });
       expect(await refusal(shell("true"))).toMatchObject({
         code: "storage_admission_refused",
         data: { storage_decision: { reason: "scan_root_invalid", directory: "spool" } },

@@ -162,6 +162,8 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       // Of the spool, inputs are the part that cannot be written to.
       for (const name of ["versions", "core/far", "spool/far"])
         expect([name, fs.existsSync(path.join(node.user.home, ".local/share/clio-relay", name))]).toEqual([name, false]);
+      // Again, it has nothing to do.
+      expect(await relay.json("cluster", "uninstall", "far", "--purge", "--yes")).toMatchObject({ worker: "not_running", removed: [] });
       expect(await relay.json("cluster", "probe", "far")).toMatchObject({
         state: "relay_not_installed",
         repair: expect.stringContaining("cluster bootstrap"),

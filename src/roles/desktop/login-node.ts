@@ -60,9 +60,10 @@ export async function arrive(entry: SshEntry, first: HeldConnection, request: Ss
 const noSession = ({ name, ssh_host }: SshEntry, cause: RelayError): RelayError =>
   new RelayError(
     "channel_refused",
-    `${ssh_host} allows no further session on this connection (MaxSessions of its sshd), and the link may be one`,
+    `${ssh_host} allows no further session on this connection (MaxSessions of its sshd)`,
     { ...cause.data, cluster: name },
-    `clio-relay disconnect ${name}, then this, then clio-relay connect ${name}; with MaxSessions 2 or more it needs no disconnect`,
+    `where the link is up: clio-relay disconnect ${name}, then this, then clio-relay connect ${name}; where it is not, that sshd allows no session at all (MaxSessions 0), ` +
+      "and nothing can be started there until its administrators allow one; with MaxSessions 2 or more it needs no disconnect",
     { cause },
   );
 
@@ -72,7 +73,9 @@ function wrongNode(cluster: string, here: string, there: string, cause?: unknown
     "wrong_login_node",
     `the login node that answered is ${here}; the worker of ${cluster} is on ${there}${why}`,
     { cluster, reached: here, worker_host: there },
-    `set HostName ${there} for this host in ssh_config, or clio-relay cluster add ${cluster} --ssh-host ${there}`,
+    `set HostName ${there} for this host in ssh_config, or clio-relay cluster add ${cluster} --ssh-host ${there}${
+      cause === undefined ? "" : `; if ${there} is gone for good: clio-relay worker run --take-over --confirm-host-dead, on ${here}`
+    }`,
     { cause },
   );
 }
@@ -175,24 +178,38 @@ const STATUS_MS = 20_000;
 
 /** Jobs that have not ended, as the worker says. Null where none answers. */
 export async function activeJobs(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<number | null> {
-  const { worker, runsHere } = arrival.found;
-  if (worker === null || !runsHere) return null;
+  const bytes = arrival.found.runsHere ? await workersOf(entry, arrival, keys, signal) : null;
+  if (bytes === null || bytes.length === 0) return null;
+  const { workers } = v.parse(Workers, JSON.parse(Buffer.from(bytes).toString("utf8")));
+  const counts = workers.flatMap((one) => [...Object.values(one.active_leases_by_kind), ...Object.values(one.queued_by_kind)]);
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** Whether the worker's process is there and answers nothing. What cannot be asked is not silent. */
+export async function isSilent(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<boolean> {
+  if (!arrival.found.runsHere) return false;
+  try {
+    return (await workersOf(entry, arrival, keys, signal)) === null;
+  } catch (error) {
+    signal.throwIfAborted();
+    // Where sockets are not forwarded it is the bridge that hears nothing; without keys there is none.
+    return keys !== null && isRelayError(error, "link_bringup_failed");
+  }
+}
+
+/** The worker's own account of its jobs; empty where it gives none, null where it does not answer in time. */
+async function workersOf(entry: SshEntry, arrival: Arrival, keys: BridgeKeys, signal: AbortSignal): Promise<Uint8Array | null> {
   const { session, open } = await reachWorker(entry, arrival, keys, signal);
   const pool = new ChannelPool({ open });
+  const limit = AbortSignal.timeout(STATUS_MS);
   try {
-    const limit = AbortSignal.timeout(STATUS_MS);
-    const asked = pool.request({ method: "GET", target: "/workers", headers: new Headers(), body: null }, AbortSignal.any([signal, limit]));
-    const answer = await asked.catch((error: unknown) => {
-      if (limit.aborted && !signal.aborted) return null;
-      throw error;
-    });
-    if (answer === null) return null;
-    const { status, body } = answer;
+    const request = { method: "GET", target: "/workers", headers: new Headers(), body: null };
+    const { status, body } = await pool.request(request, AbortSignal.any([signal, limit]));
     const bytes = body instanceof Uint8Array ? body : await new Response(body).bytes();
-    if (status !== 200 || bytes.length > STATUS_MAX_BYTES) return null;
-    const { workers } = v.parse(Workers, JSON.parse(Buffer.from(bytes).toString("utf8")));
-    const counts = workers.flatMap((one) => [...Object.values(one.active_leases_by_kind), ...Object.values(one.queued_by_kind)]);
-    return counts.reduce((sum, count) => sum + count, 0);
+    return status === 200 && bytes.length <= STATUS_MAX_BYTES ? bytes : new Uint8Array();
+  } catch (error) {
+    if (limit.aborted && !signal.aborted) return null;
+    throw error;
   } finally {
     pool.close(new Error("asked"));
     // A bridge was for this question only.

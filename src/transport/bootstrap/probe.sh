@@ -16,6 +16,7 @@ main() {
   say root "$root"
   place "$(near "$root")"
   installed
+  if [ -e "$root/core/$a_cluster" ] || [ -e "$root/spool/$a_cluster" ]; then say queue yes; else say queue no; fi
   owner
   manager
   for tool in sha256sum shasum openssl perl timeout flock setsid nohup crontab systemctl loginctl; do

@@ -55,6 +55,8 @@ export const HostProbe = v.strictObject({
     /** Hosts from which this installation was changed. */
     nodes: v.array(word),
   }),
+  /** Whether anything of the cluster's queue or spool is there. */
+  queue: v.boolean(),
   /** The process that owns the cluster's queue, as its record says; null where there is none. */
   worker: v.nullable(
     v.strictObject({
@@ -136,6 +138,7 @@ function read(answer: Answer): HostProbe {
       free_inodes: answer.count("free_inodes"),
     },
     installation: installationOf(answer),
+    queue: answer.one("queue") === "yes",
     worker: workerOf(answer),
     systemd: {
       version: answer.count("systemd"),

@@ -76,6 +76,7 @@ export function fitting(change: Partial<HostProbe> = {}): HostProbe {
       free_inodes: 1e6,
     },
     installation: { current: null, previous: null, versions: [], trial: null, foreign: null, nodes: [] },
+    queue: false,
     worker: null,
     systemd: { version: 252, user_manager: "running", linger: true },
     tools: ["sha256sum"],

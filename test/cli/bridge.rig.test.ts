@@ -85,3 +85,16 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
     TIMEOUT,
   );
 });
+
+describeWith(["sshd", "ssh"], "a site that allows no session", () => {
+  test(
+    "is said to be one: to disconnect and repeat would not help",
+    async () => {
+      await using site = await FarSite.start({ config: ["MaxSessions 0"] });
+      await using relay = await site.desk();
+      const { code, stderr } = await relay.run(["connect", "far"]);
+      expect([code, stderr]).toEqual([5, expect.stringContaining("that sshd allows no session at all (MaxSessions 0)")]);
+    },
+    TIMEOUT,
+  );
+});

@@ -19,7 +19,7 @@ export const workerHangs = (cluster: string): RelayError =>
 export const unansweredRequest = (cluster: string, pathAnswers: boolean): RelayError =>
   pathAnswers
     ? workerHangs(cluster)
-    : linkDown(cluster, `nothing comes from the host of ${cluster}; whether the request was taken on is not known`);
+    : linkDown(cluster, `nothing comes from ${cluster} any more; whether the request was taken on is not known`);
 
 export const workerNotRunning = (cluster: string, cause: RelayError): RelayError =>
   new RelayError("worker_not_running", `no worker is running for ${cluster}`, { cluster }, `clio-relay worker start --cluster ${cluster}`, {

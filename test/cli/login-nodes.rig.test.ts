@@ -79,7 +79,7 @@ describeWith(["sshd", "ssh", "netns"], "a worker on another login node than the 
       await two.sshd[Symbol.asyncDispose]();
       const lost = await relay.run(["connect", "far", "--no-input"]);
       expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining("[wrong_login_node]")]);
-      for (const words of [one.name, two.name, `HostName ${two.name}`]) expect(lost.stderr).toContain(words);
+      for (const words of [one.name, two.name, `HostName ${two.name}`, "--take-over"]) expect(lost.stderr).toContain(words);
       expect(one.sshd.connections() - before).toBe(3);
     },
     TIMEOUT,

@@ -30,13 +30,15 @@ export interface HostWork {
   readonly configDir: string;
   readonly clock: Clock;
   /** Where the worker is to be met, with the token; null: nowhere else than over ssh. @throws RelayError configuration_error */
-  readonly relay: () => { readonly relay_host: string; readonly token: string } | null;
+  readonly relay: () => { readonly relay_host: string; readonly token: string; readonly ca?: string } | null;
   /** What it is to offer at a frps, and where programs of frp lie here; null: nothing. @throws RelayError configuration_error */
   readonly frp: () => FrpWanted | null;
   /** Remember who answers in the worker's own sessions. */
   readonly pinWorkerKey: (line: string) => Promise<void>;
   /** Jobs that have not ended, as the worker says; null where none answers. */
   readonly activeJobs: () => Promise<number | null>;
+  /** Whether the worker was asked, and did not answer. */
+  readonly isSilent: () => Promise<boolean>;
 }
 
 /** What a worker is to offer at a frps, but for the program. */
@@ -164,6 +166,7 @@ async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): P
     expectedDigest: options.expected_digest,
     version: options.version,
     allowDowngrade: options.allow_downgrade,
+    isSilent: work.isSilent,
     configuration: {
       ...(await configurationOf(work)),
       // Whoever bootstraps has shown to the site who they are.
@@ -200,7 +203,12 @@ async function goBack(work: HostWork) {
   const switched = await rollback(work.remote, place, work.clock);
   work.attended.progress(`version ${switched.version} is current again; restarting the worker`);
   const host = await probeHost(work.remote, place);
-  const worker = await ensureWorker(work.remote, host.worker, { ...place, digest: switched.now, clock: work.clock });
+  const worker = await ensureWorker(work.remote, host.worker, {
+    ...place,
+    digest: switched.now,
+    clock: work.clock,
+    isSilent: work.isSilent,
+  });
   await sayWhetherMet(work);
   return { schema_version: "clio-relay.cluster-rollback.v1", cluster: work.entry.name, ...switched, worker };
 }
@@ -344,6 +352,7 @@ async function startWorkerOf(work: HostWork) {
     ...place,
     digest: host.installation.current!,
     clock: work.clock,
+    isSilent: work.isSilent,
   });
   await sayWhetherMet(work);
   return { cluster: work.entry.name, state: state === "kept" ? "already_running" : "started", pid, host: host.hostname, supervised_by };

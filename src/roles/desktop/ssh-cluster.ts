@@ -21,7 +21,17 @@ import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
 import type { FrpWanted } from "./host-tasks.ts";
-import { type Arrival, activeJobs, arrive, type BridgeKeys, notInstalled, type Reached, reachWorker, servingSocket } from "./login-node.ts";
+import {
+  type Arrival,
+  activeJobs,
+  arrive,
+  type BridgeKeys,
+  isSilent,
+  notInstalled,
+  type Reached,
+  reachWorker,
+  servingSocket,
+} from "./login-node.ts";
 import { sshRequest } from "./ssh-request.ts";
 import { expectedWorker, pinnedKeys } from "./worker-pins.ts";
 
@@ -51,7 +61,7 @@ export interface SshClusterOptions {
   readonly configDir: string;
   readonly pinWorkerKey: (line: string) => Promise<void>;
   /** Where the worker is to be met, with the token; null: nowhere else than over ssh. @throws RelayError configuration_error */
-  readonly relay: () => { readonly relay_host: string; readonly token: string } | null;
+  readonly relay: () => { readonly relay_host: string; readonly token: string; readonly ca?: string } | null;
   /** What it is to offer at a frps; null: nothing. @throws RelayError configuration_error */
   readonly frp: () => FrpWanted | null;
   readonly pinWorker: (info: LinkInfo) => Promise<void>;
@@ -126,6 +136,7 @@ export class SshCluster {
             frp: this.options.frp,
             pinWorkerKey,
             activeJobs: () => activeJobs(entry, arrival, this.#keys(entry), attended.attending.signal),
+            isSilent: () => isSilent(entry, arrival, this.#keys(entry), attended.attending.signal),
           },
           task,
         );

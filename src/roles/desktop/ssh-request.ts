@@ -28,6 +28,7 @@ export function sshRequest(
       directory: request.directory,
     },
     agentSocket: request.agent_socket,
+    keyRing: new Map(),
     notice: (text) => attended.notice(text),
   };
 }

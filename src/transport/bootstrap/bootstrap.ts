@@ -20,6 +20,8 @@ export interface BootstrapOptions extends Whereabouts {
   /** Version of the executables, where it is known before they run; a newer one there is then not replaced. */
   readonly version: string | null;
   readonly allowDowngrade: boolean;
+  /** As WorkerWanted has it. */
+  readonly isSilent?: () => Promise<boolean>;
   readonly configuration: Omit<WorkerConfiguration, "schema_version" | "cluster">;
   readonly clock: Clock;
   /** The request that it belongs to. */
@@ -81,6 +83,7 @@ async function allSteps(remote: Remote, options: BootstrapOptions, signal: Abort
       digest: artifact.digest,
       clock,
       restart: configured.restart,
+      ...(options.isSilent === undefined ? {} : { isSilent: options.isSilent }),
     });
     return { result, changed: result.state !== "kept", detail: `process ${result.pid ?? "unknown"}` };
   });

@@ -1,6 +1,6 @@
 # Make room for a version, put right what a run that was cut left, and say what is there of it. What stands before this: a_digest, a_home.
 main() {
-  if ! (mkdir -p "$versions" "$state") 2>/dev/null; then refuse unwritable "$(mkdir -p "$versions" "$state" 2>&1)"; fi
+  said=$(mkdir -p "$versions" 2>&1 && mkdir -p "$state" 2>&1) || refuse unwritable "$said"
   for link in current previous; do
     if [ -e "$root/$link" ] && [ ! -L "$root/$link" ]; then refuse foreign "$root/$link is in the way: it is no symbolic link"; fi
   done

@@ -18,6 +18,8 @@ main() {
   fi
   free=$(free_kib "$versions")
   if [ "$status" -ne 0 ] && [ "${free:-1024}" -lt 128 ]; then refuse no_room "$said"; fi
-  if [ "$status" -ne 0 ]; then refuse unwritable "$said"; fi
+  # SIGXFSZ (25, signal(7)) ends dd without a word of its own.
+  case $status in 153 | 281) said="the account may have no file of that size there (ulimit -f: $(ulimit -f) blocks)" ;; esac
+  if [ "$status" -ne 0 ]; then refuse unwritable "${said:-dd ended with $status}"; fi
   refuse incomplete "$received of $a_size bytes"
 }

@@ -7,7 +7,6 @@ main() {
   fi
   mkdir -p "$state" 2>/dev/null
   locked "$state/lock" uninstall || return
-  rm -f "$state/lock"
   rmdir "$state" "$root/core" "$root/spool" "$root" 2>/dev/null
   remains
 }

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { isRelayError, RelayError } from "../../domain/errors.ts";
+import { RelayError } from "../../domain/errors.ts";
 import { type WorkerConfiguration, WorkerConfigured } from "../../domain/worker-configuration.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { workerHangs } from "../link-failures.ts";
@@ -64,6 +64,8 @@ export interface WorkerWanted extends Whereabouts {
   readonly clock: Clock;
   /** Whether one that runs with it has to begin anew, for its configuration. */
   readonly restart?: boolean;
+  /** Whether the one that runs was asked, and did not answer; left out: it is not asked. */
+  readonly isSilent?: () => Promise<boolean>;
 }
 
 export interface WorkerOutcome {
@@ -84,7 +86,7 @@ export async function ensureWorker(remote: Remote, worker: HostProbe["worker"], 
   const service = await serviceStatus(remote, { cluster, home, signal });
   const runs = worker?.alive === true;
   if (runs && worker.digest === digest && wanted.restart !== true) {
-    await refuseSilent(remote, wanted);
+    if (await wanted.isSilent?.()) throw workerHangs(cluster);
     const byService = service.unit?.main_pid === worker.process.pid || (service.supervisor_pid !== null && service.unit === null);
     return { state: "kept", pid: worker.process.pid, supervised_by: byService ? service.launcher : null };
   }
@@ -110,15 +112,6 @@ export async function ensureWorker(remote: Remote, worker: HostProbe["worker"], 
 export async function stopWorker(remote: Remote, place: WorkerPlace): Promise<"stopped" | "not_running"> {
   const args = ["worker", "stop", "--cluster", place.cluster, "--timeout-seconds", String(STOP_SECONDS)];
   return v.parse(Stopped, await runRelay(remote, { ...place, args, withinMs: (STOP_SECONDS + 30) * 1_000 })).state;
-}
-
-/** A process may be there and answer nobody. @throws RelayError link_down */
-async function refuseSilent(remote: Remote, place: WorkerPlace): Promise<void> {
-  try {
-    await startWorker(remote, place);
-  } catch (error) {
-    throw isRelayError(error, "worker_not_running") || isRelayError(error, "observation_timeout") ? workerHangs(place.cluster) : error;
-  }
 }
 
 type WorkerPlace = Whereabouts & { readonly cluster: string; readonly signal: AbortSignal };

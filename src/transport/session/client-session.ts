@@ -211,7 +211,7 @@ class BringUp {
     const missing = offer === null ? null : nothingInCommon(this.#ours, offer);
     // Only the reason of a SSH_MSG_DISCONNECT is a number.
     if (typeof error.code === "number") this.#sentAway(`the other side ended the session: ${error.message}`, error);
-    else if (missing === null) this.#failBringUp(`the session could not be opened: ${error.message}`, error);
+    else if (missing === null) this.#failBringUp(error.message, error);
     else {
       const what = `the other side has no ${missing.kind} algorithm that is ours; it offers ${missing.offered.join(", ")}`;
       this.#fail(new RelayError("algorithms_refused", what.slice(0, 2_000), { kind: missing.kind, offered: missing.offered.slice(0, 50) }));

@@ -42,11 +42,11 @@ export async function openHop(
   target: Target,
   duplex: Duplex,
   { signal, pins }: { signal: AbortSignal; pins: readonly string[] },
-  request: Pick<SshRequest, "prompter" | "notice" | "agentSocket" | "config">,
+  request: Pick<SshRequest, "prompter" | "notice" | "agentSocket" | "config" | "keyRing">,
 ): Promise<OpenedHop> {
-  const { notice, agentSocket, config } = request;
+  const { notice, agentSocket, config, keyRing } = request;
   const prompter = target.batchMode ? NOBODY : request.prompter;
-  const login = new Login({ target, agentSocket, uid: config.account.uid, prompter });
+  const login = new Login({ target, agentSocket, uid: config.account.uid, prompter, keyRing });
   let banner = "";
   const hostKeyAlgorithms = wantedHostKeys(target, duplex);
   let state: AuthenticationState = { methods: null, partialSuccess: false };
@@ -65,6 +65,8 @@ export async function openHop(
         banner += serverText(text);
         notice(serverText(text));
       },
+      // As ssh(1) has it, the time is for what comes before the session, too.
+      ...(target.connectTimeoutSeconds === null ? {} : { deadlineMs: target.connectTimeoutSeconds * 1_000 }),
       signal,
     });
     return { session, banner };

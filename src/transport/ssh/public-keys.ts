@@ -3,16 +3,14 @@ import type { AuthenticationStep, Signer } from "../session/authentication.ts";
 import { fingerprintOf, typeOf } from "../session/keys.ts";
 import type { Target } from "./config/target.ts";
 import { type KeyFile, lookAtKey } from "./key-file.ts";
-import { openKey } from "./open-key.ts";
-import type { Prompter } from "./prompt.ts";
+import { type KeyOpening, openKey } from "./open-key.ts";
 import { algorithmsOf } from "./public-key.ts";
 
-export interface KeySources {
+export interface KeySources extends KeyOpening {
   readonly target: Target;
   /** Socket of the request's own agent; null where it has none. */
   readonly agentSocket: string | null;
   readonly uid: number;
-  readonly prompter: Prompter;
 }
 
 /** One way to try with keys, and its name for people. */
@@ -32,7 +30,7 @@ export interface KeyAttempts {
  * The keys to try, as ssh orders them: those of the agent that are named in the configuration, its others (unless IdentitiesOnly), and then
  * the key files that the agent does not have.
  */
-export async function keyAttempts({ target, agentSocket, uid, prompter }: KeySources): Promise<KeyAttempts> {
+export async function keyAttempts({ target, agentSocket, uid, ...opening }: KeySources): Promise<KeyAttempts> {
   const skipped: string[] = [];
   const files: KeyFile[] = [];
   for (const path of target.identityFiles) {
@@ -57,7 +55,7 @@ export async function keyAttempts({ target, agentSocket, uid, prompter }: KeySou
     const { publicKey, text, path } = file;
     if (text === "" || (publicKey !== null && inAgent.some((key) => key.equals(publicKey)))) continue;
     if (publicKey !== null && !accepted(publicKey)) skipped.push(`${path} is of a type that PubkeyAcceptedAlgorithms leaves out`);
-    else attempts.push({ what: path, step: () => fileStep(file, publicKey, prompter, `${target.user}@${target.host}`) });
+    else attempts.push({ what: path, step: () => fileStep(file, publicKey, opening, `${target.user}@${target.host}`) });
   }
   return { attempts, skipped };
 }
@@ -72,15 +70,15 @@ async function heldBy(socket: string, skipped: string[]): Promise<Buffer[]> {
 }
 
 /** The passphrase is asked for once the server has said that it would take the key, where the file tells which key it is. */
-async function fileStep(file: KeyFile, publicKey: Buffer | null, prompter: Prompter, host: string): Promise<AuthenticationStep | null> {
-  if (publicKey !== null) return { method: "publickey", signer: lazySigner(file, publicKey, prompter, host) };
-  const signer = await openKey(file, prompter, host);
+async function fileStep(file: KeyFile, publicKey: Buffer | null, opening: KeyOpening, host: string): Promise<AuthenticationStep | null> {
+  if (publicKey !== null) return { method: "publickey", signer: lazySigner(file, publicKey, opening, host) };
+  const signer = await openKey(file, opening, host);
   return signer === null ? null : { method: "publickey", signer };
 }
 
-function lazySigner(file: KeyFile, publicKey: Buffer, prompter: Prompter, host: string): Signer {
+function lazySigner(file: KeyFile, publicKey: Buffer, opening: KeyOpening, host: string): Signer {
   return {
     publicKey,
-    sign: async (data, hash) => (await openKey(file, prompter, host))?.sign(data, hash) ?? null,
+    sign: async (data, hash) => (await openKey(file, opening, host))?.sign(data, hash) ?? null,
   };
 }

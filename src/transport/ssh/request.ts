@@ -4,6 +4,7 @@ import type { Attending } from "../dial.ts";
 import type { Ledger } from "../ledger.ts";
 import type { ConfigContext } from "./config/resolve.ts";
 import type { Named } from "./config/target.ts";
+import type { KeyRing } from "./open-key.ts";
 import type { Prompter } from "./prompt.ts";
 
 /** What a cluster's entry says of the way to it. */
@@ -32,6 +33,8 @@ export interface SshRequest {
   readonly config: Omit<ConfigContext, "signal">;
   /** SSH_AUTH_SOCK of the request; null where it has none. */
   readonly agentSocket: string | null;
+  /** Keys that this request has opened, by their files: a passphrase is asked for once, however many hops take the key. */
+  readonly keyRing: KeyRing;
   /** Told what the person should see and what stops nothing: banners of servers, keys that could not be remembered. Safe for a terminal. */
   readonly notice: (text: string) => void;
 }

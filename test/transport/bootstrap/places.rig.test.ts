@@ -85,6 +85,18 @@ describeWith(["root", "tmpfs"], "a home", () => {
     expect(error.data["free_inodes"]).toBeLessThan(12);
   });
 
+  test("with a limit of the size of files says that, and one that cannot be made says why once", async () => {
+    const home = directories();
+    const limited = remoteAt(home, { preamble: "ulimit -f 2048" });
+    const artifact = program("1.0.0", { filler: 4 * 1024 * 1024 });
+    const error = await failure(() => deliver(limited, artifact, PLACE, systemClock), "host_unfit");
+    expect([error.data["reason"], error.message]).toEqual(["unwritable", expect.stringContaining("ulimit -f")]);
+    const other = directories();
+    fs.writeFileSync(path.join(other, ".local"), "in the way");
+    const refused = await failure(() => deliver(remoteAt(other), artifact, PLACE, systemClock), "host_unfit");
+    expect(refused.message.match(/mkdir/g)).toHaveLength(1);
+  });
+
   test("that fills up during the upload: the old version stays, and when there is room the upload goes on", async () => {
     const home = homeOn("size=24m");
     await deliver(remoteAt(home), program("1.0.0"), PLACE, systemClock);

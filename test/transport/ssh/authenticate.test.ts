@@ -22,7 +22,7 @@ async function login(answers: Answers, ...lines: string[]): Promise<{ login: Log
   const context: ConfigContext = { account, sshProgram: null, configFile, variables: {}, directory: home };
   const target = await resolveTarget({ host: "login" }, context);
   const person = new Person(answers);
-  return { login: new Login({ target, agentSocket: null, uid: account.uid, prompter: person }), person };
+  return { login: new Login({ target, agentSocket: null, uid: account.uid, prompter: person, keyRing: new Map() }), person };
 }
 
 const state = (...methods: string[]) => ({ methods, partialSuccess: false });

@@ -77,6 +77,7 @@ export class Desk implements Disposable {
       purpose: "connect",
       attending: { requestedBy: "clio-relay connect rig", signal: new AbortController().signal },
       prompter,
+      keyRing: new Map(),
       ledger: this.ledger,
       config: {
         account: thisAccount(),

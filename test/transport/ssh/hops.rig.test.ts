@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../../rigs/sshd.ts";
+import fs from "node:fs";
+import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd, userFile } from "../../rigs/sshd.ts";
 import { describeWith } from "../../runner/components.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -33,14 +34,14 @@ describeWith(["sshd", "ssh"], "ways with hops", () => {
   });
 
   /** A configuration in which `login` is the third, reached as `way` says. */
-  function route(way: string): string[] {
+  function route(way: string, identity = key): string[] {
     const named = ["first", "second", "login"].flatMap((name, index) => [
       `Host ${name}`,
       `  HostName ${hops[index]!.host}`,
       `  Port ${hops[index]!.port}`,
       ...(name === "login" ? [`  ${way}`] : []),
     ]);
-    return [...named, "Match all", `  User ${user.name}`, `  IdentityFile ${key}`];
+    return [...named, "Match all", `  User ${user.name}`, `  IdentityFile ${identity}`];
   }
   const counts = (): number[] => hops.map((hop) => hop.connections());
 
@@ -103,6 +104,34 @@ describeWith(["sshd", "ssh"], "ways with hops", () => {
     await eventually(() => !sleeping(), { what: "the end of the ProxyCommand" });
     expect(desk.ledger.entries().map(({ outcome }) => outcome)).toEqual(["failed", "cancelled"]);
     expect(counts()).toEqual([0, 0, 0]);
+  });
+
+  test("a passphrase that opens a key for one hop opens it for the others", async () => {
+    const locked = makeKey(keys.path, { passphrase: "opensesame" });
+    userFile(user, ".ssh/authorized_keys", [key, locked].map((file) => fs.readFileSync(`${file}.pub`, "utf8")).join(""));
+    desk.configure(...route("ProxyJump first,second", locked));
+    const person = new Person(() => "opensesame");
+    await using link = await desk.connect(person);
+    expect(await output(link, "echo there")).toBe("there\n");
+    expect(person.kinds).toEqual(["passphrase"]);
+  });
+
+  test("ConnectTimeout is kept for what follows the connection, too", async () => {
+    desk.configure("Host *", "  ConnectTimeout 1", ...route("ProxyCommand sleep 4322"));
+    const error = await desk.refusal(new Person(noQuestions));
+    expect([error.code, error.message]).toEqual(["link_bringup_failed", expect.stringContaining("within 1000 ms")]);
+  });
+
+  test("a configuration whose command never ends ends with its request, also where that holds the outputs in a session of its own", async () => {
+    desk.configure('Match exec "setsid sleep 4323; true"', ...route("ProxyJump first,second"));
+    const controller = new AbortController();
+    const attending = { requestedBy: "clio-relay connect rig", signal: controller.signal };
+    const refused = desk.refusal(new Person(noQuestions), { attending }).catch((error: unknown) => error);
+    const sleeping = (): boolean => Bun.spawnSync(["pgrep", "-f", "^sleep 4323$"]).exitCode === 0;
+    await eventually(sleeping, { what: "the command" });
+    controller.abort(new Error("gone"));
+    expect(await refused).toMatchObject({ message: "gone" });
+    Bun.spawnSync(["pkill", "-f", "^sleep 4323$"]);
   });
 
   test.each([0, 1, 2])("hop %d: an unknown key is asked about, a changed one is refused by name", async (index) => {

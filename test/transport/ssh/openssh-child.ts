@@ -20,6 +20,7 @@ await connectOpenSsh(
       directory,
     },
     agentSocket,
+    keyRing: new Map(),
     notice: () => undefined,
   },
   { askpass: ["false"], privateDirectory: directory },

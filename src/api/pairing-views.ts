@@ -13,6 +13,8 @@ export const PairClusterRequest = v.strictObject({
     worker_capacity: Capacity,
     /** A private file with the relay-host's token, absolute; null: CLIO_RELAY_HOST_TOKEN of the daemon. */
     relay_token_file: v.nullable(text(1_024)),
+    /** Certification authorities in PEM that vouch for it, absolute; absent: none besides the system's. */
+    relay_ca_file: v.exactOptional(text(1_024)),
   }),
   /** Of the command that pairs: the addresses of proxies count. */
   request: AttendedRequest,

@@ -61,6 +61,7 @@ const LocalEntry = v.strictObject({
   /** Where the worker is met from elsewhere; absent: nowhere. */
   relay_host: v.exactOptional(RelayHost),
   relay_token_file: v.exactOptional(LocalPath),
+  relay_ca_file: v.exactOptional(LocalPath),
 });
 export type LocalEntry = v.InferOutput<typeof LocalEntry>;
 
@@ -101,6 +102,8 @@ const RelayEntry = v.strictObject({
   relay_host: RelayHost,
   /** A private file on this machine with the relay-host's token; null: CLIO_RELAY_HOST_TOKEN has it. */
   relay_token_file: v.optional(v.nullable(LocalPath), null),
+  /** Certification authorities in PEM that vouch for it, besides the system's; absent: none. */
+  relay_ca_file: v.exactOptional(LocalPath),
   /** For bootstrap and what else needs a host: the login node. Null: nothing is done there. */
   ssh_host: v.optional(v.nullable(SshHost), null),
   ...OVER_SSH,

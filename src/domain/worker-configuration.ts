@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { Capacity } from "./endpoint.ts";
-import { FrpOffering } from "./frp.ts";
+import { CA_MAX, FrpOffering } from "./frp.ts";
 import { KeyTtl, PublicKeyLine } from "./link-keys.ts";
 import { Id, looseText, text } from "./primitives.ts";
 
@@ -18,8 +18,8 @@ export const WorkerConfiguration = v.strictObject({
   worker_capacity: Capacity,
   /** Desktops that may come in by a session of the worker's own; those that it has stay. */
   client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),
-  /** Where the worker is met from elsewhere, and the token for that; null: nowhere. Left out: as it is. */
-  relay: v.optional(v.nullable(v.strictObject({ relay_host: text(1_024), token: text(512) }))),
+  /** Where the worker is met from elsewhere, the token for that, and certification authorities in PEM that vouch for it besides the system's; null: nowhere. Left out: as it is. */
+  relay: v.optional(v.nullable(v.strictObject({ relay_host: text(1_024), token: text(512), ca: v.exactOptional(looseText(CA_MAX)) }))),
   /** What it offers at a frps; null: nothing. Left out: as it is. */
   frp: v.optional(v.nullable(FrpOffering)),
   /** Whether the time for which they are let in begins anew. */

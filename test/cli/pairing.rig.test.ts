@@ -6,8 +6,10 @@ import { writeFileAtomic } from "../../src/lib/atomic-file.ts";
 import { readCode, writeCode } from "../../src/transport/pairing/code.ts";
 import { fingerprintOf, publicKeyFromLine } from "../../src/transport/session/keys.ts";
 import { SessionServer } from "../../src/transport/session/session-server.ts";
+import { describeWith } from "../runner/components.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
+import { authority } from "../transport/outbound/certificates.ts";
 import { STRANGER } from "../transport/session/peers.ts";
 import { ImpostorRelayHost } from "./impostor-relay-host.ts";
 import { onTerminal } from "./on-terminal.ts";
@@ -309,6 +311,35 @@ describe("pairing at a relay-host", () => {
       await eventually(async () => (await detail()).startsWith("worker_absent"), { what: "a room without its worker" });
       expect(await away.json<Entry>("cluster", "show", "far")).toMatchObject({ worker_key: before.worker_key });
       await desk.ok("job", "submit", "--cluster", "far", "--wait", "--", "true");
+    },
+    TIMEOUT,
+  );
+});
+
+describeWith(["openssl"], "pairing at a relay-host of an authority that nobody else knows", () => {
+  test(
+    "each side is told who vouches for it; without that it is refused, and the way out is a command",
+    async () => {
+      using files = temporaryDirectory();
+      const ca = authority(files.path);
+      await using host = await TestRelayHost.start({ certificate: ca.issue("relay", "DNS:localhost") });
+      await using cluster = await initialized();
+      await using desk = await initialized();
+      const url = `wss://localhost:${host.port}`;
+      const pair = ["worker", "pair", "--relay-host", url, "--relay-token-file", host.tokenFile];
+      const unmet = await cluster.run(pair);
+      expect([unmet.code, unmet.stdout, unmet.stderr]).toEqual([5, "", expect.stringContaining("certificate_refused")]);
+      const again = await cluster.run([...pair, "--relay-ca-file", ca.file]);
+      expect([again.code, again.stderr]).toEqual([EXIT.conflict, expect.stringContaining(`--relay-ca-file ${ca.file}`)]);
+      await cluster.ok("worker", "stop");
+      const code = await cluster.ok(...pair, "--relay-ca-file", ca.file);
+      const add = ["cluster", "add", "--name", "far", "--pair", "--relay-token-file", host.tokenFile];
+      const refused = await desk.run(add, { stdin: code });
+      expect([refused.code, refused.stderr]).toEqual([EXIT.authorization, expect.stringContaining("--relay-ca-file")]);
+      const paired = await desk.run([...add, "--relay-ca-file", ca.file, "--json"], { stdin: code });
+      expect([paired.code, JSON.parse(paired.stdout)]).toMatchObject([0, { relay_host: url, relay_ca_file: ca.file }]);
+      await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
+      expect(await desk.ok("job", "submit", "--cluster", "far", "--wait", "--", "true")).toMatch(/^job_/);
     },
     TIMEOUT,
   );

@@ -7,20 +7,25 @@ import { kill, processesMarked } from "../runner/leftovers.ts";
 import { EXECUTABLE } from "../runner/relay.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
+import { authority } from "../transport/outbound/certificates.ts";
 import { TestRelayHost, TOKEN } from "./relay-desk.ts";
 import { farLink, sshDesk } from "./ssh-desk.ts";
 
 const TIMEOUT = 120_000;
 
-describeWith(["sshd", "ssh"], "a cluster that is set up over SSH and met at a relay-host", () => {
+describeWith(["sshd", "ssh", "openssl"], "a cluster that is set up over SSH and met at a relay-host", () => {
   const files = temporaryDirectory();
   let sshd: Sshd;
   let user: RigUser;
   let key: string;
   let host: TestRelayHost;
+  /** Of the site alone: neither side trusts it by itself. */
+  let ca: ReturnType<typeof authority>;
 
   beforeAll(async () => {
-    [sshd, host] = await Promise.all([startSshd(), TestRelayHost.start()]);
+    ca = authority(files.path);
+    const certificate = ca.issue("relay", "DNS:localhost");
+    [sshd, host] = await Promise.all([startSshd(), TestRelayHost.start({ certificate })]);
     user = makeUser();
     key = makeKey(files.path);
     authorize(user, `${key}.pub`);
@@ -37,10 +42,13 @@ describeWith(["sshd", "ssh"], "a cluster that is set up over SSH and met at a re
     "needs SSH once: bootstrap gives the worker address and token, pins its key, and from then on no sshd is needed",
     async () => {
       await using desk = await sshDesk({ directory: files.path, sshd, user, key });
-      const url = `ws://127.0.0.1:${host.port}`;
-      const added = await desk.run(["cluster", "add", "--name", "far", "--relay-host", url, "--relay-token-file", "-"], {
-        stdin: `${TOKEN}\n`,
-      });
+      const url = `wss://localhost:${host.port}`;
+      const added = await desk.run(
+        ["cluster", "add", "--name", "far", "--relay-host", url, "--relay-token-file", "-", "--relay-ca-file", ca.file],
+        {
+          stdin: `${TOKEN}\n`,
+        },
+      );
       expect([added.code, added.stderr]).toEqual([0, expect.any(String)]);
       const early = await desk.run(["connect", "far"]);
       expect([early.code, early.stderr]).toEqual([5, expect.stringContaining("clio-relay cluster bootstrap --cluster far")]);
@@ -60,6 +68,9 @@ describeWith(["sshd", "ssh"], "a cluster that is set up over SSH and met at a re
       await eventually(async () => (await farLink(desk)).state === "up", { what: "the link by the relay-host" });
       const kept = path.join(user.home, ".local/share/clio-relay/core/far/relay-token");
       expect([fs.readFileSync(kept, "utf8"), fs.statSync(kept).mode & 0o777]).toEqual([`${TOKEN}\n`, 0o600]);
+
+      const broughtCa = path.join(user.home, ".local/share/clio-relay/core/far/relay-ca.pem");
+      expect(fs.readFileSync(broughtCa, "utf8")).toBe(fs.readFileSync(ca.file, "utf8"));
 
       // What is there already is not touched.
       const again = await desk.json<{ worker: { state: string }; configured: { changed: boolean } }>(

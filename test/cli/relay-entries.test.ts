@@ -75,3 +75,23 @@ test("the host of a cluster that is met elsewhere is only reached by ssh when th
   const asked = await relay.run(["worker", "start", "--cluster", "far", "--ssh", "--no-input"]);
   expect([asked.code, asked.stderr]).toEqual([5, expect.stringContaining("nowhere.invalid")]);
 });
+
+test("who vouches for a relay-host is part of the entry, and not of another relay-host's", async () => {
+  const ca = path.join(relay.directory, "ca.pem");
+  const add = ["cluster", "add", "--name", "far", "--relay-host", URL_];
+  for (const content of [null, "nothing", `-----BEGIN CERTIFICATE-----\n${"x".repeat(70_000)}\n-----END CERTIFICATE-----\n`]) {
+    if (content !== null) fs.writeFileSync(ca, content);
+    expect(await relay.run([...add, "--relay-ca-file", "ca.pem"])).toMatchObject({ code: 2 });
+  }
+  fs.writeFileSync(ca, "-----BEGIN CERTIFICATE-----\nown\n-----END CERTIFICATE-----\n");
+  await relay.ok(...add, "--relay-ca-file", "ca.pem");
+  await relay.ok("cluster", "add", "far", "--worker-concurrency", "4");
+  expect(await show()).toMatchObject({ relay_host: URL_, relay_ca_file: ca });
+  await relay.ok("cluster", "add", "far", "--relay-host", "wss://other.example.invalid");
+  expect(await show()).not.toHaveProperty("relay_ca_file");
+  for (const args of [
+    ["cluster", "add", "here", "--relay-ca-file", "ca.pem"],
+    ["cluster", "add", "there", "--ssh-host", "x", "--relay-ca-file", "ca.pem"],
+  ])
+    expect(await relay.run(args)).toMatchObject({ code: 2 });
+});

@@ -11,7 +11,7 @@ import { localWorker, restartCommand, runningWorker } from "../worker/local-work
 import { ENTRY, entryWith } from "./entry-options.ts";
 import { keepRoom } from "./frp-options.ts";
 import { NAMED, nameOf } from "./named.ts";
-import { keptToken } from "./relay-token.ts";
+import { keptCa, keptToken } from "./relay-token.ts";
 import { warnOfRoute } from "./route-change.ts";
 
 const SETUP_MAX_BYTES = 64 * 1024;
@@ -67,8 +67,9 @@ export const verb = defineVerb({
     if (flags.pair) return (await import("./pair.ts")).pairedWith(call, name, flags);
     const setup = setupOf(io, flags);
     const token = await keptToken(io, relay, { cluster: name, given: flags["relay-token-file"], named: flags["relay-host"] !== undefined });
+    const ca = keptCa(io, flags["relay-ca-file"]);
     const forget = await keepRoom(io, relay, name, flags);
-    const change = (before: ClusterEntry | null) => entryWith(name, before, flags, setup, token);
+    const change = (before: ClusterEntry | null) => entryWith(name, before, flags, setup, { token, ca });
     const { before: known, after: entry } = await relay.desktop.changeCluster(name, change).catch((error: unknown) => {
       forget();
       throw error;

@@ -46,6 +46,10 @@ export const ENTRY = {
     text("FILE"),
     "Private file with the relay-host's token; - reads it from standard input, and CLIO_RELAY_HOST_TOKEN is taken where neither is given. Both are kept in a private file",
   ),
+  "relay-ca-file": option(
+    text("FILE"),
+    "Certification authorities in PEM that vouch for the relay-host, besides those of the system; bootstrap brings them to the cluster",
+  ),
   "ssh-client": option(oneOf(...SSH_CLIENTS), "Who speaks SSH: this program, or an ssh process, which has GSSAPI, FIDO keys and the rest"),
   "core-dir": option(remotePath, "Where installation and state lie on the cluster; ~/.local/share/clio-relay when it is not said"),
   "spool-dir": option(remotePath, "Where the output of jobs lies on the cluster"),
@@ -66,7 +70,7 @@ const FOR_SSH = ["ssh-client", "core-dir", "spool-dir", ...(Object.keys(PINS) as
  * An entry made of the one that there is and what the options say; what they do not name stays.
  *
  * @param setup shell text; null: none any more; undefined: as it was
- * @param tokenFile where the relay-host's token lies; undefined: as it was
+ * @param files where the relay-host's token and its authorities lie; undefined: as it was
  * @throws RelayError usage where the options do not go together
  */
 export function entryWith(
@@ -74,7 +78,7 @@ export function entryWith(
   before: ClusterEntry | null,
   flags: EntryFlags,
   setup: string | null | undefined,
-  tokenFile?: string,
+  files: { readonly token?: string | undefined; readonly ca?: string | undefined } = {},
 ): ClusterEntryInput {
   const capacity = before?.worker_capacity ?? DEFAULT_CAPACITY;
   const shared = {
@@ -87,11 +91,11 @@ export function entryWith(
     }),
   };
   const mode = modeOf(before, flags);
-  const relay = { relay_host: flags["relay-host"], relay_token_file: tokenFile };
+  const relay = { relay_host: flags["relay-host"], relay_token_file: files.token, relay_ca_file: files.ca };
   if (mode === "frp-stcp" || mode === "frp-xtcp") return frpEntry(shared, mode, before, flags);
   if (namesFrp(flags)) throw new RelayError("usage", "--frp-server-addr is missing");
   if (mode === "local") return localEntry(shared, before, flags, relay);
-  return mode === "ssh" ? sshEntry(shared, before, flags, relay) : relayEntry(shared, before, flags, relay);
+  return mode === "ssh" ? sshEntry(shared, before, flags) : relayEntry(shared, before, flags, relay);
 }
 
 /** @throws RelayError usage where there is no text that could be strict */
@@ -129,6 +133,7 @@ function modeOf(before: ClusterEntry | null, flags: EntryFlags): ClusterEntry["m
 interface RelayFlags {
   readonly relay_host: string | undefined;
   readonly relay_token_file: string | undefined;
+  readonly relay_ca_file: string | undefined;
 }
 
 type Shared = Pick<ClusterEntry, "name" | "env_setup" | "env_setup_strict" | "worker_capacity">;
@@ -144,25 +149,35 @@ function localEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFla
       instead === null ? "add --ssh-host HOST" : `set ${instead} for the worker`,
     );
   }
-  const { relay_host, relay_token_file } = relayOf(before, relay);
+  const { relay_host, relay_token_file, ca } = relayOf(before, relay);
   return {
     ...shared,
     mode: "local",
     ...(relay_host === null ? {} : { relay_host }),
     ...(relay_token_file === null ? {} : { relay_token_file }),
+    ...ca,
   };
 }
 
-/** What is known of a relay-host, and what options say instead. Another relay-host has another token. */
-function relayOf(before: ClusterEntry | null, given: RelayFlags): { relay_host: string | null; relay_token_file: string | null } {
+/** What is known of a relay-host, and what options say instead. Another relay-host has another token, and others vouch for it. */
+function relayOf(
+  before: ClusterEntry | null,
+  given: RelayFlags,
+): { relay_host: string | null; relay_token_file: string | null; ca: { relay_ca_file?: string } } {
   const known = before !== null && "relay_host" in before ? before : null;
   const relay_host = given.relay_host ?? known?.relay_host ?? null;
   const same = relay_host !== null && relay_host === known?.relay_host;
-  return { relay_host, relay_token_file: given.relay_token_file ?? (same ? (known?.relay_token_file ?? null) : null) };
+  const file = given.relay_ca_file ?? (same ? known?.relay_ca_file : undefined);
+  if (file !== undefined && relay_host === null) throw new RelayError("usage", "--relay-ca-file needs --relay-host");
+  return {
+    relay_host,
+    relay_token_file: given.relay_token_file ?? (same ? (known?.relay_token_file ?? null) : null),
+    ca: file === undefined ? {} : { relay_ca_file: file },
+  };
 }
 
 function relayEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
-  const { relay_host, relay_token_file } = relayOf(before, relay);
+  const { relay_host, relay_token_file, ca } = relayOf(before, relay);
   if (relay_host === null) throw new RelayError("usage", "--relay-host is missing");
   const known = before === null || before.mode === "local" ? null : before;
   const ssh_host = flags["ssh-host"] ?? known?.ssh_host ?? null;
@@ -171,6 +186,7 @@ function relayEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFla
     mode: "relay",
     relay_host,
     relay_token_file,
+    ...ca,
     ssh_host,
     ...overSsh(known, flags),
     ...workerOf(known, ssh_host),
@@ -190,10 +206,9 @@ function frpEntry(shared: Shared, mode: FrpEntry["mode"], before: ClusterEntry |
   } as ClusterEntryInput;
 }
 
-function sshEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
-  if (relay.relay_host !== undefined || relay.relay_token_file !== undefined) {
-    throw new RelayError("usage", `--relay-${relay.relay_host === undefined ? "token-file" : "host"} is for clusters of mode relay`);
-  }
+function sshEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags): ClusterEntryInput {
+  const given = (["host", "token-file", "ca-file"] as const).find((option) => flags[`relay-${option}`] !== undefined);
+  if (given !== undefined) throw new RelayError("usage", `--relay-${given} is for clusters of mode relay`);
   const known = before === null || before.mode === "local" ? null : before;
   const ssh_host = flags["ssh-host"] ?? known?.ssh_host ?? undefined;
   if (ssh_host === undefined) throw new RelayError("usage", "--ssh-host is missing");

@@ -6,10 +6,10 @@ import { attendedRequest } from "../attended/request.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { printJson } from "../print/table.ts";
 import type { Call } from "../verb.ts";
-import { keptToken } from "./relay-token.ts";
+import { keptCa, keptToken } from "./relay-token.ts";
 
 /** Of `cluster add`, that go together with --pair: who is met, and where, is in the code. */
-const TOGETHER: ReadonlySet<string> = new Set(["name", "cluster", "pair", "relay-token-file"]);
+const TOGETHER: ReadonlySet<string> = new Set(["name", "cluster", "pair", "relay-token-file", "relay-ca-file"]);
 
 /**
  * Have this desktop's key let in by the worker that made a code, which is asked for on the terminal, without showing it, or read from standard input where that is
@@ -41,7 +41,8 @@ export async function pairedWith(
   const before = await knownEntry(call, name);
   const { env_setup, worker_capacity } = before ?? { env_setup: null, worker_capacity: DEFAULT_CAPACITY };
   const strict = before?.env_setup_strict ? { env_setup_strict: true } : {};
-  const known = before?.mode === "relay" ? before.relay_token_file : null;
+  const known = before?.mode === "relay" ? before : null;
+  const ca = keptCa(io, flags["relay-ca-file"] as string | undefined) ?? known?.relay_ca_file;
   const entry = await interruptible(
     io,
     () => `given up; whether ${name} was paired is not known: clio-relay cluster list shows it`,
@@ -50,7 +51,13 @@ export async function pairedWith(
         name,
         {
           code,
-          entry: { env_setup, ...strict, worker_capacity, relay_token_file: relay_token_file ?? known },
+          entry: {
+            env_setup,
+            ...strict,
+            worker_capacity,
+            relay_token_file: relay_token_file ?? known?.relay_token_file ?? null,
+            ...(ca === undefined ? {} : { relay_ca_file: ca }),
+          },
           request: attendedRequest(io, "cluster add --pair", false),
         },
         signal,

@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { variable } from "../../config/environment.ts";
+import { relayAuthorities } from "../../config/relay-ca.ts";
 import { parseRelayToken, relayToken } from "../../config/relay-token.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import type { Installation } from "../installation.ts";
@@ -36,6 +37,14 @@ export async function keptToken(
   const file = ownFile(relay, cluster);
   makePrivateDirectory(path.dirname(file));
   writeFileAtomic(file, `${token}\n`);
+  return file;
+}
+
+/** The file of the relay-host's authorities, absolute. @throws RelayError configuration_error where it has none */
+export function keptCa(io: Pick<CliIo, "env">, given: string | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  const file = path.resolve(io.env.cwd, given);
+  relayAuthorities(file);
   return file;
 }
 

@@ -38,6 +38,8 @@ export const verb = defineVerb({
     const relay_host = wanted.relay === undefined || wanted.relay === null ? null : parseRelayUrl(wanted.relay.relay_host).text;
     const tokenFile = path.join(coreDir, "relay-token");
     const token = keepToken(tokenFile, wanted.relay);
+    const caFile = path.join(coreDir, "relay-ca.pem");
+    const ca = wanted.relay === undefined ? false : keepText(caFile, wanted.relay?.ca ?? null);
     const offering = wanted.frp === undefined ? false : keepFrpOffering(coreDir, wanted.frp);
     await updateClusters(paths, io.env, (clusters) => {
       const before = clusters.find(({ name }) => name === cluster);
@@ -54,8 +56,12 @@ export const verb = defineVerb({
       const { env_setup_strict: _, ...others } = before ?? plain;
       const kept = { ...others, ...plain };
       const entry: ClusterEntry =
-        wanted.relay === undefined ? kept : relay_host === null ? plain : { ...plain, relay_host, relay_token_file: tokenFile };
-      restart = token || offering || relayHostOf(before) !== relayHostOf(entry);
+        wanted.relay === undefined
+          ? kept
+          : relay_host === null
+            ? plain
+            : { ...plain, relay_host, relay_token_file: tokenFile, ...(wanted.relay?.ca === undefined ? {} : { relay_ca_file: caFile }) };
+      restart = token || ca || offering || relayHostOf(before) !== relayHostOf(entry);
       changed = before === undefined || !Bun.deepEquals(before, entry);
       return changed ? [...clusters.filter(({ name }) => name !== cluster), entry] : clusters;
     });
@@ -70,7 +76,7 @@ export const verb = defineVerb({
       schema_version: "clio-relay.worker-configured.v1",
       cluster,
       version: VERSION,
-      changed: changed || allowed || token || offering,
+      changed: changed || allowed || token || ca || offering,
       restart,
       host_key: lineOfPublicKey(key),
       host_key_sha256: fingerprintOf(key),
@@ -86,12 +92,16 @@ const relayHostOf = (entry: ClusterEntry | undefined): string | null => (entry?.
 /** @returns whether there is another one now @throws RelayError configuration_error */
 function keepToken(file: string, relay: WorkerConfiguration["relay"]): boolean {
   if (relay === undefined) return false;
-  if (relay === null) {
+  return keepText(file, relay === null ? null : `${parseRelayToken(relay.token, "the configuration")}\n`);
+}
+
+/** @param text null: no file @returns whether there is another one now */
+function keepText(file: string, text: string | null): boolean {
+  if (text === null) {
     const there = fs.existsSync(file);
     fs.rmSync(file, { force: true });
     return there;
   }
-  const text = `${parseRelayToken(relay.token, "the configuration")}\n`;
   if (fs.existsSync(file) && fs.readFileSync(file, "utf8") === text) return false;
   writeFileAtomic(file, text);
   return true;

@@ -1,6 +1,6 @@
 import path from "node:path";
 import type { ClusterClient } from "../../api/client.ts";
-import type { ClusterEntry } from "../../config/cluster-entry.ts";
+import type { ClusterEntry, LocalEntry } from "../../config/cluster-entry.ts";
 import { clusterEntry, updateClusters } from "../../config/clusters.ts";
 import { variable } from "../../config/environment.ts";
 import { relayToken } from "../../config/relay-token.ts";
@@ -11,6 +11,7 @@ import { parseRelayUrl } from "../../domain/relay-url.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { quoted } from "../arguments.ts";
+import { keptCa } from "../cluster/relay-token.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
@@ -34,6 +35,7 @@ export const verb = defineVerb({
     cluster: CLUSTER,
     "relay-host": option(relayUrl, "Where the two meet; the relay-host where the worker is when left out"),
     "relay-token-file": option(text("FILE"), "Private file with the relay-host's token; CLIO_RELAY_HOST_TOKEN has it where none is named"),
+    "relay-ca-file": option(text("FILE"), "Certification authorities in PEM that vouch for the relay-host, besides those of the system"),
     "key-ttl": optionOr(keyTtl, null, "How long the desktop's key is let in, such as 12h or 30d; until it is revoked when left out"),
   },
   examples: [
@@ -43,7 +45,11 @@ export const verb = defineVerb({
   async run(call) {
     const { flags, io, json } = call;
     const relayHost = flags["relay-host"] ?? null;
-    const worker = await workerOf(call, flags.cluster, { relayHost, tokenFile: flags["relay-token-file"] });
+    const worker = await workerOf(call, flags.cluster, {
+      relayHost,
+      tokenFile: flags["relay-token-file"],
+      ca: keptCa(io, flags["relay-ca-file"]),
+    });
     await waitUntilMet(worker);
     const made = await worker.makePairingCode(relayHost, flags["key-ttl"]);
     if (json) await printJson(io.stdout, made);
@@ -66,7 +72,7 @@ async function workerOf({ io, relay }: Pick<Call, "io" | "relay">, named: string
   const running = await runningWorker(worker);
   if (running !== null) refuseMove(io, clusterEntry(registry, name), running, meeting);
   else {
-    if (meeting.relayHost !== null) await keepMeeting(io, relay, name, meeting.relayHost, meeting.tokenFile);
+    if (meeting.relayHost !== null) await keepMeeting(io, relay, name, { ...meeting, relayHost: meeting.relayHost });
     await ensureWorker(io, relay, name, []);
   }
   return worker;
@@ -77,18 +83,26 @@ async function workerOf({ io, relay }: Pick<Call, "io" | "relay">, named: string
  *
  * @throws RelayError state_conflict; configuration_error where there is no token, before anything is stopped
  */
-function refuseMove(io: CliIo, entry: ClusterEntry, running: WorkerStatus, { relayHost, tokenFile }: Meeting): void {
+function refuseMove(io: CliIo, entry: ClusterEntry, running: WorkerStatus, { relayHost, tokenFile, ca }: Meeting): void {
   const { name: cluster } = entry;
   const present = running.met_at?.place ?? null;
-  if (relayHost === null || (present !== null && parseRelayUrl(present).text === parseRelayUrl(relayHost).text)) return;
-  const known = entry.mode === "local" ? (entry.relay_token_file ?? null) : null;
+  if (relayHost === null) return;
+  const at: Pick<LocalEntry, "relay_token_file" | "relay_ca_file"> = entry.mode === "local" ? entry : {};
+  const known = at.relay_token_file ?? null;
   const given = tokenFile === undefined ? null : path.resolve(io.env.cwd, tokenFile);
+  const same = present !== null && parseRelayUrl(present).text === parseRelayUrl(relayHost).text;
+  // One that is kept away takes another token, or what vouches for the relay-host, only when it is started anew.
+  const helps = running.met_at?.registered === false && ((given ?? known) !== known || (ca ?? at.relay_ca_file) !== at.relay_ca_file);
+  if (same && !helps) return;
   const file = given ?? (variable(io.env, "CLIO_RELAY_HOST_TOKEN") === undefined ? known : null);
   relayToken(io.env, file);
   const words = ["--cluster", cluster, "--relay-host", relayHost, ...(file === null ? [] : ["--relay-token-file", file])];
+  if (ca !== undefined) words.push("--relay-ca-file", ca);
   throw new RelayError(
     "state_conflict",
-    `the worker of ${cluster} is at ${present ?? "no relay-host"}, not at ${relayHost}; its jobs go on while it is moved`,
+    same
+      ? `the worker of ${cluster} runs with another token or other authorities than are named now, and is not met; its jobs go on while it is started anew`
+      : `the worker of ${cluster} is at ${present ?? "no relay-host"}, not at ${relayHost}; its jobs go on while it is moved`,
     { cluster, relay_host: present },
     `clio-relay worker stop --cluster ${cluster} && clio-relay worker pair ${words.map(quoted).join(" ")}`,
   );
@@ -114,23 +128,36 @@ interface Meeting {
   readonly relayHost: string | null;
   /** As it was given. */
   readonly tokenFile: string | undefined;
+  /** Absolute. */
+  readonly ca: string | undefined;
 }
 
 /** Have the worker of a cluster of this machine be at a relay-host, now and whenever it starts. @throws RelayError configuration_error where there is no token */
-async function keepMeeting(io: CliIo, relay: Installation, name: string, relayHost: string, given: string | undefined): Promise<void> {
+async function keepMeeting(
+  io: CliIo,
+  relay: Installation,
+  name: string,
+  { relayHost, tokenFile, ca }: Meeting & { readonly relayHost: string },
+): Promise<void> {
   const { paths } = relay;
-  const file = given === undefined ? null : path.resolve(io.env.cwd, given);
+  const file = tokenFile === undefined ? null : path.resolve(io.env.cwd, tokenFile);
   const own = path.join(paths.coreDir(name), "relay-token");
   await updateClusters(paths, io.env, (clusters) => {
     const entry = clusters.find((one) => one.name === name);
     if (entry?.mode !== "local") return clusters;
-    const kept = entry.relay_host === relayHost ? (entry.relay_token_file ?? null) : null;
-    if (file === null && kept !== null && variable(io.env, "CLIO_RELAY_HOST_TOKEN") === undefined) return clusters;
+    const { relay_ca_file: known, ...others } = entry;
+    const same = entry.relay_host === relayHost;
+    const kept = same ? (entry.relay_token_file ?? null) : null;
+    const vouching = ca ?? (same ? known : undefined);
+    const withCa = vouching === undefined ? {} : { relay_ca_file: vouching };
+    if (file === null && kept !== null && variable(io.env, "CLIO_RELAY_HOST_TOKEN") === undefined) {
+      return clusters.map((one) => (one === entry ? { ...others, ...withCa } : one));
+    }
     const token = relayToken(io.env, file);
     makePrivateDirectory(path.dirname(own));
     // The variable is this shell's; the worker starts from others, too.
     if (file === null) writeFileAtomic(own, `${token}\n`);
-    const met: ClusterEntry = { ...entry, relay_host: relayHost, relay_token_file: file ?? own };
+    const met: ClusterEntry = { ...others, ...withCa, relay_host: relayHost, relay_token_file: file ?? own };
     return clusters.map((one) => (one === entry ? met : one));
   });
 }

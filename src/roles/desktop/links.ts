@@ -5,6 +5,7 @@ import { problemOf } from "../../api/problem.ts";
 import { type ClusterEntry, isOutbound, type OutboundEntry, sshView } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
+import { relayAuthorities } from "../../config/relay-ca.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { LinkInfo } from "../../domain/link.ts";
@@ -87,7 +88,8 @@ export class Links {
         relay: () => {
           const entry = registry.entry(name);
           if (entry.mode !== "relay") return null;
-          return { relay_host: entry.relay_host, token: relayToken(this.options.env, entry.relay_token_file) };
+          const ca = entry.relay_ca_file === undefined ? {} : { ca: relayAuthorities(entry.relay_ca_file) };
+          return { relay_host: entry.relay_host, token: relayToken(this.options.env, entry.relay_token_file), ...ca };
         },
         privateDirectory: paths.runDir,
         // What was set up from here may be a worker anew.
@@ -110,7 +112,10 @@ export class Links {
       cluster = new RelayCluster({
         ...this.#shared(name),
         entry: () => asOutbound(registry.entry(name)),
-        caFiles: () => caFiles(caFile, env.variables),
+        caFiles: () => {
+          const entry = registry.entry(name);
+          return caFiles(caFile, env.variables, entry.mode === "relay" ? entry.relay_ca_file : undefined);
+        },
         paths,
         notice: (text) => log("warn", `link to ${name}: ${text}`),
       });
@@ -129,7 +134,13 @@ export class Links {
     const { pairCluster } = await import("./pairing.ts");
     const { ledger } = this.#shared(name);
     const before = registry.all().find((one) => one.name === name) ?? null;
-    const surroundings = { env, version, configDir: paths.configDir, ledger, caFiles: () => caFiles(caFile, env.variables) };
+    const surroundings = {
+      env,
+      version,
+      configDir: paths.configDir,
+      ledger,
+      caFiles: (own: string | null) => caFiles(caFile, env.variables, own),
+    };
     const entry = await pairCluster(name, before, request, surroundings, signal);
     const kept = await registry.put(entry, () => undefined);
     // Whoever was there before may have been somebody else.

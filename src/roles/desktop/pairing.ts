@@ -26,7 +26,8 @@ export interface PairingSurroundings {
   readonly version: string;
   readonly configDir: string;
   readonly ledger: () => Ledger;
-  readonly caFiles: () => readonly CaFile[];
+  /** @param relayCaFile of the entry */
+  readonly caFiles: (relayCaFile: string | null) => readonly CaFile[];
 }
 
 /**
@@ -58,7 +59,7 @@ export async function pairCluster(
   const place = {
     url,
     token: relayToken(env, entry.relay_token_file),
-    surroundings: { variables: { ...env.variables, ...request.variables }, caFiles: caFiles() },
+    surroundings: { variables: { ...env.variables, ...request.variables }, caFiles: caFiles(entry.relay_ca_file ?? null) },
     version,
   };
   const limit = AbortSignal.timeout(WITHIN_MS);

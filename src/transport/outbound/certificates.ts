@@ -12,9 +12,14 @@ export interface CaFile {
   readonly path: string;
 }
 
-/** The files of certification authorities that a setting and the usual variables name, besides the system's own. */
-export function caFiles(setting: string | null, variables: Readonly<Record<string, string | undefined>>): CaFile[] {
+/** The files of certification authorities that a setting, the usual variables and what is met there name, besides the system's own. */
+export function caFiles(
+  setting: string | null,
+  variables: Readonly<Record<string, string | undefined>>,
+  relayCaFile: string | null = null,
+): CaFile[] {
   const named: readonly (readonly [string, string | null | undefined])[] = [
+    ["relay_ca_file", relayCaFile],
     ["ca_file", setting],
     ["SSL_CERT_FILE", variables["SSL_CERT_FILE"]],
     ["NODE_EXTRA_CA_CERTS", variables["NODE_EXTRA_CA_CERTS"]],

@@ -20,7 +20,7 @@ const SAID = {
   not_yet_valid: ["is not valid yet", "look at the clock of this machine"],
   unknown_issuer: [
     "is by nobody who is trusted",
-    "a site with an authority of its own gives out a file of it: ca_file in config.toml, or SSL_CERT_FILE, names it",
+    "a site with an authority of its own gives out a file of it: ca_file in config.toml, SSL_CERT_FILE, or --relay-ca-file for a relay-host, names it",
   ],
 } as const;
 

@@ -33,14 +33,15 @@ function lacking(issues: readonly v.BaseIssue<unknown>[]): [object: Record<strin
  */
 export function checkedAnswer<S extends v.GenericSchema>(schema: S, answer: unknown, who: string): v.InferOutput<S> {
   try {
-    let wrong = issuesOf(schema, answer);
+    const wrong = issuesOf(schema, answer);
+    if (wrong.length === 0) return answer as v.InferOutput<S>;
     const lacks = lacking(wrong);
-    if (wrong.length > 0 && lacks !== null) {
-      for (const [object, member] of lacks) object[member] = null;
-      wrong = issuesOf(schema, answer);
-    }
-    if (wrong.length > 0) throw notThat(who, textOf(wrong[0]!));
-    return answer as v.InferOutput<S>;
+    for (const [object, member] of lacks ?? []) object[member] = null;
+    const left = lacks === null ? wrong : issuesOf(schema, answer);
+    if (left.length === 0) return answer as v.InferOutput<S>;
+    // As it came, where nothing stood in for what is missing.
+    const where = v.getDotPath(left[0]!);
+    throw notThat(who, textOf(wrong.find((issue) => v.getDotPath(issue) === where) ?? left[0]!));
   } catch (error) {
     if (error instanceof RangeError) throw notThat(who, "it is nested too deep");
     throw error;

@@ -37,6 +37,7 @@ describe("an answer", () => {
 
   test("that is another document is refused, and whose it is is said", () => {
     for (const answer of [undefined, null, [], {}, "text", 1, true, { parts: WHOLE.parts }]) refused(answer);
+    expect(() => checkedAnswer(Whole, {}, "it")).toThrow(/ parts: Invalid key: Expected "parts" but received undefined$/);
     refused({ ...WHOLE, parts: {} });
     refused({ ...WHOLE, parts: [{ ...PART, title: null }] });
     refused({ ...WHOLE, parts: [{ ...PART, title: "" }] });

@@ -80,6 +80,11 @@ export class Limits {
     return this.#strangers.take(here) ? 0 : Math.max(1, this.#strangers.wait(here));
   }
 
+  /** How much of its share of a room's strangers an address has left: who knocks seldom, and is let in, has most. */
+  standing(room: string, addressKey: string | null): number {
+    return addressKey === null ? STRANGERS_PER_MINUTE : this.#strangers.left(`${room} ${addressKey}`);
+  }
+
   /** A desktop from an address was not let into a room, or held it up. */
   keptOut(room: string, addressKey: string | null): void {
     if (addressKey === null) return;

@@ -47,13 +47,6 @@ const without = (all: readonly Desktop[], one: Desktop): readonly Desktop[] => {
   return left.length === 0 ? NOBODY : left;
 };
 
-/** How many strangers of each address there are among desktops. */
-function strangersByAddress(desktops: readonly Desktop[]): Map<string | null, number> {
-  const counts = new Map<string | null, number>();
-  for (const { stranger, addressKey } of desktops) if (stranger) counts.set(addressKey, (counts.get(addressKey) ?? 0) + 1);
-  return counts;
-}
-
 /** A door: the worker behind it, and the desktops before it. There are thousands, most of them empty but for the worker. */
 export class Room {
   worker: Worker | null = null;
@@ -102,29 +95,46 @@ export class Room {
     this.offered = without(this.offered, desktop);
   }
 
-  /** Who is next for the worker to be asked about: whom it has let in before; of strangers, those of the address about which it is asked least now. Null: nobody yet. */
-  next(): Desktop | null {
+  /**
+   * Who is next for the worker to be asked about: whom it has let in before; of strangers, those of an address about which it is asked least now, and of these the one of best standing.
+   * Null: nobody yet.
+   */
+  next(standing: Standing): Desktop | null {
     if (this.worker === null || this.waiting.length === 0 || this.offered.length >= MAX_OFFERED) return null;
     const known = this.waiting.find(({ stranger }) => !stranger);
     if (known !== undefined) return known;
-    const offered = strangersByAddress(this.offered);
+    const offered = new Map<string | null, number>();
+    for (const { stranger, addressKey } of this.offered) if (stranger) offered.set(addressKey, (offered.get(addressKey) ?? 0) + 1);
     if ([...offered.values()].reduce((sum, count) => sum + count, 0) >= MAX_STRANGERS_OFFERED) return null;
-    const of = ({ addressKey }: Desktop): number => offered.get(addressKey) ?? 0;
-    return this.waiting.reduce((least, one) => (of(one) < of(least) ? one : least));
+    return first(this.waiting, (one) => [-(offered.get(one.addressKey) ?? 0), standing(one)]);
   }
 
-  /**
-   * Whether there is a place for one more stranger of an address; and who has to go for it: of the address that has most of them, where that are more than this one has, the one that
-   * has waited longest.
-   */
-  placeFor(addressKey: string | null, places: number): { readonly free: boolean; readonly instead: Desktop | null } {
-    const counts = strangersByAddress([...this.waiting, ...this.offered]);
-    if ([...counts.values()].reduce((sum, count) => sum + count, 0) < places) return { free: true, instead: null };
-    const most = Math.max(...counts.values());
-    const instead =
-      most > (counts.get(addressKey) ?? 0) ? this.waiting.find((one) => one.stranger && counts.get(one.addressKey) === most) : undefined;
-    return { free: instead !== undefined, instead: instead ?? null };
+  /** Whether there is a place for one more stranger; and who has to go for it: the one of worst standing that waits, where that is worse than the newcomer's. */
+  placeFor(
+    newcomer: Pick<Desktop, "addressKey">,
+    places: number,
+    standing: Standing,
+  ): { readonly free: boolean; readonly instead: Desktop | null } {
+    const strangers = this.waiting.filter(({ stranger }) => stranger);
+    if (strangers.length + this.offered.filter(({ stranger }) => stranger).length < places) return { free: true, instead: null };
+    const worst = first(strangers, (one) => [-standing(one)]);
+    const goes = worst !== null && standing(worst) < standing(newcomer);
+    return { free: goes, instead: goes ? worst : null };
   }
+}
+
+/** How well a stranger's address has behaved; more is better. */
+export type Standing = (stranger: Pick<Desktop, "addressKey">) => number;
+
+/** The first of those with the highest rank; null where there is none. */
+function first(desktops: readonly Desktop[], rank: (one: Desktop) => readonly number[]): Desktop | null {
+  let best: { readonly one: Desktop; readonly ranks: readonly number[] } | null = null;
+  for (const one of desktops) {
+    const ranks = rank(one);
+    const differs = ranks.findIndex((value, at) => value !== (best?.ranks[at] ?? Number.NEGATIVE_INFINITY));
+    if (best === null || (differs >= 0 && ranks[differs]! > best.ranks[differs]!)) best = { one, ranks };
+  }
+  return best?.one ?? null;
 }
 
 /** What becomes of a worker that waits to be asked. */

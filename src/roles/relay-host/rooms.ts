@@ -8,7 +8,7 @@ import type { Guest, MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
 import type { Limits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
-import { type Desktop, type Proven, Room, Worker, type WorkerEvents } from "./room.ts";
+import { type Desktop, type Proven, Room, type Standing, Worker, type WorkerEvents } from "./room.ts";
 
 /** Rooms without anybody in them of which it is remembered whom their worker has let in. */
 const MAX_REMEMBERED = 4_096;
@@ -175,12 +175,16 @@ export class Rooms implements WorkerEvents {
     this.#advance(room);
   }
 
+  #standing(room: Room): Standing {
+    return ({ addressKey }) => this.context.limits.standing(room.name, addressKey);
+  }
+
   /** Milliseconds that a stranger has to stay away; 0 where it may wait here, and who has to go for it. */
   #placeOfStranger(room: Room, addressKey: string | null): { readonly waitFor: number; readonly instead: Desktop | null } {
     const { limits } = this.context;
     const waitFor = limits.stranger(room.name, addressKey);
     if (waitFor > 0) return { waitFor, instead: null };
-    const { free, instead } = room.placeFor(addressKey, Math.ceil(limits.max.joinsPerRoom / 2));
+    const { free, instead } = room.placeFor({ addressKey }, Math.ceil(limits.max.joinsPerRoom / 2), this.#standing(room));
     return { waitFor: free ? 0 : 1_000, instead };
   }
 
@@ -207,7 +211,8 @@ export class Rooms implements WorkerEvents {
 
   #advance(room: Room): void {
     this.#rationed.delete(room);
-    for (let desktop = room.next(); desktop !== null && room.worker !== null; desktop = room.next()) {
+    const standing = this.#standing(room);
+    for (let desktop = room.next(standing); desktop !== null && room.worker !== null; desktop = room.next(standing)) {
       if (!this.context.limits.ask(room.name, desktop.stranger)) {
         this.#rationed.add(room);
         return;

@@ -49,6 +49,11 @@ export class Rates {
     bucket.left = Math.max(0, bucket.left - cost);
   }
 
+  /** How much there is. */
+  left(key: string): number {
+    return this.#bucket(key).left;
+  }
+
   /** Milliseconds until there is one again. */
   wait(key: string): number {
     return Math.ceil(Math.max(0, (1 - this.#bucket(key).left) * (MINUTE_MS / this.perMinute)));

@@ -86,8 +86,8 @@ describe.skipIf(!HERE)("many who have the token, and no key that is let in", () 
         : null;
     });
     expect(await waiting).toBe("joined");
-    registration.close();
     expect(new Set(await Promise.all(squatters))).toEqual(new Set(["busy", "refused"]));
+    registration.close();
   });
 
   test("a desktop that was let in before is no stranger, also from their address, and after its worker was away", async () => {

@@ -66,7 +66,7 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
       // The site allows one session, and that is the link.
       const probe = await relay.run(["cluster", "probe", "far"]);
       expect(probe.stderr).toContain("[channel_refused]");
-      expect(probe.stderr).toContain("hint: clio-relay disconnect far, then this, then clio-relay connect far");
+      expect(probe.stderr).toContain("clio-relay disconnect far, then this, then clio-relay connect far");
       site.signalSessions("KILL");
       await eventually(async () => (await farLink(relay)).state === "authorization_required", { what: "the end of the link" });
       expect((await relay.run(["job", "list"])).code).toBe(4);

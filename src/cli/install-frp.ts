@@ -27,7 +27,7 @@ export const verb = defineVerb({
     platform: option(platform, "For which kind of machine; this one when it is not said"),
     from: option(text("FILE|URL"), "Where it is, in place of the release's own page"),
     sha256: option(sha256, "SHA-256 of that, or of the frpc in it"),
-    destination: option(text("DIR"), "Put the programs there, too"),
+    destination: option(text("DIR"), "Put the programs there, too; nothing is fetched again for it"),
   },
   examples: [
     ["install-frp", "once on a desktop"],
@@ -52,7 +52,8 @@ export const verb = defineVerb({
       const copies = flags.destination === undefined ? [] : copyTo(resolveLocal(io, flags.destination), done);
       if (json) await printJson(io.stdout, { ...done, copies });
       else {
-        await io.stdout.write(`frpc=${copies[0] ?? done.paths.frpc}\n`);
+        const [frpc = done.paths.frpc, frps = done.paths.frps] = copies;
+        await io.stdout.write(`frpc=${frpc}\n${frps === null ? "" : `frps=${frps}\n`}`);
         const { what, sha256: digest, by } = done.verified;
         await io.stderr.write(
           `${done.state}: ${what} with SHA-256 ${digest} (${by === "pinned" ? "known to this program" : "as you gave it"})\n`,

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { sha256Hex } from "../../src/lib/digest.ts";
 import { initialized, type SourceRelay } from "./source-relay.ts";
 
 const TIMEOUT = 60_000;
@@ -147,6 +148,25 @@ test(
     expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining("@ and a file, or - for standard input")]);
     const none = await relay.run(["relay-host", "render-frpc-config", "--cluster", "local", "--local-port", "1"]);
     expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("local is not reached through a frps")]);
+  },
+  TIMEOUT,
+);
+
+test(
+  "both programs are put where they are wanted, and nothing is fetched again for it",
+  async () => {
+    await using relay = await initialized();
+    const program = (words: string) => new TextEncoder().encode(`\x7fELF ${words}`);
+    const archive = await new Bun.Archive({ "frp/frpc": program("c"), "frp/frps": program("s") }, { compress: "gzip" }).bytes();
+    const file = path.join(relay.directory, "frp.tar.gz");
+    fs.writeFileSync(file, archive);
+    const install = ["install-frp", "--platform", "linux-mips64"];
+    const first = await relay.ok(...install, "--from", file, "--sha256", sha256Hex(archive));
+    expect(first).toMatch(/^frpc=\/.*\/frpc\nfrps=\/.*\/frps$/);
+    fs.rmSync(file);
+    const there = path.join(relay.directory, "there");
+    expect(await relay.ok(...install, "--destination", there)).toBe(`frpc=${there}/frpc\nfrps=${there}/frps`);
+    expect(fs.readFileSync(path.join(there, "frps"), "utf8")).toBe("\x7fELF s");
   },
   TIMEOUT,
 );

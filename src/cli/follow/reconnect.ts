@@ -1,4 +1,4 @@
-import { errorRule, isRelayError, RelayError } from "../../domain/errors.ts";
+import { EXIT, errorRule, isRelayError, RelayError } from "../../domain/errors.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Output } from "../io.ts";
@@ -11,8 +11,9 @@ const CAP_MS = 3_000;
 /** Whether a failure is one of the way, which a later try may find open. A system's code stands for a connection that broke. */
 export const isOutage = (error: unknown): boolean => {
   if (!(error instanceof RelayError)) return error instanceof Error && "code" in error && !("syscall" in error);
-  const rule = errorRule(error.code);
-  return rule.retryable && rule.http === 503;
+  const { retryable, http, exit } = errorRule(error.code);
+  // What a redial may fail with on its way is a failure of the way, too: of the proxy, the edge or the frps. A channel is refused by the other end of one that carries.
+  return retryable && (http === 503 || (exit === EXIT.linkDown && error.code !== "channel_refused"));
 };
 
 /** What is known of the way: it carries, it says nothing, or it broke and is tried again. */

@@ -40,12 +40,14 @@ export interface FrpInstalled extends InstalledFrp {
 export async function installFrp(request: FrpInstallation): Promise<FrpInstalled> {
   const { platform, from, sha256, directory } = request;
   const pinned = PINNED[platform];
-  if (pinned === undefined && (from === null || sha256 === null)) throw unpinned(platform);
   const wanted = sha256 ?? pinned?.frpc;
   const there = installedFrps(directory).find((one) => one.platform === platform);
-  if (there !== undefined && (there.frpc === wanted || there.verified.sha256 === wanted) && isWhole(directory, there)) {
+  // What somebody trusted by a digest of his own stays until another one is named.
+  const chosen = from === null && sha256 === null && there?.verified.by === "given";
+  if (there !== undefined && (chosen || there.frpc === wanted || there.verified.sha256 === wanted) && isWhole(directory, there)) {
     return { ...there, state: "kept", paths: pathsOf(directory, there) };
   }
+  if (pinned === undefined && (from === null || sha256 === null)) throw unpinned(platform);
   const place = from ?? releaseUrl(pinned!);
   const isUrl = /^https?:\/\//.test(place);
   const bytes = isUrl ? await download(place, request) : readFile(place);
@@ -77,9 +79,11 @@ const unpinned = (platform: string): RelayError =>
     "--from FILE|URL with --sha256 HEX, of an archive or of frpc itself, from somewhere that you trust",
   );
 
-function isWhole(directory: string, { frpc }: InstalledFrp): boolean {
+function isWhole(directory: string, { frpc, frps }: InstalledFrp): boolean {
+  const has = (digest: string, name: "frpc" | "frps"): boolean =>
+    sha256Hex(fs.readFileSync(programFile(directory, digest, name))) === digest;
   try {
-    return sha256Hex(fs.readFileSync(programFile(directory, frpc, "frpc"))) === frpc;
+    return has(frpc, "frpc") && (frps === null || has(frps, "frps"));
   } catch (error) {
     if (isErrno(error, "ENOENT")) return false;
     throw error;

@@ -57,6 +57,8 @@ test("an archive with the digest that was given; again is nothing", async () => 
   expect(fs.readdirSync(directory).toSorted()).toEqual([sha256Hex(frpc), sha256Hex(frps), "installed.json"].toSorted());
   fs.rmSync(from);
   expect((await installFrp(wanted)).state).toBe("kept");
+  // Nothing is fetched for one that is there, whoever vouched for it.
+  expect(await installFrp(request(directory))).toMatchObject({ state: "kept", paths: { frpc: done.paths.frpc, frps: done.paths.frps } });
   expect(frpcFor(directory, "linux_mips64").digest).toBe(sha256Hex(frpc));
   expect(() => frpcFor(directory, "linux_arm64")).toThrow("there is no frpc for linux_arm64 here");
 });

@@ -125,6 +125,8 @@ describe("a cluster that is met at a relay-host", () => {
       });
       const refused = await both.desk.run(["job", "list"]);
       expect([refused.code, refused.stderr]).toEqual([5, expect.stringContaining("is not at ws://localhost")]);
+      // What it says to do is what there is.
+      expect(refused.stderr).toContain("clio-relay worker pair --relay-host ws://localhost");
       const connect = both.desk.run(["connect", "far"]);
       await both.startWorker();
       expect(await connect).toMatchObject({ code: 0 });

@@ -6,7 +6,7 @@ const late = () => new Error("late");
 test("what comes in time is handed on, and so is what fails", async () => {
   const deadlines = new Deadlines(5);
   expect(await deadlines.within(Promise.resolve(1), 60_000, late)).toBe(1);
-  expect(deadlines.within(Promise.reject(new Error("failed")), 60_000, late)).rejects.toThrow("failed");
+  await expect(deadlines.within(Promise.reject(new Error("failed")), 60_000, late)).rejects.toThrow("failed");
 });
 
 test("what does not come is late, beside something that has more time", async () => {

@@ -4,7 +4,7 @@ import { eventually } from "../runner/wait.ts";
 import { MeetingDesk, TOKEN } from "./relay-desk.ts";
 import { farLink } from "./ssh-desk.ts";
 
-const FLOODS = path.join(import.meta.dir, "flooding-relay-host.ts");
+const FLOODS = path.join(import.meta.dir, "flooding-relay-host-process.ts");
 const TIMEOUT = 120_000;
 
 interface WorkerShown {

@@ -1,5 +1,5 @@
 /**
- * A program that answers as a relay-host does, and says as much as a connection takes: `bun flooding-relay-host.ts TOKEN|-`. Without a token it sends pings behind each opening; with it, workers are registered
+ * A program that answers as a relay-host does, and says as much as a connection takes: `bun flooding-relay-host-process.ts TOKEN|-`. Without a token it sends pings behind each opening; with it, workers are registered
  * first and asked about desktops. Over plain TCP, on a port that it prints.
  */
 import { randomBytes } from "node:crypto";

@@ -65,10 +65,13 @@ export const WorkerStopped = v.union([
   }),
 ]);
 
+/** The file that frpc reads besides, on the machine where it runs: who vouches for the server; absent without TLS. */
+const AUTHORITIES = { authorities: v.exactOptional(text(4_096)) } as const;
+
 export const FrpConfiguration = v.union([
   /** Holds secrets. */
-  v.strictObject({ configuration: v.string() }),
-  v.strictObject({ file: Path }),
+  v.strictObject({ configuration: v.string(), ...AUTHORITIES }),
+  v.strictObject({ file: Path, ...AUTHORITIES }),
 ]);
 
 const Step = v.strictObject({ step: text(64), ok: v.boolean(), took_ms: Count, detail: v.nullable(looseText(8_192)) });

@@ -43,11 +43,17 @@ const APART = new Set([
     "emit progress",
     "emit task-event",
   ],
-  "install-frp",
+  ...["install-frp", "completion"],
   ...Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
-    /^relay-host/.test(noun) ? Object.keys(verbs).map((verb) => `${noun} ${verb}`) : [],
+    /^(?:relay-host|api$)/.test(noun) ? Object.keys(verbs).map((verb) => `${noun} ${verb}`) : [],
   ),
 ]);
+
+interface Left {
+  readonly artifact_id: string;
+  readonly name: string;
+  readonly sha256: string;
+}
 
 interface Worker {
   readonly process: { readonly pid: number };
@@ -111,13 +117,25 @@ class Day {
     ];
     for (const form of forms) expect(await this.#run(["job", "read-log", id, ...form])).toContain(this.user);
     expect(await this.#run(["job", "read-log", id, "--stream", "stderr"])).toBe("err");
-    const { artifacts } = await this.#json<{ artifacts: { artifact_id: string; name: string }[] }>("job", "list-artifacts", id);
+    const { artifacts } = await this.#json<{ artifacts: Left[] }>("job", "list-artifacts", id);
     const zeros = artifacts.find(({ name }) => name === "out/zeros")!;
+    await this.#use(zeros, id);
     await this.#run(["job", "read-artifact", zeros.artifact_id, "-o", "zeros", "--yes"]);
     const kept = (...where: string[]) => fs.readFileSync(path.join(this.relay.directory, ...where));
     expect(kept("zeros").equals(Buffer.alloc(size))).toBe(true);
     await this.#run(["job", "fetch", id, "-o", id]);
     expect(kept(id, "out/zeros").equals(Buffer.alloc(size))).toBe(true);
+  }
+
+  /** What one job has left, and a file from here, go into another. */
+  async #use({ artifact_id, sha256 }: Left, id: string): Promise<void> {
+    fs.writeFileSync(path.join(this.relay.directory, "deck"), id);
+    const uses = ["--input", "deck=deck", "--used-artifact", `${artifact_id}=${sha256}`];
+    const consumer = await this.#run(["job", "submit", "--wait", ...uses, "--", "sh", "-c", 'cat "$CLIO_RELAY_INPUT_DECK"']);
+    expect(await this.#run(["job", "read-log", consumer])).toBe(id);
+    expect(await this.#run(["job", "used-artifacts", consumer])).toContain(artifact_id);
+    expect(await this.#run(["job", "used-by", artifact_id])).toContain(consumer);
+    await this.#run(["job", "provenance", consumer, "--format", "ro-crate", "-o", `${consumer}.zip`]);
   }
 
   async #report(id: string): Promise<void> {

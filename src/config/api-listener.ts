@@ -6,7 +6,7 @@ import { text } from "../domain/primitives.ts";
 import { fsyncDirectory, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
-import { readPrivateFile } from "./private-file.ts";
+import { readPrivateDocument } from "./private-document.ts";
 
 const MAX_BYTES = 64 * 1024;
 const SCHEMA = "clio-relay.api-listener.v1";
@@ -53,19 +53,7 @@ type Owner = Pick<Environment, "uid" | "platform">;
 
 /** What is to be served after each start of the daemon; null: nothing. @throws RelayError configuration_error when the file cannot be used */
 export function readListener(paths: Pick<Paths, "listenerFile">, env: Owner): ListenerRequest | null {
-  const file = paths.listenerFile;
-  const found = readPrivateFile(file, MAX_BYTES, env);
-  if (found === null) return null;
-  let data: unknown;
-  try {
-    data = JSON.parse(found);
-  } catch {
-    throw new RelayError("configuration_error", `${file} is not JSON`, { path: file });
-  }
-  const result = v.safeParse(Kept, data);
-  if (result.success) return result.output.listener;
-  const [issue] = result.issues;
-  throw new RelayError("configuration_error", `${file}: ${v.getDotPath(issue) ?? ""} ${issue.message}`, { path: file });
+  return readPrivateDocument(Kept, paths.listenerFile, MAX_BYTES, env)?.listener ?? null;
 }
 
 export function writeListener(paths: Pick<Paths, "listenerFile">, listener: ListenerRequest): void {

@@ -1,31 +1,16 @@
 import fs from "node:fs";
 import path from "node:path";
-import * as v from "valibot";
-import { RelayError } from "../domain/errors.ts";
 import { FrpOffering } from "../domain/frp.ts";
 import { writeFileAtomic } from "../lib/atomic-file.ts";
 import type { Environment } from "./environment.ts";
-import { readPrivateFile } from "./private-file.ts";
+import { readPrivateDocument } from "./private-document.ts";
 
 const MAX_BYTES = 512 * 1024;
 const fileOf = (coreDir: string): string => path.join(coreDir, "frp.json");
 
 /** What the worker of a cluster offers at a frps; null: nothing. @throws RelayError configuration_error */
 export function readFrpOffering(coreDir: string, env: Pick<Environment, "uid" | "platform">): FrpOffering | null {
-  const file = fileOf(coreDir);
-  const found = readPrivateFile(file, MAX_BYTES, env);
-  if (found === null) return null;
-  try {
-    return v.parse(FrpOffering, JSON.parse(found));
-  } catch {
-    // What is in it is not to be shown.
-    throw new RelayError(
-      "configuration_error",
-      `${file} does not fit`,
-      { path: file },
-      "clio-relay cluster bootstrap, from the desktop, writes it",
-    );
-  }
+  return readPrivateDocument(FrpOffering, fileOf(coreDir), MAX_BYTES, env, "clio-relay cluster bootstrap, from the desktop, writes it");
 }
 
 /** Keep it, or nothing any more. @returns whether it was another one before */

@@ -1,12 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
-import * as v from "valibot";
-import { RelayError } from "../domain/errors.ts";
 import { FrpRoom } from "../domain/frp.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
-import { readPrivateFile } from "./private-file.ts";
+import { readPrivateDocument } from "./private-document.ts";
 
 const MAX_BYTES = 512 * 1024;
 
@@ -24,19 +22,7 @@ const fileOf = (paths: Pick<Paths, "configDir">, cluster: string): string => pat
 
 /** The room of a cluster on the desktop; null where there is none. @throws RelayError configuration_error */
 export function readRoom(paths: Pick<Paths, "configDir">, cluster: string, env: Pick<Environment, "uid" | "platform">): FrpRoom | null {
-  const file = fileOf(paths, cluster);
-  const found = readPrivateFile(file, MAX_BYTES, env);
-  if (found === null) return null;
-  let data: unknown;
-  try {
-    data = JSON.parse(found);
-  } catch {
-    throw new RelayError("configuration_error", `${file} is not JSON`, { path: file });
-  }
-  const result = v.safeParse(FrpRoom, data);
-  if (result.success) return result.output;
-  // What is in it is not to be shown.
-  throw new RelayError("configuration_error", `${file} does not fit: ${v.getDotPath(result.issues[0]) ?? "the document"}`, { path: file });
+  return readPrivateDocument(FrpRoom, fileOf(paths, cluster), MAX_BYTES, env);
 }
 
 export function writeRoom(paths: Pick<Paths, "configDir">, cluster: string, room: FrpRoom): void {

@@ -7,8 +7,8 @@ import { noArm64 } from "../rigs/arm64.ts";
 import { buildFrp, noFrp } from "../rigs/frp/programs.ts";
 import { noMusl } from "../rigs/musl.ts";
 import { generator } from "../rigs/openapi-typescript/generator.ts";
-import { crateValidator } from "../rigs/ro-crate/validator.ts";
 import { prometheusClient } from "../rigs/prometheus-client/parser.ts";
+import { crateValidator } from "../rigs/ro-crate/validator.ts";
 import { schemathesis } from "../rigs/schemathesis/program.ts";
 import type { SkipRecord } from "./verdict.ts";
 

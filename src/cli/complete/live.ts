@@ -30,7 +30,7 @@ export interface Asked {
 
 /**
  * What there is of a kind: clusters by the registry, everything else by the daemon that runs, asked for clusters whose links are up. Nothing is
- * started, dialed or asked of a person for it. What does not answer in time has nothing; ids that are none are left out, whoever says them.
+ * started, dialed or asked of a person for it. What does not answer in time has nothing, nor what answers with anything else than ids where these belong.
  */
 export async function liveValues(kind: LiveKind, asked: Asked, env: Environment): Promise<readonly Candidate[]> {
   const paths = resolvePaths(env);

@@ -33,15 +33,28 @@ function daemon(answer: (route: string) => Response | Promise<Response>): { env:
   return { env: readEnvironment({ CLIO_RELAY_HOME: home, HOME: home }, home), asked };
 }
 
+const AT = "2026-01-02T03:04:05.678Z";
+const TIMES = { created_at: AT, updated_at: AT };
+const page = (key: string, items: readonly object[]): Response =>
+  Response.json({ [key]: items, cursor: 1, limit: 40, next_cursor: items.length + 1, total: items.length });
+
+const link = (cluster: string, mode: string, state: string) => ({
+  ...{ cluster, mode, state, since: null, round_trip_ms: null, worker_version: null, detail: null },
+  ...{ bytes_in: null, bytes_out: null, ssh_connections_since_bring_up: null, bring_up_seq: null, ledger: [] },
+});
 const LINKS = [
-  { cluster: "local", mode: "local", state: "up" },
-  { cluster: "far", mode: "ssh", state: "up" },
-  { cluster: "away", mode: "ssh", state: "authorization_required" },
-  { cluster: "lost", mode: "relay", state: "connecting" },
+  link("local", "local", "up"),
+  link("far", "ssh", "up"),
+  link("away", "ssh", "authorization_required"),
+  link("lost", "relay", "connecting"),
 ];
 const links = (): Response => Response.json({ links: LINKS });
+const summary = ([job_id, title]: readonly [job_id: string, title: string], sequence: number) => ({
+  ...{ job_id, sequence, cluster: "far", kind: "command", lane: "workload", state: "running", attempts: 1, title, quarantine: null },
+  ...TIMES,
+});
 const jobs = (...all: (readonly [job_id: string, title: string])[]): Response =>
-  Response.json({ jobs: all.map(([job_id, title]) => ({ job_id, state: "running", title })), next_before: null });
+  Response.json({ jobs: all.map(summary), next_before: null });
 
 const zsh = (env: ReturnType<typeof readEnvironment>, ...words: string[]): Promise<string> => answerTo(["zsh", ...words], env);
 
@@ -63,37 +76,37 @@ test("a beginning that the worker can look up is looked up", async () => {
   expect(asked).toContain("/clusters/far/jobs?limit=40&id_prefix=job_aaaaaaaa");
 });
 
-test("what a cluster says is shown and never obeyed, and what is no id is left out", async () => {
-  const { env } = daemon((route) =>
-    route === "/links" ? links() : jobs([id("a"), EVIL], ["$(touch pwned)", "x"], ["a b", "x"], ["-rf", "x"], ["job_\nx", "x"]),
-  );
+test("what a cluster says is shown and never obeyed, and one that says ids that are none has nothing", async () => {
+  const { env } = daemon((route) => (route === "/links" ? links() : jobs([id("a"), EVIL])));
   const answer = await zsh(env, "job", "status", "-c", "far", "");
   expect(answer).toBe(`words\n${id("a")}\trunning: $(touch pwned) \`touch pwned\` ^[]0;x^G \\u202e'" wor…\n`);
   const inBash = await answerTo(["bash", " =:", "clio-relay job status -c far "], env);
   expect(inBash).toBe(`words\n${id("a")}\n`);
+  for (const none of ["$(touch pwned)", "a b", "-rf", "job_\nx"]) {
+    const other = daemon((route) => (route === "/links" ? links() : jobs([id("a"), "x"], [none, "x"])));
+    expect([none, await zsh(other.env, "job", "status", "-c", "far", "")]).toEqual([none, "words\n"]);
+  }
 });
 
 test("artifacts, their digests, tasks and keys", async () => {
-  const artifact = (artifact_id: string, sha256: string) => ({ artifact_id, sha256, name: "out/file" });
+  const artifact = (artifact_id: string, sequence: number) => ({
+    ...{ artifact_id, job_id: id("a"), sequence, kind: "execution_output", name: "out/file", uri: "file:///out/file" },
+    ...{ size_bytes: 1, sha256: String(sequence).repeat(64), metadata: {}, created_at: AT },
+  });
   const fingerprint = `SHA256:${"a/+B".repeat(10)}abc`;
   const { env } = daemon((route) => {
     if (route === "/links") return links();
     if (route.endsWith("/jobs")) return jobs([id("a"), "one"]);
-    if (route.endsWith("/artifacts"))
-      return Response.json({
-        artifacts: [artifact("artifact_1", "0".repeat(64)), artifact("artifact_2", "no digest"), artifact("`x`", "0".repeat(64))],
-      });
-    if (route.endsWith("/tasks")) return Response.json({ tasks: [{ task_id: "task_1", state: "queued" }] });
-    return Response.json({
-      keys: [
-        { fingerprint, comment: "ada@desk" },
-        { fingerprint: "SHA256:$(x)", comment: "" },
-      ],
-    });
+    if (route.endsWith("/artifacts")) return page("artifacts", [artifact("artifact_1", 1), artifact("artifact_2", 2)]);
+    if (route.endsWith("/tasks"))
+      return page("tasks", [{ task_id: "task_1", job_id: id("a"), sequence: 1, name: "command", state: "queued", ...TIMES }]);
+    const none = { added_at: AT, by: "pairing", expires_at: null, expired: false, last_used_at: null, sessions: null };
+    const keys = [{ fingerprint, comment: "ada@desk", ...none }];
+    return Response.json({ schema_version: "clio-relay.link-keys.v1", host_key: null, next_host_key: null, keys });
   });
   expect(await zsh(env, "job", "read-artifact", "-c", "far", "")).toBe("words\nartifact_1\tout/file of one\nartifact_2\tout/file of one\n");
   expect(await zsh(env, "job", "submit", "-c", "far", "--used-artifact", "")).toBe(
-    `words\nartifact_1=${"0".repeat(64)}\tout/file of one\n`,
+    `words\nartifact_1=${"1".repeat(64)}\tout/file of one\nartifact_2=${"2".repeat(64)}\tout/file of one\n`,
   );
   expect(await zsh(env, "job", "task-events", "-c", "far", "")).toBe("words\ntask_1\tqueued: one\n");
   expect(await zsh(env, "worker", "keys", "revoke", "-c", "far", "")).toBe(`words\n${fingerprint}\tada@desk\n`);
@@ -101,8 +114,8 @@ test("artifacts, their digests, tasks and keys", async () => {
   expect(await answerTo(["bash", "=:", "clio-relay worker keys revoke -c far SHA256:a/"], env)).toBe(
     `words\n${fingerprint.slice("SHA256:".length)}\n`,
   );
-  expect(await answerTo(["bash", "=:", "clio-relay job submit -c far --used-artifact=artifact_1=00"], env)).toBe(
-    `words\n${"0".repeat(64)}\n`,
+  expect(await answerTo(["bash", "=:", "clio-relay job submit -c far --used-artifact=artifact_1=11"], env)).toBe(
+    `words\n${"1".repeat(64)}\n`,
   );
 });
 

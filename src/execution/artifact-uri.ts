@@ -20,7 +20,7 @@ export const fileUri = (absolute: string): string => pathToFileURL(absolute).hre
 export function placeOf(uri: string): ArtifactPlace {
   const kind = uri.startsWith("spool:") ? "spool" : uri.startsWith("input:") ? "input" : null;
   if (kind !== null) {
-    const relative = uri.slice("spool:".length);
+    const relative = uri.slice(kind.length + 1);
     if (relative.split("/").some((part) => part === "" || part === "." || part === "..")) {
       throw new RelayError("path_escapes_root", `not a path below the spool: ${relative}`, { path: relative });
     }

@@ -1,4 +1,3 @@
-import type { Duplex } from "node:stream";
 import { type ErrorData, isRelayError, type RelayError } from "../domain/errors.ts";
 import type { LinkInfo, LinkState } from "../domain/link.ts";
 import { PROTOCOL } from "../domain/link.ts";
@@ -11,33 +10,11 @@ import type { ChannelAnswer } from "./http/http-channel.ts";
 import { type ChannelRequest, isSafe } from "./http/request-head.ts";
 import { linkDown, NOT_SENT, needsPerson, unansweredRequest, workerHangs, workerNotRunning } from "./link-failures.ts";
 import { PULSE, Pulse, type PulseTimes } from "./link-pulse.ts";
+import type { BringUp, LinkTransport, Regain } from "./link-transport.ts";
 import { checkWorker, type ExpectedWorker, readLinkInfo, versionRefusal } from "./link-version.ts";
-import { Regaining, type Waiting, within } from "./regain.ts";
-import type { Session } from "./session/session.ts";
+import { Regaining, within } from "./regain.ts";
 import { settled } from "./settled.ts";
 import { untilAborted } from "./until-aborted.ts";
-
-/** What a bring-up leads to. */
-export interface LinkTransport {
-  readonly session: Session;
-  /** A new channel to the worker's HTTP socket. */
-  open(signal?: AbortSignal): Promise<Duplex>;
-  /** Resolves when new channels go another way than those before; left out: they never do. Never rejects. */
-  readonly rerouted?: Promise<void>;
-}
-
-/** Dials, proves identities, finds the worker's socket. What it has opened is its own to close when it rejects. */
-export type BringUp = (signal: AbortSignal) => Promise<LinkTransport>;
-
-/** How a link that was lost is had again without anybody. */
-export interface Regain extends Waiting {
-  readonly bringUp: BringUp;
-  readonly expected: () => ExpectedWorker;
-  /** Aborted, with the reason, when there is nothing any more over which it could be had. */
-  readonly until: AbortSignal;
-  /** Gets failures that are not RelayErrors. */
-  readonly report: (error: unknown) => void;
-}
 
 export interface LinkOptions {
   readonly cluster: string;

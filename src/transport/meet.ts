@@ -3,7 +3,7 @@ import { isRelayError, RelayError } from "../domain/errors.ts";
 import type { RelayUrl } from "../domain/relay-url.ts";
 import { dialOut, settleFailure } from "./dial.ts";
 import type { Ledger, LedgerLine } from "./ledger.ts";
-import type { LinkTransport } from "./link.ts";
+import type { LinkTransport } from "./link-transport.ts";
 import { accept, join } from "./meeting/join.ts";
 import { roomOf } from "./meeting/proof.ts";
 import { type Joining, type Registration, register } from "./meeting/register.ts";

@@ -11,7 +11,7 @@ import { frpcFor, ownPlatform } from "../../transport/frp/programs.ts";
 import { TwoWays } from "../../transport/frp/two-ways.ts";
 import { serverText, visit } from "../../transport/frp/visit.ts";
 import type { Ledger } from "../../transport/ledger.ts";
-import type { LinkTransport } from "../../transport/link.ts";
+import type { LinkTransport } from "../../transport/link-transport.ts";
 import type { CaFile } from "../../transport/outbound/certificates.ts";
 import { openWorkerSession, type WorkerSessionKeys } from "../../transport/session/worker-session.ts";
 

@@ -5,7 +5,7 @@ import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { bridgeCommand, newNonce, openBridge } from "../../transport/bring-up/bridge.ts";
 import { type Found, findWorker, isOf } from "../../transport/bring-up/find-worker.ts";
 import { ChannelPool } from "../../transport/http/channel-pool.ts";
-import type { LinkTransport } from "../../transport/link.ts";
+import type { LinkTransport } from "../../transport/link-transport.ts";
 import { execInTurn, remoteOver } from "../../transport/script/remote.ts";
 import type { Session } from "../../transport/session/session.ts";
 import type { WorkerSessionKeys } from "../../transport/session/worker-session.ts";

@@ -11,7 +11,8 @@ import { watchNetwork } from "../../lib/network-watch.ts";
 import { Pace } from "../../lib/pace.ts";
 import { systemTimers } from "../../lib/timers.ts";
 import { isSsh, type Ledger } from "../../transport/ledger.ts";
-import { Link, type LinkSnapshot, type LinkTransport } from "../../transport/link.ts";
+import { Link, type LinkSnapshot } from "../../transport/link.ts";
+import type { LinkTransport } from "../../transport/link-transport.ts";
 import { meetWorker } from "../../transport/meet.ts";
 import type { CaFile } from "../../transport/outbound/certificates.ts";
 import { fingerprintOf, publicKeyFromLine } from "../../transport/session/keys.ts";
@@ -20,6 +21,7 @@ import { AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
 import { overFrp } from "./frp-way.ts";
+import { entriesOf } from "./ledger-entries.ts";
 import { expectedWorker, pinnedKeys } from "./worker-pins.ts";
 
 /** How long a desktop stays at the relay-host for a worker that is not there, before it comes anew; milliseconds. */
@@ -286,13 +288,8 @@ export class RelayCluster {
     }
   }
 
-  #entries(): { entries: LinkStatus["ledger"]; trouble: string | null } {
-    try {
-      const all = this.options.ledger().entries();
-      return { entries: all.filter((entry) => entry.cluster === this.options.cluster), trouble: null };
-    } catch (error) {
-      return { entries: [], trouble: isRelayError(error) ? error.message : String(error) };
-    }
+  #entries(): ReturnType<typeof entriesOf> {
+    return entriesOf(this.options.ledger, this.options.cluster);
   }
 }
 

@@ -9,7 +9,8 @@ import { canonicalJson } from "../../lib/digest.ts";
 import { systemTimers } from "../../lib/timers.ts";
 import { findWorker } from "../../transport/bring-up/find-worker.ts";
 import { isSsh, type Ledger } from "../../transport/ledger.ts";
-import { type BringUp, Link, type LinkSnapshot, type LinkTransport, type Regain } from "../../transport/link.ts";
+import { Link, type LinkSnapshot } from "../../transport/link.ts";
+import type { BringUp, LinkTransport, Regain } from "../../transport/link-transport.ts";
 import type { ExpectedWorker } from "../../transport/link-version.ts";
 import { remoteOver } from "../../transport/script/remote.ts";
 import { SessionWatch } from "../../transport/session-watch.ts";
@@ -21,6 +22,7 @@ import { type Attended, AttendedRun } from "./attended-run.ts";
 import { type Follow, following } from "./attended-stream.ts";
 import { desktopKey } from "./desktop-key.ts";
 import type { FrpWanted } from "./host-tasks.ts";
+import { entriesOf } from "./ledger-entries.ts";
 import {
   type Arrival,
   activeJobs,
@@ -388,19 +390,8 @@ export class SshCluster {
     return last !== undefined && last.reason !== null;
   }
 
-  /** What the ledger has of this cluster. */
-  #entries(): { entries: LinkStatus["ledger"]; trouble: string | null } {
-    try {
-      return {
-        entries: this.options
-          .ledger()
-          .entries()
-          .filter((entry) => entry.cluster === this.options.cluster && isSsh(entry)),
-        trouble: null,
-      };
-    } catch (error) {
-      // How the link is must be there to be read when it is the file that is wrong.
-      return { entries: [], trouble: error instanceof Error ? error.message : String(error) };
-    }
+  #entries(): ReturnType<typeof entriesOf> {
+    const { entries, trouble } = entriesOf(this.options.ledger, this.options.cluster);
+    return { entries: entries.filter(isSsh), trouble };
   }
 }

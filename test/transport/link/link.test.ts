@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import net from "node:net";
 import { RelayError } from "../../../src/domain/errors.ts";
-import type { BringUp } from "../../../src/transport/link.ts";
+import type { BringUp } from "../../../src/transport/link-transport.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { FakeTime } from "./fake-time.ts";

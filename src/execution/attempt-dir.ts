@@ -5,7 +5,7 @@ import { ProcessIdentity } from "../domain/attempt.ts";
 import { RelayError } from "../domain/errors.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
 import { removeAbandoned } from "../lib/abandoned-files.ts";
-import { createFileExclusive, isErrno, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
+import { createFileExclusive, isErrno, makePrivateDirectory, takeFreeName, writeFileAtomic } from "../lib/atomic-file.ts";
 import { isThere } from "../lib/file-system.ts";
 import { HeldDirectory } from "../lib/held-directory.ts";
 import type { Identity } from "../lib/process-identity.ts";
@@ -68,7 +68,6 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
     fs.rmSync(attemptDir, { recursive: true, force: true });
     fs.mkdirSync(eventsDirectory(attemptDir), { recursive: true, mode: 0o700 });
     if (script !== undefined) writeWhole(scriptPath(attemptDir), script);
-    writeWhole(path.join(attemptDir, CANCEL_RESERVE), " ".repeat(CANCEL_RESERVE_BYTES));
     writeWhole(path.join(attemptDir, FILES.spec), text);
   });
   return spec;
@@ -117,13 +116,9 @@ export function voidAttempt(attemptDir: string, reason: string): boolean {
   });
 }
 
-/** Room for cancel.json, taken when the attempt is prepared: a job must be stoppable on a full disk, too. */
-const CANCEL_RESERVE = ".cancel.json.reserved";
-const CANCEL_RESERVE_BYTES = 256;
-
 /**
- * Write cancel.json. Once it is there, TERM to the shim is a cancel. Writing it again changes nothing. On a full disk it is written over
- * the room that was reserved for it.
+ * Write cancel.json. Once it is there, TERM to the shim is a cancel. Writing it again changes nothing. A job must be stoppable on a full
+ * disk, too: there spec.json gets the name as its second, which takes no room, and that it is there is all that a shim looks at.
  */
 export function writeCancel(attemptDir: string, requestedAt: string): void {
   const record: CancelRecord = { record_version: RECORD_VERSION, requested_at: requestedAt };
@@ -134,25 +129,16 @@ export function writeCancel(attemptDir: string, requestedAt: string): void {
     createFileExclusive(target, text);
   } catch (error) {
     if (!isErrno(error, "ENOSPC", "EDQUOT") || fs.existsSync(target)) throw error;
-    const reserved = path.join(place.path, CANCEL_RESERVE);
-    storing(attemptDir, () => {
-      fs.writeFileSync(reserved, text.padEnd(CANCEL_RESERVE_BYTES), { flag: "r+" });
-      fs.renameSync(reserved, target);
-    });
+    storing(attemptDir, () => takeFreeName(path.join(place.path, FILES.spec), target));
   }
 }
 
 /**
- * Give back the room for cancel.json of an attempt that has ended, and what workers that were killed had in the making. Never fails: what stays is
- * some hundred bytes.
+ * Remove what workers that were killed had in the making in an attempt that has ended. Never fails: what stays is some hundred bytes.
  */
 export function clearMaking(attemptDir: string): void {
   try {
-    const clear = (place: string): void => {
-      fs.rmSync(path.join(place, CANCEL_RESERVE), { force: true });
-      removeAbandoned(place);
-    };
-    inAttempt(attemptDir, clear, undefined);
+    inAttempt(attemptDir, removeAbandoned, undefined);
   } catch {
     // The directory is not to be written to any more.
   }

@@ -30,7 +30,7 @@ export interface ShimProcess extends LaunchedShim {
 }
 
 /**
- * Starts shim processes. `args` follow the relay's command prefix: `__shim <attempt-dir>`, `__shim --spare <spool>` or `__shim --told`.
+ * Starts shim processes. `args` follow the relay's command prefix: `__shim <attempt-dir>`, `__shim --spare <spool>` or `__shim --told <spool>`.
  * `logFile`: where standard output and error go; null is /dev/null.
  */
 export interface ShimSpawner {

@@ -62,7 +62,7 @@ export class SpareShimLauncher implements ShimLauncher {
   /** Null where none can be started: the launch says why, if there still is a reason then. */
   async #beforehand(): Promise<ShimProcess | null> {
     try {
-      return await this.spawner.spawn([this.#verb, "--told"], null);
+      return await this.spawner.spawn([this.#verb, "--told", this.options.spool], null);
     } catch {
       return null;
     }

@@ -58,7 +58,7 @@ describe("preparing", () => {
       expect(Bun.spawnSync(["mkfifo", path.join(directory, name)]).exitCode).toBe(0);
     prepareAttempt(directory, plan);
     expect(readSpec(directory)).toMatchObject({ job_id: plan.job_id });
-    expect(fs.readdirSync(directory).sort()).toEqual([".cancel.json.reserved", "events", "spec.json"]);
+    expect(fs.readdirSync(directory).sort()).toEqual(["events", "spec.json"]);
   });
 
   test("writes what the shim needs, for the user alone, with the mark of the attempt", () => {
@@ -67,7 +67,7 @@ describe("preparing", () => {
     expect(spec).toEqual({ record_version: 1, ...plan, env: { A: "b", CLIO_RELAY_ATTEMPT: "job_a/1" } });
     expect(readSpec(directory)).toEqual(spec);
     expect(fs.readFileSync(scriptPath(directory), "utf8")).toBe("#!/bin/sh\necho hi\n");
-    expect(fs.readdirSync(directory).sort()).toEqual([".cancel.json.reserved", "events", "script", "spec.json"]);
+    expect(fs.readdirSync(directory).sort()).toEqual(["events", "script", "spec.json"]);
     for (const made of [directory, eventsDirectory(directory)]) expect(fs.statSync(made).mode & 0o777).toBe(0o700);
     for (const made of ["script", "spec.json"]) expect(fs.statSync(path.join(directory, made)).mode & 0o777).toBe(0o600);
   });
@@ -78,7 +78,7 @@ describe("preparing", () => {
     fs.writeFileSync(path.join(directory, "spec.json.tmp"), "{");
     prepareAttempt(directory, { ...plan, argv: ["false"] });
     expect(readSpec(directory)?.argv).toEqual(["false"]);
-    expect(fs.readdirSync(directory).sort()).toEqual([".cancel.json.reserved", "events", "spec.json"]);
+    expect(fs.readdirSync(directory).sort()).toEqual(["events", "spec.json"]);
   });
 
   test("refuses what is too large to be written down", () => {
@@ -197,7 +197,7 @@ describe("voiding", () => {
     const { pid: gone } = Bun.spawnSync(["true"]);
     const making = (name: string, pid: number): string => `.${name}.${pid}.${crypto.randomUUID()}.tmp`;
     const living = making("start.json", process.ppid);
-    for (const name of [making("spec.json", gone), making(".cancel.json.reserved", gone), `.exit.json.${gone}.tmp`, living]) {
+    for (const name of [making("spec.json", gone), making(".cancel.json", gone), `.exit.json.${gone}.tmp`, living]) {
       fs.writeFileSync(path.join(directory, name), "{");
     }
     expect(voidAttempt(directory, "never started")).toBe(true);

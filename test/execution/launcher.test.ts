@@ -242,7 +242,7 @@ describe("a shim for an attempt that is expected", () => {
     await shim.exited;
     expect(job.text("stdout.log")).toBe("ran\n");
     expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
-    expect(started.map(({ args }) => args)).toEqual([["__shim", "--told"]]);
+    expect(started.map(({ args }) => args)).toEqual([["__shim", "--told", SPARE_SPOOL]]);
     const next = attempt(sh("echo ran"));
     await (await launcher.launch(next.directory)).exited;
     expect(started.map(({ args }) => args[1])).toEqual(["--told", next.directory]);

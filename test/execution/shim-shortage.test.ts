@@ -30,7 +30,7 @@ describeWith("root", "at the limit of processes", () => {
     fs.chmodSync(outdir, 0o755);
     // In one file: loading several takes a thread, too.
     const built = await Bun.build({ entrypoints: [path.join(import.meta.dir, "impatient-shim-entry.ts")], target: "bun", outdir });
-    const command = [process.execPath, built.outputs[0]!.path, "__shim", "--told"];
+    const command = [process.execPath, built.outputs[0]!.path, "__shim", "--told", outdir];
     const shim = Bun.spawn(["setpriv", "--reuid", "54904", "--clear-groups", "prlimit", "--nproc=1", ...command], {
       env: { ...SHIM_ENVIRONMENT },
       stdin: "pipe",

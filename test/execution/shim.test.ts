@@ -33,17 +33,7 @@ describe("a job that ends by itself", () => {
     expect(exit.started_at).toBe(started_at);
     expect(Date.parse(exit.ended_at)).toBeGreaterThanOrEqual(Date.parse(started_at));
     expect(fs.readdirSync(job.directory).sort()).toEqual(
-      [
-        ".cancel.json.reserved",
-        "events",
-        "exit.json",
-        "process.json",
-        "shim.err",
-        "spec.json",
-        "start.json",
-        "stderr.log",
-        "stdout.log",
-      ].sort(),
+      ["events", "exit.json", "process.json", "shim.err", "spec.json", "start.json", "stderr.log", "stdout.log"].sort(),
     );
     for (const file of ["exit.json", "process.json", "spec.json", "start.json", "stderr.log", "stdout.log"]) {
       expect(fs.statSync(job.file(file)).mode & 0o777, file).toBe(0o600);

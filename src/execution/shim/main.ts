@@ -30,24 +30,32 @@ const PATH_MAX_BYTES = 4_096;
 const THREADS_MS = 5_000;
 
 /**
- * The shim: run one attempt and see it to its end. `argv` is the attempt's directory; or `--spare SPOOL`, or `--told` for one whose attempt is near: then the directory is
- * the one line that comes on standard input, and its end without one means that nobody needs the shim any more.
+ * The shim: run one attempt and see it to its end. `argv` is the attempt's directory; or `--spare SPOOL`, or `--told SPOOL` for one whose attempt is near: then the
+ * directory is the one line that comes on standard input, and its end without one means that nobody needs the shim any more.
  *
  * @returns the exit code: 0 when the attempt has ended, was somebody else's, or none came; 1 when it could not be claimed; 2 for
  * arguments that are neither
  */
 export async function runShim(argv: readonly string[], io: ShimIo): Promise<number> {
-  const spool = argv.length === 2 && argv[0] === "--spare" ? argv[1]! : null;
-  if ((spool === null && argv.length !== 1) || argv.includes("")) return 2;
-  const given = spool === null && argv[0] !== "--told" ? argv[0]! : null;
+  const [first = "", second] = argv;
+  const waits = first === "--spare" || first === "--told";
+  if (argv.length !== (waits ? 2 : 1) || argv.includes("")) return 2;
+  const spool = waits ? second! : null;
+  const given = waits ? null : first;
   const term = listenForTerm();
   const subreaper = becomeSubreaper();
-  // Without them it could not even notice that it is told its attempt.
-  if (!(await startFileThreads(THREADS_MS))) return 1;
-  const provision = spool === null ? undefined : provideEarly(spool, io.version);
-  if (spool !== null) await rehearse(spool, io.clock);
+  const threads = startFileThreads(THREADS_MS);
   // Whoever starts a shim closes its input when it is in its cgroup, which the claim names.
-  const told = await Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
+  const hear = (): Promise<string | null> => Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
+  const heard = first === "--spare" ? null : hear();
+  const provision = spool === null ? undefined : provideEarly(spool, io.version);
+  // Without them it could not even notice that it is told its attempt.
+  if (!(await threads)) {
+    if (provision !== undefined) abandon(provision);
+    return 1;
+  }
+  if (first === "--spare") await rehearse(second!, io.clock);
+  const told = await (heard ?? hear());
   const directory = given ?? told;
   if (directory === null) {
     if (provision !== undefined) abandon(provision);
@@ -96,7 +104,7 @@ function held(directory: string): HeldDirectory | null {
   }
 }
 
-/** A spare makes its files while nobody waits for them. Where it cannot, it does so when it has an attempt. */
+/** A shim that waits makes its files meanwhile. Where it cannot, it does so when it has an attempt. */
 function provideEarly(spool: string, version: string): Provision | undefined {
   try {
     return provide(spool, version);

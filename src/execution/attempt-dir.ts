@@ -150,7 +150,7 @@ export function writeExit(attemptDir: string, record: ExitRecord): boolean {
   const written = storing(attemptDir, () => createFileExclusive(path.join(place.path, FILES.exit), JSON.stringify(record)));
   // The room that the shim had taken for its records.
   for (const name of fs.readdirSync(place.path)) {
-    if (/^\.(start|exit|process)\.json\..*\.tmp$/.test(name)) fs.rmSync(path.join(place.path, name), { force: true });
+    if (/^\.(start\.json|exit\.json|process\.json|stdout\.log|stderr\.log)\..*\.tmp$/.test(name)) fs.rmSync(path.join(place.path, name), { force: true });
   }
   return written;
 }

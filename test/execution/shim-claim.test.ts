@@ -94,7 +94,7 @@ describe("a spare shim", () => {
     await eventually(() => fs.readFileSync(`/proc/${shim.pid}/task/${shim.pid}/children`, "utf8") === "" && waitsForLine(shim.pid), {
       what: "a spare that waits",
     });
-    expect(own().sort()).toEqual(["exit", "process", "start"]);
+    expect(own().sort()).toEqual(["exit", "process", "start", "stderr", "stdout"]);
     const open = fs.readdirSync(`/proc/${shim.pid}/fd`).map((fd) => fs.readlinkSync(`/proc/${shim.pid}/fd/${fd}`));
     expect(open.filter((file) => file.startsWith("pipe:") || file.includes("rehearsal"))).toEqual([]);
     await shim.stdin.end();
@@ -111,14 +111,14 @@ describe("a spare shim", () => {
     const spool = path.join(job.root, "spares");
     fs.mkdirSync(spool);
     const shim = spare(spool);
-    await eventually(() => fs.readdirSync(spool).filter((name) => name.includes(".json.")).length === 3, { what: "the prepared files" });
+    await eventually(() => fs.readdirSync(spool).filter((name) => name.endsWith(".tmp")).length === 5, { what: "the prepared files" });
     shim.stdin.write(`${job.directory}\n`);
     await shim.stdin.end();
     await shim.exited;
     expect(readStart(job.directory)).toMatchObject({ shim: { pid: shim.pid } });
     expect(fs.readdirSync(spool)).toEqual([]);
     const unneeded = spare(spool);
-    await eventually(() => fs.readdirSync(spool).filter((name) => name.includes(".json.")).length === 3, { what: "the prepared files" });
+    await eventually(() => fs.readdirSync(spool).filter((name) => name.endsWith(".tmp")).length === 5, { what: "the prepared files" });
     await unneeded.stdin.end();
     await unneeded.exited;
     expect(fs.readdirSync(spool)).toEqual([]);

@@ -56,7 +56,7 @@ export async function runAttempt(options: AttemptOptions): Promise<boolean> {
     options.log.note(`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     return unstarted(shimFailed(error), clock);
   });
-  provision.process.abandon();
+  for (const file of [provision.process, provision.logs.stdout, provision.logs.stderr]) file.abandon();
   provision.claim.discard();
   const content = JSON.stringify(exit);
   await recordExit({
@@ -110,7 +110,7 @@ async function startPatiently(spec: AttemptSpec, options: AttemptOptions, provis
   const deadline = clock.monotonic() + patienceMs;
   for (let tries = 0; ; tries++) {
     try {
-      return startJob(spec, { ...options, place: options.place.path }, provision.process);
+      return startJob(spec, { ...options, place: options.place.path }, provision);
     } catch (error) {
       if (!isErrno(error, ...SHORTAGES) || clock.monotonic() >= deadline) throw error;
       if (tries === 0) log.note(`not started, trying again: ${String(error)}`);

@@ -1,9 +1,11 @@
 import fs from "node:fs";
+import type { LogStream } from "../../domain/log.ts";
 import { PreparedFile } from "../../lib/atomic-file.ts";
 import { self } from "../../lib/process-identity.ts";
 import { exclusiveCgroup } from "../cgroup.ts";
-import { FILES, RECORD_VERSION, type StartRecord } from "../spool-records.ts";
+import { FILES, logFile, RECORD_VERSION, type StartRecord } from "../spool-records.ts";
 import { ReservedFile } from "./reserved-file.ts";
+import { WaitingLog } from "./waiting-log.ts";
 
 /** Room for the longest exit record: a thousand residual pids and a message. */
 const EXIT_BYTES = 16 * 1024;
@@ -16,6 +18,7 @@ export interface Provision {
   readonly claim: PreparedFile;
   readonly exit: ReservedFile;
   readonly process: ReservedFile;
+  readonly logs: Readonly<Record<LogStream, WaitingLog>>;
   /** What /proc/self/cgroup said when the claim was written. */
   readonly cgroup: string;
 }
@@ -45,18 +48,23 @@ export function provide(directory: string, version: string): Provision {
     made.push(exit);
     const process = new ReservedFile(directory, FILES.process, PROCESS_BYTES);
     made.push(process);
+    const log = (stream: LogStream): WaitingLog => {
+      const waiting = new WaitingLog(directory, logFile(stream));
+      made.push(waiting);
+      return waiting;
+    };
+    const logs = { stdout: log("stdout"), stderr: log("stderr") };
     const cgroup = ownPlace();
-    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version)), exit, process, cgroup };
+    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version)), exit, process, logs, cgroup };
   } catch (error) {
     for (const file of made) file.abandon();
     throw error;
   }
 }
 
-export function abandon({ claim, exit, process }: Provision): void {
+export function abandon({ claim, exit, process, logs }: Provision): void {
   claim.discard();
-  exit.abandon();
-  process.abandon();
+  for (const file of [exit, process, logs.stdout, logs.stderr]) file.abandon();
 }
 
 /** What was made elsewhere can be used when it can be linked: on one file system. */

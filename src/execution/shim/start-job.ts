@@ -20,6 +20,7 @@ import { OutputBudget } from "./output-budget.ts";
 import type { ReservedFile } from "./reserved-file.ts";
 import type { ShimLog } from "./shim-log.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
+import type { WaitingLog } from "./waiting-log.ts";
 
 export interface StartOptions {
   /** The attempt's directory, by the name that the job sees. */
@@ -29,6 +30,12 @@ export interface StartOptions {
   readonly clock: Clock;
   readonly log: Pick<ShimLog, "note">;
   readonly patienceMs: number;
+}
+
+/** What the shim has made beforehand. */
+export interface MadeBefore {
+  readonly process: Pick<ReservedFile, "commit">;
+  readonly logs?: Readonly<Record<LogStream, WaitingLog>>;
 }
 
 export interface StartedJob {
@@ -41,7 +48,7 @@ export interface StartedJob {
 }
 
 /** Start the job's first process. Nothing of it runs when this throws. */
-export function startJob(spec: AttemptSpec, options: StartOptions, processFile: Pick<ReservedFile, "commit">): StartedJob {
+export function startJob(spec: AttemptSpec, options: StartOptions, made: MadeBefore): StartedJob {
   const { place, clock, log } = options;
   const workdir = enterable(spec.workdir);
   const line = commandLine(spec, writeEnvSetup(spec, options));
@@ -50,7 +57,7 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
   let logs: readonly [number, number];
   let pipes: readonly (readonly [read: number, write: number])[];
   try {
-    logs = [openLog(place, "stdout", opened), openLog(place, "stderr", opened)];
+    logs = [openLog(place, "stdout", made, opened), openLog(place, "stderr", made, opened)];
     pipes = [openPipe(opened), openPipe(opened)];
     child = Bun.spawn([line.file, ...line.args], {
       argv0: line.argv0,
@@ -77,7 +84,7 @@ export function startJob(spec: AttemptSpec, options: StartOptions, processFile: 
   };
   const record: ProcessRecord = { record_version: RECORD_VERSION, process: identity, started_at: startedAt, workdir };
   try {
-    processFile.commit(place, JSON.stringify(record), false);
+    made.process.commit(place, JSON.stringify(record), false);
   } catch (error) {
     // Whoever needs the job's processes finds them by their environment.
     log.note(`process.json not written: ${String(error)}`);
@@ -116,9 +123,10 @@ function writeEnvSetup(spec: AttemptSpec, { directory, place }: StartOptions): s
   return path.join(directory, FILES.envSetup);
 }
 
-function openLog(place: string, stream: LogStream, opened: number[]): number {
+function openLog(place: string, stream: LogStream, { logs }: MadeBefore, opened: number[]): number {
+  const target = path.join(place, logFile(stream));
   // Not for appending: a byte has its place, whatever somebody else does to the file.
-  const fd = fs.openSync(path.join(place, logFile(stream)), fs.constants.O_WRONLY | fs.constants.O_CREAT, 0o600);
+  const fd = logs?.[stream].take(target) ?? fs.openSync(target, fs.constants.O_WRONLY | fs.constants.O_CREAT, 0o600);
   opened.push(fd);
   return fd;
 }

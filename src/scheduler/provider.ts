@@ -1,0 +1,81 @@
+import type { SchedulerName, SchedulerRequest, SchedulerStatus } from "../domain/scheduler.ts";
+
+/** A batch script that is ready to be submitted. */
+export interface BatchJob {
+  readonly request: SchedulerRequest;
+  readonly marker: string;
+  /** Path of the script, on a file system that the compute nodes see. */
+  readonly script: string;
+  /** What the scheduler writes of the batch script's own output. */
+  readonly output: string;
+  readonly workdir: string;
+}
+
+/**
+ * What became of a submit command. `accepted`: it named the job. `refused`: it ended by itself with a failure. `doubt`: it was killed, hung, or ended
+ * well without naming a job: it may have been accepted.
+ */
+export type SubmitOutcome =
+  | { readonly kind: "accepted"; readonly native: NativeJob; readonly said: string }
+  | { readonly kind: "refused"; readonly said: string }
+  | { readonly kind: "doubt"; readonly said: string };
+
+/** A job by the scheduler's own name for it. `cluster` where one command reaches several. */
+export interface NativeJob {
+  readonly id: string;
+  readonly cluster: string | null;
+}
+
+/** What the sources said when they were asked for a marker. `complete`: every one of them answered. */
+export interface MarkerFinding {
+  readonly found: readonly NativeJob[];
+  readonly complete: boolean;
+  /** Why not, for people. */
+  readonly said: string | null;
+}
+
+/** One source's part in an observation. */
+export interface Observation {
+  /** By native id; an id that is missing here was not asked for, or nothing is known yet because a source failed: see `failures`. */
+  readonly statuses: ReadonlyMap<string, SchedulerStatus>;
+  /** Sources that did not answer, with what they said. */
+  readonly failures: ReadonlyMap<string, string>;
+}
+
+/** `asked`: the scheduler took the request; what came of it, only an observation says. `refused`: it did not, in its own words. */
+export type CancelOutcome = { readonly kind: "asked" | "refused" | "doubt"; readonly said: string };
+
+/** What a site has. */
+export interface Capabilities {
+  readonly version: string | null;
+  /** The scheduler's name for itself; null where it has none. */
+  readonly clusterName: string | null;
+  /** Whether what has ended can still be asked for. */
+  readonly accounting: boolean;
+  /** Sources that are there, in the order in which they are asked. */
+  readonly sources: readonly string[];
+}
+
+/** One kind of scheduler. Nothing here throws for what a scheduler does; a fault of ours does. */
+export interface SchedulerProvider {
+  readonly name: SchedulerName;
+  /** @throws RelayError scheduler_unavailable when its commands are not there */
+  probe(): Promise<Capabilities>;
+  /**
+   * The batch script's text: the user's directives, then `lines`.
+   *
+   * @returns what was left out because the relay sets it itself
+   * @throws RelayError job_submission_refused for what cannot be honoured
+   */
+  script(request: SchedulerRequest, userScript: string | null, lines: readonly string[]): { readonly text: string; readonly removed: readonly string[] };
+  /** Run the submit command once. */
+  submit(job: BatchJob): Promise<SubmitOutcome>;
+  /** Ask every source for jobs of that name, of whatever state. */
+  find(marker: string): Promise<MarkerFinding>;
+  /** Ask for all of them; each source at most once (in calls of at most 1,000 ids). */
+  observe(jobs: readonly NativeJob[]): Promise<Observation>;
+  /** Send TERM to the batch script, so that the shim ends its job in order. */
+  terminate(job: NativeJob): Promise<CancelOutcome>;
+  /** The scheduler's own cancel, of exactly this job. */
+  cancel(job: NativeJob): Promise<CancelOutcome>;
+}

@@ -45,13 +45,31 @@ export interface Observation {
 /** `asked`: the scheduler took the request; what came of it, only an observation says. `refused`: it did not, in its own words. */
 export type CancelOutcome = { readonly kind: "asked" | "refused" | "doubt"; readonly said: string };
 
+/** Where a marker is looked for. */
+export interface Lookup {
+  /** When the submission was intended, at the latest; milliseconds since the epoch. Left out: 30 days ago. */
+  readonly since?: number;
+  /** What `clusters` says of the request; left out: the one that the commands speak with by themselves. */
+  readonly clusters?: readonly string[];
+}
+
+/** How an observation is to be made. */
+export interface Look {
+  /** Sources, as `Observation.failures` names them, that are not to be asked this time: they count as having not answered. */
+  readonly without?: ReadonlySet<string>;
+  /** Whether places in the queue are wanted: the source of what is active is then asked for everybody's jobs. */
+  readonly positions?: boolean;
+}
+
 /** What a site has. */
 export interface Capabilities {
   readonly version: string | null;
+  /** Whether jobs can be submitted from here. */
+  readonly submits: boolean;
   /** The scheduler's name for itself; null where it has none. */
   readonly clusterName: string | null;
-  /** Whether what has ended can still be asked for. */
-  readonly accounting: boolean;
+  /** Whether what has ended can still be asked for; null where nobody could say. */
+  readonly accounting: boolean | null;
   /** Sources that are there, in the order in which they are asked. */
   readonly sources: readonly string[];
 }
@@ -67,15 +85,23 @@ export interface SchedulerProvider {
    * @returns what was left out because the relay sets it itself
    * @throws RelayError job_submission_refused for what cannot be honoured
    */
-  script(request: SchedulerRequest, userScript: string | null, lines: readonly string[]): { readonly text: string; readonly removed: readonly string[] };
+  script(
+    request: SchedulerRequest,
+    userScript: string | null,
+    lines: readonly string[],
+  ): { readonly text: string; readonly removed: readonly string[] };
   /** Run the submit command once. */
   submit(job: BatchJob): Promise<SubmitOutcome>;
+  /** A job's id as a person writes it, or a submit command prints it; null for what is none (a step's, too). */
+  native(text: string): NativeJob | null;
+  /** The clusters that the options and directives of a request name, in order; empty where they name none. */
+  clusters(request: SchedulerRequest, userScript: string | null): readonly string[];
   /** Ask every source for jobs of that name, of whatever state. */
-  find(marker: string): Promise<MarkerFinding>;
+  find(marker: string, lookup?: Lookup): Promise<MarkerFinding>;
   /** Ask for all of them; each source at most once (in calls of at most 1,000 ids). */
-  observe(jobs: readonly NativeJob[]): Promise<Observation>;
-  /** Send TERM to the batch script, so that the shim ends its job in order. */
-  terminate(job: NativeJob): Promise<CancelOutcome>;
-  /** The scheduler's own cancel, of exactly this job. */
-  cancel(job: NativeJob): Promise<CancelOutcome>;
+  observe(jobs: readonly NativeJob[], look?: Look): Promise<Observation>;
+  /** Send TERM to the batch script, so that the shim ends its job in order. Nothing is sent where the id has not, or may not have, that name. */
+  terminate(job: NativeJob, marker: string): Promise<CancelOutcome>;
+  /** The scheduler's own cancel, of exactly this job, and only while it has that name. */
+  cancel(job: NativeJob, marker: string): Promise<CancelOutcome>;
 }

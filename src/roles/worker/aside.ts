@@ -1,9 +1,4 @@
-import type { Attempt } from "../../domain/attempt.ts";
 import type { RelayError } from "../../domain/errors.ts";
-import { shimOfLater } from "../../execution/attempt-dir.ts";
-import { findJob } from "../../execution/processes.ts";
-import { attemptMark } from "../../execution/spool-records.ts";
-import { isAlive } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 import { settleUnstarted } from "./settlement.ts";
@@ -19,10 +14,10 @@ export class AsideAttempt {
 
   constructor(
     private readonly context: WorkerContext,
-    private readonly attempt: Attempt,
     private readonly fence: Fence,
-    private readonly directory: string,
     private readonly cause: RelayError,
+    /** Whether anything of it may run. */
+    private readonly runs: () => boolean,
   ) {}
 
   get reason(): string {
@@ -56,7 +51,7 @@ export class AsideAttempt {
     const given = this.#given;
     this.#given = null;
     try {
-      const over = (canceling || given !== null) && !this.#runs();
+      const over = (canceling || given !== null) && !this.runs();
       if (over) {
         const how = canceling ? "canceled" : "outcome_unknown";
         await settleUnstarted(this.context, this.fence, how, `${this.cause.message}; nothing of it is found running`);
@@ -67,13 +62,5 @@ export class AsideAttempt {
       given?.resolve(false);
       throw error;
     }
-  }
-
-  #runs(): boolean {
-    const shim = this.attempt.shim ?? shimOfLater(this.directory);
-    if (shim !== null && isAlive(shim)) return true;
-    const mark = attemptMark(this.fence.job_id, this.fence.attempt);
-    const { owned, doubtful } = findJob({ mark, process: this.attempt.process, cgroup: null });
-    return owned.length + doubtful.length > 0;
   }
 }

@@ -1,16 +1,14 @@
-import { readExit, readSpec } from "../../execution/attempt-dir.ts";
+import { readSpec } from "../../execution/attempt-dir.ts";
 import { homeElsewhere } from "../../execution/other-copy.ts";
 import type { StartRecord } from "../../execution/spool-records.ts";
-import { type Identity, isAlive } from "../../lib/process-identity.ts";
+import type { Identity } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext, WorkerLimits } from "./context.ts";
-import type { ShimClaim } from "./lost-shim.ts";
 import { settleUnstarted } from "./settlement.ts";
 
 /** What a new worker found of an attempt that has started. */
-export function recoveredEvent({ shim }: ShimClaim, { attempt }: Fence, directory: string) {
-  const lives = shim !== null && isAlive(shim) && [null, "torn"].includes(readExit(directory) as null | "torn");
-  return lives
+export const recoveredEvent = (lives: boolean, { attempt }: Fence) =>
+  lives
     ? ({
         event_type: "execution.adopted",
         message: `A new worker looks after attempt ${attempt}, which goes on.`,
@@ -21,7 +19,6 @@ export function recoveredEvent({ shim }: ShimClaim, { attempt }: Fence, director
         message: `A new worker found that attempt ${attempt} had ended meanwhile.`,
         payload: { attempt },
       } as const);
-}
 
 /** The bytes that a shim of the attempt keeps of one stream: what it was told, as long as nobody else has written that down, or what the worker would tell it. */
 export function keptMaxOf(limits: WorkerLimits, recovered: string | null): number {

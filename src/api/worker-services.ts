@@ -1,5 +1,5 @@
 import type { Artifact } from "../domain/artifact.ts";
-import type { Job, JobKind, Lane } from "../domain/job.ts";
+import type { Job, JobKind, JobSubmission, Lane } from "../domain/job.ts";
 import type { LinkInfo } from "../domain/link.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { WorkerStatus } from "../domain/views.ts";
@@ -45,6 +45,8 @@ export interface WorkerServices {
   readonly activeJobsMax: number;
   /** Kinds that this worker can run. */
   readonly engines: ReadonlySet<JobKind>;
+  /** The lane of a submission of one of these; refuses what its engine does not take, or not now (engine_unavailable). */
+  laneFor(submission: JobSubmission): Promise<Lane>;
   readonly logs: Logs;
   readonly artifacts: ArtifactContent;
   readonly inputs: InputServices;

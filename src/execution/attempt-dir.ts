@@ -37,6 +37,8 @@ export const attemptDirectory = (jobDir: string, attempt: number): string => pat
 export type AttemptPlan = Omit<AttemptSpec, "record_version"> & {
   /** Text of a script job, already part of argv by `scriptPath`. */
   readonly script?: string;
+  /** Further files beside spec.json, by name. */
+  readonly files?: Readonly<Record<string, string>>;
 };
 
 /** Where a script job's text will lie, for its argv. */
@@ -52,7 +54,7 @@ export const eventsDirectory = (attemptDir: string): string => path.join(attempt
  * @throws RelayError storage_admission_refused when there is no room, job_submission_refused when the command is too long to be written down
  */
 export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSpec {
-  const { script, ...rest } = plan;
+  const { script, files = {}, ...rest } = plan;
   const spec: AttemptSpec = {
     record_version: RECORD_VERSION,
     ...rest,
@@ -68,6 +70,7 @@ export function prepareAttempt(attemptDir: string, plan: AttemptPlan): AttemptSp
     fs.rmSync(attemptDir, { recursive: true, force: true });
     fs.mkdirSync(eventsDirectory(attemptDir), { recursive: true, mode: 0o700 });
     if (script !== undefined) writeWhole(scriptPath(attemptDir), script);
+    for (const [name, text] of Object.entries(files)) writeWhole(path.join(attemptDir, name), text);
     writeWhole(path.join(attemptDir, FILES.spec), text);
   });
   return spec;
@@ -150,7 +153,8 @@ export function writeExit(attemptDir: string, record: ExitRecord): boolean {
   const written = storing(attemptDir, () => createFileExclusive(path.join(place.path, FILES.exit), JSON.stringify(record)));
   // The room that the shim had taken for its records.
   for (const name of fs.readdirSync(place.path)) {
-    if (/^\.(start\.json|exit\.json|process\.json|stdout\.log|stderr\.log)\..*\.tmp$/.test(name)) fs.rmSync(path.join(place.path, name), { force: true });
+    if (/^\.(start\.json|exit\.json|process\.json|stdout\.log|stderr\.log)\..*\.tmp$/.test(name))
+      fs.rmSync(path.join(place.path, name), { force: true });
   }
   return written;
 }

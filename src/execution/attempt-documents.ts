@@ -19,6 +19,8 @@ export interface DocumentsInput {
   readonly attemptDir: string;
   readonly spec: AttemptSpec;
   readonly exit: ExitRecord;
+  /** What the attempt leaves besides, each as an artifact with this text. */
+  readonly documents?: readonly { readonly kind: ArtifactKind; readonly name: string; readonly text: string }[];
   /** SHA-256 of a script job's text; null for others. */
   readonly scriptSha256: string | null;
   readonly outputs: readonly NewArtifact[];
@@ -55,9 +57,12 @@ export async function attemptDocuments(input: DocumentsInput): Promise<Documents
       left.push(stream);
     }
   }
+  const more: NewArtifact[] = [];
+  for (const { kind, name, text } of input.documents ?? []) more.push(await document(kind, name, text, input, place.path));
   const documents = [
-    await document("log_capture", "log-capture.json", logCapture(input), input, place.path),
-    await document("provenance", "provenance.json", provenance(input, logs), input, place.path),
+    ...more,
+    await document("log_capture", "log-capture.json", asText(logCapture(input)), input, place.path),
+    await document("provenance", "provenance.json", asText(provenance(input, logs)), input, place.path),
   ];
   flushDirectory(place.path);
   return { artifacts: [...logs, ...documents], left };
@@ -96,15 +101,8 @@ async function logArtifact(stream: LogStream, input: DocumentsInput): Promise<Ne
 const eitherOf = ({ signal, canceled }: DocumentsInput): AbortSignal =>
   AbortSignal.any([signal, canceled].filter((one) => one !== undefined));
 
-async function document(
-  kind: ArtifactKind,
-  name: string,
-  content: Json,
-  { spec }: DocumentsInput,
-  directory: string,
-): Promise<NewArtifact> {
+async function document(kind: ArtifactKind, name: string, text: string, { spec }: DocumentsInput, directory: string): Promise<NewArtifact> {
   const artifactId = newId("artifact");
-  const text = `${JSON.stringify(content, null, 2)}\n`;
   const stat = await storeDocument(directory, artifactId, text);
   return {
     artifact_id: artifactId,
@@ -116,6 +114,8 @@ async function document(
     metadata: { attempt: spec.attempt, stored: true, ...versionMetadata(stat) },
   };
 }
+
+const asText = (content: Json): string => `${JSON.stringify(content, null, 2)}\n`;
 
 /** What became of the attempt's output, byte for byte. */
 const logCapture = ({ spec, exit }: DocumentsInput): Json => ({

@@ -28,6 +28,7 @@ function worker() {
     store,
     activeJobsMax: 100,
     engines: new Set(["command"] as const),
+    laneFor: async () => "workload" as const,
     draining: draining.signal,
     async admit() {
       if (full) throw new RelayError("storage_admission_refused", "no room");

@@ -74,8 +74,9 @@ async function admitted(
   try {
     if (services.draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new jobs");
     await services.admit();
-    const answer = services.store.submit(submission, "workload", trace);
-    services.workExpected("workload");
+    const lane = await services.laneFor(submission);
+    const answer = services.store.submit(submission, lane, trace);
+    services.workExpected(lane);
     return await answer;
   } catch (error) {
     if (!(error instanceof RelayError) || !NOT_NOW.has(error.code)) throw error;

@@ -9,6 +9,7 @@ import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { type Identity, identify, isAlive } from "../../lib/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
+import type { EngineAttempt } from "./engines/engine.ts";
 import { inputVariables } from "./inputs.ts";
 import type { ShimClaim } from "./lost-shim.ts";
 import { prepare } from "./prepare.ts";
@@ -32,6 +33,7 @@ export class AttemptLaunch {
     private readonly job: Job,
     private readonly fence: Fence,
     private readonly directory: string,
+    private readonly engine: Pick<EngineAttempt, "plan">,
   ) {}
 
   get begun(): boolean {
@@ -43,7 +45,8 @@ export class AttemptLaunch {
     this.close();
     const inputs = await inputVariables(this.context, this.job);
     const segments = await this.context.store.segments(this.fence.job_id);
-    prepare(this.context, this.job, this.fence, this.directory, { segments, inputs });
+    const plan = await this.engine.plan();
+    prepare(this.context, this.job, this.fence, this.directory, { plan, segments, inputs });
     this.#place = holdAttempt(this.directory);
   }
 

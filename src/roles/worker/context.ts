@@ -2,6 +2,7 @@ import type { Capacity } from "../../domain/endpoint.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { QueueStore } from "../../queue/store.ts";
+import type { Engines } from "./engines/engine.ts";
 
 /** Where a worker writes about itself. `data` must be free of secrets. */
 export interface Log {
@@ -41,6 +42,7 @@ export interface WorkerContext {
   /** Whether that text ends an attempt when it fails. */
   readonly envSetupStrict: boolean;
   readonly store: QueueStore;
+  readonly engines: Engines;
   readonly launcher: ShimLauncher;
   readonly clock: Clock;
   readonly log: Log;

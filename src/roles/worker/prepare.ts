@@ -1,40 +1,33 @@
-import { RelayError } from "../../domain/errors.ts";
 import type { Job } from "../../domain/job.ts";
 import type { LogSegment, LogStream } from "../../domain/log.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
-import type { CommandSpec } from "../../domain/specs.ts";
-import { eventsDirectory, prepareAttempt, scriptPath } from "../../execution/attempt-dir.ts";
-import { interpreterOf, jobEnvironment } from "../../execution/environment.ts";
+import { eventsDirectory, prepareAttempt } from "../../execution/attempt-dir.ts";
+import { jobEnvironment } from "../../execution/environment.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
-
-/** The command of a job. Only jobs of kind command reach a worker's lanes while it has no other engine. */
-export function commandOf(job: Job): CommandSpec {
-  if (job.kind !== "command") throw new RelayError("engine_unavailable", `no engine for kind ${job.kind}`);
-  return job.spec;
-}
+import type { EnginePlan } from "./engines/engine.ts";
 
 /** What the preparation of an attempt needs besides its job. */
 export interface Preparation {
+  readonly plan: EnginePlan;
   readonly segments: readonly LogSegment[];
   /** Variables with the paths of its inputs. */
   readonly inputs: Readonly<Record<string, string>>;
 }
 
 /** Write down everything that the shim needs to run the attempt. */
-export function prepare(context: WorkerContext, job: Job, fence: Fence, directory: string, { segments, inputs }: Preparation): void {
-  const command = commandOf(job);
-  const script = command.script;
+export function prepare(context: WorkerContext, job: Job, fence: Fence, directory: string, { plan, segments, inputs }: Preparation): void {
+  const { script, files } = plan;
   prepareAttempt(directory, {
     job_id: fence.job_id,
     attempt: fence.attempt,
     cluster: context.cluster,
-    argv: script === undefined ? command.argv! : [...interpreterOf(script), scriptPath(directory)],
-    workdir: command.workdir ?? context.homeDir,
+    argv: plan.argv,
+    workdir: plan.workdir ?? context.homeDir,
     env: jobEnvironment({
       worker: context.environment,
       trace: job.trace,
-      spec: command.env,
+      spec: plan.env,
       jobId: fence.job_id,
       attempt: fence.attempt,
       cluster: context.cluster,
@@ -42,10 +35,10 @@ export function prepare(context: WorkerContext, job: Job, fence: Fence, director
       inputs,
       executableDir: context.executableDir,
     }),
-    login: command.login,
+    login: plan.login,
     env_setup: context.envSetup,
     ...(context.envSetupStrict ? { env_setup_strict: true } : {}),
-    timeout_seconds: command.timeout_seconds,
+    timeout_seconds: plan.timeout_seconds,
     quota: {
       stream_bytes: context.limits.logStreamBytes,
       job_bytes: context.limits.logJobBytes,
@@ -53,6 +46,7 @@ export function prepare(context: WorkerContext, job: Job, fence: Fence, director
     },
     cancel_grace_seconds: context.limits.cancelGraceSeconds,
     ...(script === undefined ? {} : { script }),
+    ...(files === undefined ? {} : { files }),
   });
 }
 

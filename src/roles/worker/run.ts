@@ -26,6 +26,7 @@ import { Ledger } from "../../transport/ledger.ts";
 import { type Storage, storageOf } from "./admission.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import { admitTo, ENGINES, kindsOf } from "./engines/engines.ts";
 import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
@@ -159,6 +160,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     endpointId,
     store,
     launcher,
+    engines: ENGINES,
     clock,
     log,
     laneFailed(where, error) {
@@ -345,7 +347,8 @@ function servicesOf(
     clock,
     store: { ...store, requestCancel: cancelOf(context, dispatcher) },
     activeJobsMax: limits.activeJobsMax,
-    engines: new Set(["command"] as const),
+    engines: kindsOf(context.engines),
+    laneFor: (submission) => admitTo(context.engines, submission),
     logs: spoolLogs(store, spoolDir),
     artifacts: {
       async open(artifact, range) {

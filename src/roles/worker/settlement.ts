@@ -17,9 +17,9 @@ import { timestamp } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import type { Fence, Settlement } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
+import type { EngineEnd } from "./engines/engine.ts";
 import { changedInputs } from "./inputs.ts";
 import { messageOf, type Patience } from "./patience.ts";
-import { commandOf } from "./prepare.ts";
 import { damageEvent, logDamage } from "./spool-damage.ts";
 
 export interface Ending {
@@ -28,6 +28,8 @@ export interface Ending {
   readonly fence: Fence;
   readonly directory: string;
   readonly exit: ExitRecord;
+  /** What the engine makes of that. */
+  readonly end: EngineEnd;
   readonly patience: Patience;
   /** Aborted when this worker lets go of the attempt. */
   readonly signal: AbortSignal;
@@ -40,7 +42,7 @@ export interface Ending {
  * Nothing counts until that commit, so a worker that dies in between leaves files that the next try removes.
  */
 export async function settle(ending: Ending): Promise<void> {
-  const { context, fence, directory, exit, patience } = ending;
+  const { context, fence, directory, exit, end, patience } = ending;
   const jobDir = jobDirectory(context.spoolDir, fence.job_id);
   clearMaking(directory);
   await patience.run(
@@ -76,11 +78,17 @@ export async function settle(ending: Ending): Promise<void> {
   const { artifacts: documents, damages } = await documentsOf(ending, spec, jobDir, { artifacts: outputs, issues });
   const { stdout, stderr } = exit.streams;
   const essence = {
-    outcome: withOutputs(exit.outcome, issues),
+    outcome: end.outputs.required ? withOutputs(end.outcome, issues) : end.outcome,
     ended_at: exit.ended_at,
     captures: { stdout: capture(stdout), stderr: capture(stderr) },
   };
-  const events = [...eventsOf(exit, issues), ...changed, ...logDamage(fence, directory, exit.streams), ...damages];
+  const events = [
+    ...eventsOf({ ...exit, outcome: end.outcome }, issues),
+    ...end.events,
+    ...changed,
+    ...logDamage(fence, directory, exit.streams),
+    ...damages,
+  ];
   await patience.run(
     "record its end",
     async () => void (await context.store.settle(fence, { ...essence, artifacts: [...documents, ...outputs], events })),
@@ -109,13 +117,15 @@ function recordBarely(
   );
 }
 
-const patternsOf = ({ job, exit }: Ending): readonly string[] => (exit.started_at === null ? [] : commandOf(job).outputs);
+const patternsOf = ({ exit, end }: Ending): readonly string[] => (exit.started_at === null ? [] : end.outputs.patterns);
 
 function collect(ending: Ending, spec: AttemptSpec | null, jobDir: string): Promise<Collected> {
-  const { context, job, fence, directory, signal, canceled } = ending;
+  const { context, job, fence, directory, end, signal, canceled } = ending;
+  const elsewhere = end.outputs.directory;
+  const workdir = "workdir" in job.spec ? job.spec.workdir : null;
   return collectOutputs({
-    workdir: spec?.workdir ?? commandOf(job).workdir ?? context.homeDir,
-    startedIn: readProcess(directory)?.workdir ?? null,
+    workdir: elsewhere ?? spec?.workdir ?? workdir ?? context.homeDir,
+    startedIn: elsewhere === null ? (readProcess(directory)?.workdir ?? null) : null,
     patterns: patternsOf(ending),
     jobDir,
     storeMaxBytes: context.limits.artifactStoreBytes,
@@ -129,7 +139,7 @@ function collect(ending: Ending, spec: AttemptSpec | null, jobDir: string): Prom
 
 /** The attempt's documents, or what is said in their place. */
 async function documentsOf(
-  { context, job, fence, directory, exit, patience, signal, canceled }: Ending,
+  { context, job, fence, directory, exit, end, patience, signal, canceled }: Ending,
   spec: AttemptSpec | null,
   jobDir: string,
   { artifacts: outputs, issues }: Collected,
@@ -139,13 +149,14 @@ async function documentsOf(
     damages: [damageEvent(fence, about, `${why}: the attempt leaves no documents (log_capture, provenance).`.slice(0, 2_000))],
   });
   if (spec === null) return without(FILES.spec, `${FILES.spec} is missing or cannot be read`);
-  const { script } = commandOf(job);
+  const script = "script" in job.spec ? job.spec.script : undefined;
   const made = async () => {
     const { artifacts, left } = await attemptDocuments({
       jobDir,
       attemptDir: directory,
       spec,
-      exit,
+      exit: { ...exit, outcome: end.outcome },
+      documents: end.documents,
       scriptSha256: script === undefined ? null : sha256Hex(script),
       outputs,
       issues,

@@ -1,0 +1,51 @@
+import { RelayError } from "../../../domain/errors.ts";
+import type { JobKind, JobSubmission, Lane } from "../../../domain/job.ts";
+import type { ExitRecord } from "../../../execution/spool-records.ts";
+import { commandEngine } from "./command.ts";
+import { type Engine, type EngineAround, type EngineAttempt, type EngineEnd, type Engines, recordedEnd } from "./engine.ts";
+
+/** The engines that there are. */
+export const ENGINES: Engines = { command: commandEngine };
+
+export const kindsOf = (engines: Engines): ReadonlySet<JobKind> => new Set(Object.keys(engines) as JobKind[]);
+
+/**
+ * See Engine.admit.
+ *
+ * @throws RelayError engine_unavailable also for a kind without an engine
+ */
+export async function admitTo(engines: Engines, submission: JobSubmission): Promise<Lane> {
+  return engineOf(engines, submission.kind).admit(submission as never);
+}
+
+/** See Engine.attempt. A job of a kind that has no engine (any more) ends as one that cannot be started. */
+export function attemptWith(engines: Engines, around: EngineAround<JobKind>): EngineAttempt {
+  const { kind } = around.job;
+  const engine = engines[kind];
+  return engine === undefined ? new NoEngine(kind) : (engine as Engine<JobKind>).attempt(around);
+}
+
+function engineOf<K extends JobKind>(engines: Engines, kind: K): Engine<K> {
+  const engine = engines[kind];
+  if (engine === undefined) throw unavailable(kind, kindsOf(engines));
+  return engine as unknown as Engine<K>;
+}
+
+const unavailable = (kind: JobKind, available: ReadonlySet<JobKind> = new Set()): RelayError =>
+  new RelayError("engine_unavailable", `this worker runs no jobs of kind ${kind}`, { kind, available: [...available] });
+
+class NoEngine implements EngineAttempt {
+  constructor(private readonly kind: JobKind) {}
+
+  async plan(): Promise<never> {
+    throw unavailable(this.kind);
+  }
+
+  async look(): Promise<void> {}
+
+  async end(exit: ExitRecord): Promise<EngineEnd> {
+    return recordedEnd(exit);
+  }
+
+  async close(): Promise<void> {}
+}

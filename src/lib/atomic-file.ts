@@ -15,6 +15,15 @@ export function fsyncDirectory(directory: string): void {
   }
 }
 
+function fsyncFile(file: string): void {
+  const fd = fs.openSync(file, "r+");
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
 /** Whether an error is a system error with one of the codes. */
 export const isErrno = (error: unknown, ...codes: string[]): error is NodeJS.ErrnoException =>
   error instanceof Error && "code" in error && codes.includes(String(error.code));
@@ -105,24 +114,28 @@ function isSameFile(one: string, other: string): boolean {
 }
 
 /**
- * Content that waits, complete and flushed, for the name under which it is to appear. It can be made before that name is known, which
+ * Content that waits, complete, for the name under which it is to appear. It can be made, and flushed, before that name is known, which
  * leaves one flush for the moment that counts.
  */
 export class PreparedFile {
   readonly #temporary: string;
 
-  /** @param directory where it waits; on the file system of the later name, or publishing starts anew there */
+  /**
+   * @param directory where it waits; on the file system of the later name, or publishing starts anew there
+   * @param flushed false leaves the content to the flush at publishing: where nobody has time meanwhile, one flush of both takes less
+   */
   constructor(
     private readonly directory: string,
     name: string,
     readonly data: string,
+    private readonly flushed = true,
   ) {
-    this.#temporary = writeTemporary(path.join(directory, name), data, 0o600, true);
+    this.#temporary = writeTemporary(path.join(directory, name), data, 0o600, flushed);
   }
 
   /**
    * Give it its name and flush the directory, or find that somebody else has taken the name. Exactly one of several callers gets
-   * true. Where there are no hard links, O_EXCL decides, and a crash may then leave the file empty or cut short. The file where it
+   * true. Where there are no hard links, O_EXCL decides, and a crash may then leave the file empty or cut short, as it may one that was not flushed before. The file where it
    * waited stays until `discard`, so that whoever is in a hurry removes it later.
    */
   publish(target: string): boolean {
@@ -135,6 +148,7 @@ export class PreparedFile {
       if (elsewhere && isErrno(error, "EXDEV", "ENOENT")) return createFileExclusive(target, this.data);
       throw error;
     }
+    if (!this.flushed) fsyncFile(target);
     fsyncDirectory(path.dirname(target));
     return true;
   }

@@ -10,6 +10,8 @@ import { eventually } from "../runner/wait.ts";
 import { SystemdRig } from "../transport/service/rig.ts";
 import { farLink, sshDesk } from "./ssh-desk.ts";
 
+// @takes systemd Two managers that boot at once are in each other's control groups.
+
 const TIMEOUT = 120_000;
 
 interface Status {

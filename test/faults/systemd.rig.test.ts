@@ -8,6 +8,8 @@ import { describeWith } from "../runner/components.ts";
 import { EXECUTABLE } from "../runner/relay.ts";
 import { eventually } from "../runner/wait.ts";
 
+// @takes systemd Two managers that boot at once are in each other's control groups.
+
 const RIG = path.resolve(import.meta.dir, "../rigs/systemd-overlay");
 const UNIT = `[Service]
 ExecStart=/usr/local/bin/clio-relay worker run --cluster local

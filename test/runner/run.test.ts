@@ -3,10 +3,12 @@ import fs from "node:fs";
 import path from "node:path";
 import { identify } from "../../src/lib/process-identity.ts";
 import { describeWith } from "./components.ts";
-import { filesOf, lanesOf, SUITES, testFiles } from "./suites.ts";
+import { neighboursOf } from "./neighbours.ts";
+import { filesOf, SUITES, testFiles } from "./suites.ts";
 import { temporaryDirectories } from "./temporary.ts";
 import { eventually } from "./wait.ts";
 
+const ROOT = path.dirname(path.dirname(import.meta.dir));
 const directories = temporaryDirectories();
 
 /** Run the runner in a project of its own that holds these tests. */
@@ -31,18 +33,31 @@ function run(tests: Record<string, string>, args: string[], env: Record<string, 
 const HEAD = 'import { expect, test } from "bun:test";\n';
 const PASSES = `${HEAD}test("a", () => { expect(1).toBe(1); });\n`;
 
-describe("lanes", () => {
-  test.each(SUITES.map((suite) => [suite.name, suite] as const))("run every file of %s once", (_name, suite) => {
-    const files = filesOf(suite, testFiles(path.dirname(path.dirname(import.meta.dir))));
-    const lanes = lanesOf(suite, files);
-    expect(lanes.flat().toSorted()).toEqual(files);
-    expect(lanes.every((lane) => lane.length > 0)).toBe(true);
-  });
+test("what a test file takes, another one takes, too", () => {
+  const taken = testFiles(ROOT).flatMap((file) => neighboursOf(file, fs.readFileSync(path.join(ROOT, file), "utf8")).takes);
+  expect([...new Set(taken)].filter((name) => taken.indexOf(name) === taken.lastIndexOf(name))).toEqual([]);
+  expect(taken.length).toBeGreaterThan(0);
 });
 
 describe("the runner", () => {
   test("counts what passed, and ends with the summary", () => {
     expect(run({ "test/project/a.test.ts": PASSES }, ["project"])).toMatchObject({ code: 0, last: "1 passed, 0 failed, 0 skipped" });
+  });
+
+  test("files that stand no neighbour run after all others, and the slowest are named", () => {
+    const waits = `${HEAD}test("a", async () => { await Bun.sleep(300); expect(1).toBe(1); });\n`;
+    const { stdout, code } = run(
+      { "test/project/a.test.ts": `// @alone it counts\n${PASSES}`, "test/project/b.test.ts": PASSES, "test/project/c.test.ts": waits },
+      ["project"],
+    );
+    expect(code).toBe(0);
+    expect([...stdout.matchAll(/^test\/project\/(.)\.test\.ts: /gm)].map(([, file]) => file).join("")).toBe("bca");
+    expect(stdout).toMatch(/^slowest of 3 files, which took \d+ s in all:\n +\d+\.\d s {2}test\/project\/c\.test\.ts\n/m);
+  });
+
+  test("a mark without a reason stops the run", () => {
+    const result = run({ "test/project/a.test.ts": `// @alone\n${PASSES}` }, ["project"]);
+    expect(result).toMatchObject({ code: 1, stderr: expect.stringContaining("test/project/a.test.ts says @alone, and not why") });
   });
 
   test("a failed test fails the run", () => {

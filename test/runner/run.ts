@@ -9,9 +9,10 @@ import { requiredComponents } from "./components.ts";
 import { installComponents } from "./install.ts";
 import { parseJunit } from "./junit.ts";
 import { endLeftovers, RUN_MARK, unmountLeftovers } from "./leftovers.ts";
+import { neighboursOf, runBeside } from "./neighbours.ts";
 import { removeTree } from "./remove.ts";
-import { filesOf, lanesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
-import { judge, type SkipRecord, summary, type Verdict } from "./verdict.ts";
+import { filesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
+import { judge, type SkipRecord, slowest, summary, type Verdict } from "./verdict.ts";
 
 const root = path.dirname(path.dirname(import.meta.dir));
 
@@ -59,10 +60,14 @@ async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdi
   const env = { ...inherited(), ...(soak ? soakSettings(reduced) : {}) };
   const deadline = performance.now() + (soak && reduced ? REDUCED_TIMEOUT_MS : suite.suiteTimeoutMs);
   const verdicts: Verdict[] = [];
-  const runLane = async (lane: string[]): Promise<void> => {
-    for (let file = lane.shift(); file !== undefined; file = lane.shift()) verdicts.push(await runFile(suite, file, env, deadline));
-  };
-  await Promise.all(lanesOf(suite, files).map(runLane));
+  const took = new Map<string, number>();
+  const planned = files.map((file) => ({ file, neighbours: neighboursOf(file, fs.readFileSync(path.join(root, file), "utf8")) }));
+  await runBeside(planned, suite.lanes, async (file) => {
+    const began = performance.now();
+    verdicts.push(await runFile(suite, file, env, deadline));
+    took.set(file, performance.now() - began);
+  });
+  console.log(slowest(took));
   return verdicts;
 }
 

@@ -7,16 +7,24 @@ export interface Suite {
   readonly testTimeoutMs: number;
   /** Bound of the whole suite; whoever is still running then is ended. */
   readonly suiteTimeoutMs: number;
+  /** How many of its files run at a time. */
+  readonly lanes: number;
 }
 
 const minutes = (n: number): number => n * 60_000;
 
 /** A file belongs to rig or soak by its name, to fast otherwise; `project` is the part of fast that looks at the project itself. */
 export const SUITES: readonly Suite[] = [
-  { name: "fast", about: "units, contracts, rules", testTimeoutMs: 20_000, suiteTimeoutMs: minutes(20) },
-  { name: "rig", about: "the built executable and services of this machine", testTimeoutMs: minutes(1), suiteTimeoutMs: minutes(30) },
-  { name: "soak", about: "random faults for as long as you like", testTimeoutMs: minutes(60), suiteTimeoutMs: minutes(180) },
-  { name: "project", about: "layers, lockfiles, documents", testTimeoutMs: 20_000, suiteTimeoutMs: minutes(5) },
+  { name: "fast", about: "units, contracts, rules", testTimeoutMs: 20_000, suiteTimeoutMs: minutes(20), lanes: 2 },
+  {
+    name: "rig",
+    about: "the built executable and services of this machine",
+    testTimeoutMs: minutes(1),
+    suiteTimeoutMs: minutes(30),
+    lanes: 2,
+  },
+  { name: "soak", about: "random faults for as long as you like", testTimeoutMs: minutes(60), suiteTimeoutMs: minutes(180), lanes: 2 },
+  { name: "project", about: "layers, lockfiles, documents", testTimeoutMs: 20_000, suiteTimeoutMs: minutes(5), lanes: 2 },
 ];
 
 /** Which suite a test file belongs to. */
@@ -30,24 +38,6 @@ export function suiteOf(file: string): "fast" | "rig" | "soak" {
 export function filesOf(suite: Suite, files: readonly string[]): string[] {
   if (suite.name === "project") return files.filter((file) => file.startsWith("test/project/") && suiteOf(file) === "fast");
   return files.filter((file) => suiteOf(file) === suite.name);
-}
-
-/** Files that mostly wait, for a minute or a service manager; those with a service manager cannot run beside each other. */
-const WAITING: ReadonlySet<string> = new Set([
-  "test/cli/life-signs.rig.test.ts",
-  "test/cli/relay-host/service.rig.test.ts",
-  "test/cli/systemd-service.rig.test.ts",
-  "test/faults/systemd.rig.test.ts",
-  "test/transport/service/systemd.rig.test.ts",
-]);
-
-/**
- * The files of a suite in rows that run beside each other; within one, each file follows the one before. Rigs change what the machine has only once
- * (users, ports, programs), so only those that wait run beside the rest.
- */
-export function lanesOf(suite: Suite, files: readonly string[]): string[][] {
-  if (suite.name !== "rig") return [[...files]];
-  return [files.filter((file) => !WAITING.has(file)), files.filter((file) => WAITING.has(file))];
 }
 
 /** All test files below `root`, as paths relative to it, in order. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { TestCase } from "./junit.ts";
-import { judge, type RunFacts, summary } from "./verdict.ts";
+import { judge, type RunFacts, slowest, summary } from "./verdict.ts";
 
 const good: TestCase = { file: "test/a.test.ts", name: "a", outcome: "passed", assertions: 1 };
 const run = (over: Partial<RunFacts>): RunFacts => ({
@@ -46,4 +46,13 @@ describe("judge", () => {
 
 test("summary is the one closing line", () => {
   expect(summary({ passed: 3, failed: 0, skipped: 2 })).toBe("3 passed, 0 failed, 2 skipped");
+});
+
+test("the slowest files are named, the longest first", () => {
+  const took = new Map([
+    ["a", 1_000],
+    ["b", 62_340],
+    ["c", 2_000],
+  ]);
+  expect(slowest(took, 2)).toBe("slowest of 3 files, which took 65 s in all:\n    62.3 s  b\n     2.0 s  c");
 });

@@ -62,3 +62,11 @@ export function judge(run: RunFacts): Verdict {
 /** The closing line. */
 export const summary = ({ passed, failed, skipped }: Pick<Verdict, "passed" | "failed" | "skipped">): string =>
   `${passed} passed, ${failed} failed, ${skipped} skipped`;
+
+/** The files that took longest, for people: with their whole time, what follows their tests included. */
+export function slowest(took: ReadonlyMap<string, number>, count = 10): string {
+  const longest = [...took].toSorted(([, a], [, b]) => b - a).slice(0, count);
+  const all = [...took.values()].reduce((sum, ms) => sum + ms, 0);
+  const lines = longest.map(([file, ms]) => `  ${(ms / 1_000).toFixed(1).padStart(6)} s  ${file}`);
+  return [`slowest of ${took.size} files, which took ${(all / 1_000).toFixed(0)} s in all:`, ...lines].join("\n");
+}

@@ -11,6 +11,8 @@ import { authority } from "../../transport/outbound/certificates.ts";
 import { SystemdRig } from "../../transport/service/rig.ts";
 import { printedDocuments } from "../printed.ts";
 
+// @takes systemd Two managers that boot at once are in each other's control groups.
+
 const UNIT = "clio-relay-relay-host.service";
 
 describeWith(["nspawn", "openssl"], "the relay-host as a service, by a real systemd", () => {

@@ -19,6 +19,8 @@ import { EXECUTABLE } from "../../runner/relay.ts";
 import { eventually } from "../../runner/wait.ts";
 import { SystemdRig } from "./rig.ts";
 
+// @takes systemd Two managers that boot at once are in each other's control groups.
+
 const signal = new AbortController().signal;
 const PLACE = { cluster: "c", home: null, signal };
 const UNIT = unitName("c");

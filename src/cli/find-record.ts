@@ -1,10 +1,9 @@
 import type { ClusterClient } from "../api/client.ts";
-import { isRelayError, RelayError } from "../domain/errors.ts";
+import { ANSWER_MS, namesOf, recordHolder, unasked } from "../api/record-holder.ts";
+import { RelayError } from "../domain/errors.ts";
 import type { Installation } from "./installation.ts";
 import type { CliIo } from "./io.ts";
 
-/** How long a cluster has to answer where several are asked for one record, in milliseconds. */
-const ANSWER_MS = 3_000;
 /** Candidates that an error names. */
 const SHOWN = 10;
 
@@ -34,7 +33,10 @@ export async function findJob({ io, relay }: Asking, named: string | undefined, 
   if (word === "last") return ofLast({ io, relay }, named);
   const clusters = await clients(relay, named);
   if (FULL_JOB_ID.test(word)) {
-    return { cluster: await holder(clusters, `job ${word}`, "job_not_found", (cluster, signal) => cluster.job(word, signal)), id: word };
+    return {
+      cluster: await recordHolder(clusters, `job ${word}`, "job_not_found", (cluster, signal) => cluster.job(word, signal)),
+      id: word,
+    };
   }
   const digits = BEGINNING.exec(word)?.[1];
   if (digits !== undefined) return ofPrefix(clusters, `job_${digits}`, word);
@@ -44,11 +46,13 @@ export async function findJob({ io, relay }: Asking, named: string | undefined, 
 
 /** The cluster that has a task. */
 export const clusterOfTask = async ({ relay }: Asking, named: string | undefined, id: string): Promise<ClusterClient> =>
-  holder(await clients(relay, named), `task ${id}`, "task_not_found", (cluster, signal) => cluster.taskEvents(id, { limit: 1, signal }));
+  recordHolder(await clients(relay, named), `task ${id}`, "task_not_found", (cluster, signal) =>
+    cluster.taskEvents(id, { limit: 1, signal }),
+  );
 
 /** The cluster that has an artifact. */
 export const clusterOfArtifact = async ({ relay }: Asking, named: string | undefined, id: string): Promise<ClusterClient> =>
-  holder(await clients(relay, named), `artifact ${id}`, "artifact_not_found", (cluster, signal) => cluster.artifact(id, signal));
+  recordHolder(await clients(relay, named), `artifact ${id}`, "artifact_not_found", (cluster, signal) => cluster.artifact(id, signal));
 
 async function clients(relay: Asking["relay"], named: string | undefined): Promise<readonly ClusterClient[]> {
   return Promise.all((await relay.clustersMeant(named)).map((name) => relay.cluster(name)));
@@ -88,43 +92,4 @@ async function ofPrefix(clusters: readonly ClusterClient[], prefix: string, word
   const shown = found.slice(0, SHOWN).map(({ cluster, id }) => (sole ? id : `${id} of ${cluster.name}`));
   const jobs = found.slice(0, SHOWN).map(({ cluster, id, title }) => ({ cluster: cluster.name, job_id: id, title }));
   throw new RelayError("usage", `${many} jobs begin with ${word}: ${shown.join(", ")}`, { jobs }, "more digits, or the whole id");
-}
-
-/**
- * The cluster that has a record. Where there are several, the first that has it is taken, so that one that hangs holds nobody up; a sole
- * one is not asked.
- *
- * @throws RelayError `missing` where all answered that they do not have it, link_down where some did not answer
- */
-async function holder(
-  clusters: readonly ClusterClient[],
-  what: string,
-  missing: "job_not_found" | "task_not_found" | "artifact_not_found",
-  ask: (cluster: ClusterClient, signal: AbortSignal) => Promise<unknown>,
-): Promise<ClusterClient> {
-  if (clusters.length === 1) return clusters[0]!;
-  const over = new AbortController();
-  const answers = clusters.map(async (cluster) => {
-    await ask(cluster, AbortSignal.any([over.signal, AbortSignal.timeout(ANSWER_MS)]));
-    return cluster;
-  });
-  try {
-    return await Promise.any(answers);
-  } catch {
-    const failures = await Promise.allSettled(answers);
-    const silent = clusters.filter((_, at) => !isRelayError((failures[at] as PromiseRejectedResult).reason, missing));
-    if (silent.length > 0) throw unasked(what, silent);
-    throw new RelayError(missing, `there is no ${what} on ${namesOf(clusters)}`);
-  } finally {
-    over.abort();
-  }
-}
-
-const namesOf = (clusters: readonly ClusterClient[]): string => clusters.map(({ name }) => name).join(", ");
-
-/** No answer is not an absence. */
-function unasked(what: string, silent: readonly ClusterClient[], otherwise?: string): RelayError {
-  const hint = `--cluster NAME${otherwise === undefined ? "" : `, ${otherwise}`}`;
-  const clusters = silent.map(({ name }) => name);
-  return new RelayError("link_down", `${what} may be of ${namesOf(silent)}, which could not be asked`, { clusters }, hint);
 }

@@ -28,7 +28,11 @@ export class WorkerHarness implements AsyncDisposable {
     private readonly wrapper: readonly string[] = [],
   ) {
     this.#owned = directory.startsWith(path.join(os.tmpdir(), "clio-relay-worker-"));
-    this.client = new ClusterClient("local", new HttpPeer({ kind: "unix", path: path.join(directory, "run", "worker.sock") }));
+    this.client = new ClusterClient("local", new HttpPeer({ kind: "unix", path: this.socket }));
+  }
+
+  get socket(): string {
+    return path.join(this.directory, "run", "worker.sock");
   }
 
   get pid(): number {
@@ -85,6 +89,19 @@ export class WorkerHarness implements AsyncDisposable {
   async drain(): Promise<number> {
     this.#process!.kill("SIGTERM");
     return this.#process!.exited;
+  }
+
+  /** A request as it is, and its answer's JSON. */
+  async call<T = Record<string, unknown>>(
+    method: string,
+    target: string,
+    body?: string | Uint8Array,
+    headers: Record<string, string> = {},
+  ): Promise<{ status: number; headers: Headers; body: T }> {
+    const type: Record<string, string> = body instanceof Uint8Array ? {} : { "content-type": "application/json" };
+    const sent = body === undefined ? {} : { body };
+    const response = await fetch(`http://worker${target}`, { unix: this.socket, method, headers: { ...type, ...headers }, ...sent });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as T };
   }
 
   async submit(spec: CommandInput, more: Partial<JobSubmissionInput> = {}): Promise<JobReceipt> {

@@ -11,15 +11,19 @@ import type { DesktopServices } from "./desktop-services.ts";
 import { ClusterList, DesktopHealth, DesktopStatus, Stopping } from "./desktop-views.ts";
 import { IDENTITY_PATH, Identity, IdentityQuery, identityOf } from "./identity.ts";
 import { refuseOtherRegistry } from "./installation-check.ts";
-import { json, mount, OpenApi, type Operation, operation } from "./operation.ts";
+import { json, mount, type Operation, operation } from "./operation.ts";
 import { checkUnchanged } from "./range.ts";
 import { metricsRoute } from "./routes/metrics.ts";
+import { openApiRoute } from "./routes/open-api.ts";
 import { withProblems } from "./with-problems.ts";
 
 /** The desktop's own operations, in the order of the OpenAPI document. */
 export const desktopOperations = (services: DesktopServices): Operation[] => [
   ...openOperations(services),
-  documentOperation(services),
+  openApiRoute("desktopOpenApi", "This document: the daemon's own operations, and those of every worker", async () => {
+    const { desktopDocument } = await import("./desktop-document.ts");
+    return desktopDocument(desktopOperations(services), services);
+  }),
   ...daemonOperations(services),
   ...registryOperations(services),
   ...linkOperations(services),
@@ -87,19 +91,6 @@ const daemonOperations = (services: DesktopServices): Operation[] => [
 const tagOf = (entry: ClusterEntry): string => `"${sha256Hex(canonicalJson(entry))}"`;
 
 const entryAnswer = (entry: ClusterEntry): Response => json(entry, 200, { etag: tagOf(entry) });
-
-const documentOperation = (services: DesktopServices): Operation =>
-  operation({
-    method: "get",
-    path: "/openapi.json",
-    id: "desktopOpenApi",
-    summary: "This document: the daemon's own operations, and those of every worker",
-    answer: { kind: "json", schema: OpenApi },
-    handler: async () => {
-      const { desktopDocument } = await import("./desktop-document.ts");
-      return json(desktopDocument(desktopOperations(services), services));
-    },
-  });
 
 /** The clusters that it knows. */
 const registryOperations = (services: DesktopServices): Operation[] => [

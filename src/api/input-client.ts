@@ -2,7 +2,7 @@ import type * as v from "valibot";
 import type { ContentKey, InputRecord, NewInputArtifact, Upload } from "../domain/input.ts";
 import type { HttpPeer } from "./http-peer.ts";
 
-type Described = Omit<NewInputArtifact, "schema_version" | "cluster">;
+type Described = Omit<v.InferInput<typeof NewInputArtifact>, "schema_version" | "cluster">;
 
 const input = () => import("../domain/input.ts");
 const upload = async () => (await input()).Upload;

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import { Health } from "./answers.ts";
-import { json, mount, OpenApi, type Operation, operation } from "./operation.ts";
+import { json, mount, type Operation, operation } from "./operation.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { inputRoutes } from "./routes/inputs.ts";
@@ -11,6 +11,7 @@ import { lineageRoutes } from "./routes/lineage.ts";
 import { linkRoutes } from "./routes/link.ts";
 import { logRoutes } from "./routes/logs.ts";
 import { metricsRoute } from "./routes/metrics.ts";
+import { openApiRoute } from "./routes/open-api.ts";
 import { progressRoutes } from "./routes/progress.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { submissionRoutes } from "./routes/submission.ts";
@@ -28,16 +29,9 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
     answer: { kind: "json", schema: Health },
     handler: () => json({ ok: true, auth: false, version: services.version, cluster: services.cluster }),
   }),
-  operation({
-    method: "get",
-    path: "/openapi.json",
-    id: "openApi",
-    summary: "This document",
-    answer: { kind: "json", schema: OpenApi },
-    handler: async () => {
-      const { openApiDocument } = await import("./openapi.ts");
-      return json(openApiDocument(workerOperations(services), { title: "clio-relay worker", version: services.version }, { worker: true }));
-    },
+  openApiRoute("openApi", "This document", async () => {
+    const { openApiDocument } = await import("./openapi.ts");
+    return openApiDocument(workerOperations(services), { title: "clio-relay worker", version: services.version }, { worker: true });
   }),
   metricsRoute("metrics", () => services.metrics()),
   ...linkRoutes(services),

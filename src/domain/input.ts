@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { Artifact } from "./artifact.ts";
-import { IdempotencyKey, Job } from "./job.ts";
+import { IdempotencyKey, Job, OWNER, wholeOwner } from "./job.ts";
 import { LIMITS } from "./limits.ts";
 import { ByteCount, Id, Sha256, text } from "./primitives.ts";
 import { LogicalName } from "./specs.ts";
@@ -25,18 +25,21 @@ export type Upload = v.InferOutput<typeof Upload>;
 export const ContentQuery = v.strictObject({ contents: v.pipe(v.array(ContentKey), v.maxLength(LIMITS.inputFilesMax)) });
 export const ContentAnswer = v.strictObject({ contents: v.array(Upload) });
 
-const described = { cluster: Id, logical_name: LogicalName, ...CONTENT, idempotency_key: IdempotencyKey };
+/** A job can use what is of its own owner session and generation only, so that the same content is staged once for each. */
+const described = { cluster: Id, logical_name: LogicalName, ...CONTENT, idempotency_key: IdempotencyKey, ...OWNER };
 
 /** Content that is there becomes an artifact. */
-export const NewInputArtifact = v.strictObject({ schema_version: v.literal("clio-relay.input-artifact.v1"), ...described });
+export const NewInputArtifact = v.pipe(
+  v.strictObject({ schema_version: v.literal("clio-relay.input-artifact.v1"), ...described }),
+  wholeOwner(),
+);
 export type NewInputArtifact = v.InferOutput<typeof NewInputArtifact>;
 
 /** The same with the content itself (RFC 4648, section 4). */
-export const InputIngest = v.strictObject({
-  schema_version: v.literal("clio-relay.input-artifact-ingest.v1"),
-  ...described,
-  data_base64: v.string(),
-});
+export const InputIngest = v.pipe(
+  v.strictObject({ schema_version: v.literal("clio-relay.input-artifact-ingest.v1"), ...described, data_base64: v.string() }),
+  wholeOwner(),
+);
 export type InputIngest = v.InferOutput<typeof InputIngest>;
 
 /** The job that stands for the staging of a file, and the artifact that is its result. */

@@ -59,13 +59,26 @@ const SPECS = {
 
 export const IdempotencyKey = text(LIMITS.idempotencyKeyLength);
 
+/** Whose a submission is: an owner session's, of one generation, or nobody's in particular. */
+export const OWNER = {
+  owner_session_id: v.optional(v.nullable(Id), null),
+  owner_session_generation_id: v.optional(v.nullable(Id), null),
+};
+export type Owner = v.InferOutput<v.StrictObjectSchema<typeof OWNER, undefined>>;
+
+/** Both or neither. */
+export const wholeOwner = <T extends Owner>() =>
+  v.check<T, string>(
+    (s) => (s.owner_session_id === null) === (s.owner_session_generation_id === null),
+    "owner_session_id and owner_session_generation_id come together",
+  );
+
 const submissionFields = {
   /** The cluster it is meant for; a worker of another cluster refuses it. */
   cluster: Id,
   /** Same key and same body: the same job. Same key and another body: a conflict. Absent: a fresh key. */
   idempotency_key: v.optional(IdempotencyKey),
-  owner_session_id: v.optional(v.nullable(Id), null),
-  owner_session_generation_id: v.optional(v.nullable(Id), null),
+  ...OWNER,
   used_artifact_refs: v.optional(ArtifactUses, []),
   metadata: v.optional(Metadata, {}),
 };
@@ -79,10 +92,7 @@ export const JobSubmission = v.pipe(
     v.strictObject({ kind: v.literal("mcp_call"), spec: SPECS.mcp_call, ...submissionFields }),
     v.strictObject({ kind: v.literal("input_ingest"), spec: SPECS.input_ingest, ...submissionFields }),
   ]),
-  v.check(
-    (s) => (s.owner_session_id === null) === (s.owner_session_generation_id === null),
-    "owner_session_id and owner_session_generation_id come together",
-  ),
+  wholeOwner(),
   v.check(({ kind, spec, used_artifact_refs }) => {
     if (kind !== "command" || spec.inputs === undefined) return true;
     const pinned = new Set(used_artifact_refs.map(({ artifact_id }) => artifact_id));

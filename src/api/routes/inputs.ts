@@ -143,14 +143,15 @@ function refuseWhileDraining({ draining }: WorkerServices): void {
 type Described = Omit<NewInputArtifact, "schema_version">;
 
 /** @param called the cluster's name as the worker has it */
-function forUs({ cluster }: WorkerServices, called: string, { logical_name, size_bytes, sha256, idempotency_key }: Described): Described {
+function forUs({ cluster }: WorkerServices, called: string, said: Described): Described {
   if (called !== cluster) {
     throw new RelayError("job_cluster_mismatch", `this worker serves ${cluster}, the input is for ${called}`, {
       expected: cluster,
       received: called,
     });
   }
-  return { cluster, logical_name, size_bytes, sha256, idempotency_key };
+  const { logical_name, size_bytes, sha256, idempotency_key, owner_session_id, owner_session_generation_id } = said;
+  return { cluster, logical_name, size_bytes, sha256, idempotency_key, owner_session_id, owner_session_generation_id };
 }
 
 const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4;

@@ -1,5 +1,6 @@
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { ContentKey, InputRecord, Upload } from "../../domain/input.ts";
+import type { Owner } from "../../domain/job.ts";
 import { Turns } from "../../lib/turns.ts";
 import type { InputClient } from "../input-client.ts";
 import type { InputFile } from "./input-file.ts";
@@ -34,6 +35,8 @@ export interface StagingOptions {
   /** Repeats what the way fails, for as long as the way may come back. */
   readonly persist: <T>(work: () => Promise<T>) => Promise<T>;
   readonly onProgress: (progress: StagingProgress) => void;
+  /** Whose the artifacts are to be: the job's that will use them. */
+  readonly owner?: Owner;
   readonly signal?: AbortSignal;
 }
 
@@ -118,7 +121,8 @@ async function recorded(
     const described = {
       logical_name: file.logicalName,
       ...file.key,
-      idempotency_key: `input:${generation}:${file.key.sha256}:${file.logicalName}`,
+      ...options.owner,
+      idempotency_key: ["input", generation, ...generationKey(options.owner), file.key.sha256, file.logicalName].join(":"),
     };
     try {
       const content = inline ? await file.file.bytes(file.key.sha256) : null;
@@ -133,6 +137,9 @@ async function recorded(
     }
   }
 }
+
+/** Keys are a session's, and what it has staged in one of its generations is not to be used in another. */
+const generationKey = ({ owner_session_generation_id: generation }: Partial<Owner> = {}): string[] => (generation ? [generation] : []);
 
 /** How far all contents together have come. */
 class SendProgress {

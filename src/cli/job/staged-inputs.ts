@@ -7,7 +7,7 @@ import type { Settings } from "../../config/settings.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { InputRecord } from "../../domain/input.ts";
 import { inputNameProblem, inputVariable, logicalNameOf } from "../../domain/input-name.ts";
-import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
+import type { JobReceipt, JobSubmissionInput, Owner } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { Reconnect } from "../follow/reconnect.ts";
@@ -105,7 +105,8 @@ export async function submitWithInputs(
     io,
     () => "interrupted before the job was submitted; what was sent is kept for a day, and the same command goes on from there",
     async (signal) => {
-      const staging = new Staging(io, cluster, files, signal);
+      const { owner_session_id = null, owner_session_generation_id = null } = submission;
+      const staging = new Staging(io, cluster, files, { owner_session_id, owner_session_generation_id }, signal);
       for (let left = GENERATIONS; ; left--) {
         const { inputs, pins } = await staging.staged();
         const refs = [...(submission.used_artifact_refs ?? []), ...pins];
@@ -141,6 +142,7 @@ export class Staging {
     io: Pick<CliIo, "stderr" | "clock">,
     private readonly cluster: ClusterClient,
     private readonly files: readonly Named[],
+    owner: Owner,
     private readonly signal: AbortSignal,
   ) {
     const reconnect = new Reconnect(io.stderr, io.clock, signal, () => this.#line.end());
@@ -152,6 +154,7 @@ export class Staging {
           `${doing === "reading" ? "reading inputs" : "sending inputs"}: ${bytesText(bytes)} of ${bytesText(total)}`,
           bytes >= total,
         ),
+      owner,
       signal,
     };
   }

@@ -53,7 +53,7 @@ export class Inputs implements InputServices {
   }
 
   async record(request: Omit<NewInputArtifact, "schema_version">, content: Uint8Array | null) {
-    const { logical_name, sha256, size_bytes, idempotency_key } = request;
+    const { logical_name, sha256, size_bytes, idempotency_key, owner_session_id, owner_session_generation_id } = request;
     const { spoolDir, cluster, store } = this.around;
     const key = { sha256, size_bytes };
     if (content !== null) await this.#uploads.take(key, content);
@@ -67,8 +67,8 @@ export class Inputs implements InputServices {
           cluster,
           spec: { logical_name, size_bytes, sha256 },
           idempotency_key,
-          owner_session_id: null,
-          owner_session_generation_id: null,
+          owner_session_id,
+          owner_session_generation_id,
           used_artifact_refs: [],
           metadata: {},
         },

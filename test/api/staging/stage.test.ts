@@ -4,8 +4,9 @@ import path from "node:path";
 import { InputClient } from "../../../src/api/input-client.ts";
 import { InputFile } from "../../../src/api/staging/input-file.ts";
 import { type Snapshot, type StagingOptions, snapshots, stage } from "../../../src/api/staging/stage.ts";
-import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/errors.ts";
+import { RelayError } from "../../../src/domain/errors.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
+import { refused } from "../../contract/queue-store/scene.ts";
 import { WorkerHarness } from "../../roles/worker/harness.ts";
 
 const TIMEOUT = 30_000;
@@ -36,15 +37,6 @@ async function taken(file: string, options: StagingOptions = OPTIONS): Promise<S
   const where = `--input x=${path.basename(file)}`;
   const input = await InputFile.at({ where, path: file, root: worker.directory, platform: "linux" });
   return (await snapshots([{ logicalName: path.basename(file), file: input }], options))[0]!;
-}
-
-async function refused(promise: Promise<unknown>, code: ErrorCode): Promise<RelayError> {
-  const failure = await promise.then(
-    () => "nothing was refused",
-    (error: unknown) => error,
-  );
-  expect(isRelayError(failure) ? failure.code : failure).toBe(code);
-  return failure as RelayError;
 }
 
 test("small files and large ones become artifacts, and what is there is not sent again", async () => {
@@ -139,4 +131,25 @@ test("a worker that knows nothing of inputs is named as the side to upgrade", as
   const old = new InputClient("local", worker.client.http.under("/of-another-time"));
   const failure = await refused(stage(old, [await taken(file)], once, OPTIONS), "version_mismatch");
   expect(failure.hint).toContain("cluster bootstrap local");
+});
+
+test("what is staged for a generation of an owner session is another artifact than anybody else's of that content", async () => {
+  const { file } = fresh("owned.txt", 100);
+  const files = [await taken(file)];
+  const staged = async (owner?: { owner_session_id: string; owner_session_generation_id: string }) => {
+    const [record] = await stage(client(), files, once, { ...OPTIONS, ...(owner === undefined ? {} : { owner }) });
+    return [record?.artifact.artifact_id, record?.job.owner_session_id, record?.job.owner_session_generation_id];
+  };
+  const [first, second] = ["first", "second"].map((owner_session_generation_id) => ({
+    owner_session_id: "desk",
+    owner_session_generation_id,
+  }));
+  const records = [await staged(), await staged(first), await staged(second)];
+  expect(records.map(([, ...owner]) => owner)).toEqual([
+    [null, null],
+    ["desk", "first"],
+    ["desk", "second"],
+  ]);
+  expect(new Set(records.map(([id]) => id)).size).toBe(3);
+  expect(await staged(first)).toEqual(records[1]!);
 });

@@ -16,17 +16,12 @@ afterAll(async () => {
   await worker[Symbol.asyncDispose]();
 }, TIMEOUT);
 
-const socket = () => path.join(worker.directory, "run", "worker.sock");
+const socket = () => worker.socket;
 
 async function call<T = Record<string, unknown>>(method: string, target: string, body?: unknown): Promise<{ status: number; body: T }> {
-  const bytes = body instanceof Uint8Array;
-  const response = await fetch(`http://worker${target}`, {
-    method,
-    unix: socket(),
-    ...(body === undefined ? {} : { body: bytes ? body : JSON.stringify(body) }),
-    headers: bytes ? {} : { "content-type": "application/json" },
-  } as RequestInit);
-  return { status: response.status, body: (await response.json()) as T };
+  const sent = body === undefined || body instanceof Uint8Array ? body : JSON.stringify(body);
+  const { status, body: said } = await worker.call<T>(method, target, sent);
+  return { status, body: said };
 }
 
 /** The status line that a request gets whose body does not come. */
@@ -101,6 +96,37 @@ test(
     expect(edges.used_artifacts).toMatchObject([
       { artifact_id: first.body.artifact.artifact_id, producer_job_id: first.body.job.job_id, consumer_job_id: job_id },
     ]);
+  },
+  TIMEOUT,
+);
+
+test(
+  "what is staged for an owner session is for jobs of its generation, and what is staged for nobody is not",
+  async () => {
+    const owner = { owner_session_id: "desk", owner_session_generation_id: "first" };
+    const later = { ...owner, owner_session_generation_id: "second" };
+    const staged = async (whose: object) =>
+      (await call<InputRecord>("POST", "/input-artifacts/ingest", { ...ingestOf("mesh\n", "mesh", crypto.randomUUID()), ...whose })).body;
+    const [own, open] = [await staged(owner), await staged({})];
+    expect([own.job, open.job]).toMatchObject([owner, { owner_session_id: null, owner_session_generation_id: null }]);
+    const submit = ({ artifact: { artifact_id, sha256 } }: InputRecord, whose: object) =>
+      call("POST", "/jobs", {
+        cluster: "local",
+        kind: "command",
+        spec: { argv: ["true"], inputs: { mesh: artifact_id } },
+        used_artifact_refs: [{ artifact_id, sha256 }],
+        ...whose,
+      });
+    expect(await submit(own, owner)).toMatchObject({ status: 201, body: owner });
+    for (const [record, whose] of [
+      [own, {}],
+      [own, later],
+      [open, owner],
+    ] as const) {
+      expect(await submit(record, whose)).toMatchObject({ status: 403, body: { reason: "resource_ownership_refused" } });
+    }
+    const half = { ...recordOf("mesh\n", "mesh"), owner_session_id: "desk" };
+    expect(await call("POST", "/input-artifacts", half)).toMatchObject({ status: 422, body: { reason: "request_validation_failed" } });
   },
   TIMEOUT,
 );

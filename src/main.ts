@@ -1,3 +1,4 @@
+import { readEnvironment } from "./config/environment.ts";
 import { VERSION } from "./config/version.ts";
 import { systemClock } from "./lib/clock.ts";
 import { safeText } from "./lib/safe-text.ts";
@@ -6,7 +7,7 @@ import { safeText } from "./lib/safe-text.ts";
 async function main(argv: readonly string[]): Promise<number> {
   if (argv[0] === "__shim") {
     const { runShim } = await import("./execution/shim/main.ts");
-    return await runShim(argv.slice(1), { version: VERSION, clock: systemClock, stdin: 0 });
+    return await runShim(argv.slice(1), { version: VERSION, clock: systemClock, stdin: 0, environment: readEnvironment().variables });
   }
   if (argv[0] === "__askpass") {
     const { runAskpass } = await import("./transport/ssh/openssh/askpass-program.ts");

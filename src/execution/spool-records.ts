@@ -1,5 +1,6 @@
 import type { Outcome } from "../domain/job.ts";
 import type { LogStream, StreamCapture } from "../domain/log.ts";
+import type { SchedulerName } from "../domain/scheduler.ts";
 import type { Identity } from "../lib/process-identity.ts";
 import type { WorkdirIdentity } from "./workdir.ts";
 
@@ -19,6 +20,8 @@ export const FILES = {
   process: "process.json",
   events: "events",
   cancel: "cancel.json",
+  batch: "batch.sh",
+  schedulerLog: "scheduler.log",
   exit: "exit.json",
   shimLog: "shim.log",
 } as const;
@@ -68,8 +71,21 @@ export type StartRecord =
       /** Path of a cgroup v2 directory that holds nothing but the shim and the job; null where there is none. */
       readonly cgroup: string | null;
       readonly version: string;
+      /** Where the shim runs in an allocation: then its pid and its boot say nothing on any other host. */
+      readonly allocation?: Allocation | undefined;
     }
   | { readonly record_version: number; readonly claimed_by: "worker"; readonly reason: string };
+
+/** An allocation of a scheduler, as its batch script learns of it. */
+export interface Allocation {
+  readonly provider: SchedulerName;
+  /** The scheduler's own name for the job. */
+  readonly native_id: string;
+  /** The name of the scheduler's cluster, where it has one. */
+  readonly cluster: string | null;
+  /** Host of the shim. */
+  readonly node: string;
+}
 
 /** process.json: the job's first process. It leads a session of its own, so its pid is also the session's id. */
 export interface ProcessRecord {

@@ -2,7 +2,8 @@ import * as v from "valibot";
 import { ProcessIdentity } from "../domain/attempt.ts";
 import { Outcome } from "../domain/job.ts";
 import { LogStream, StreamCapture } from "../domain/log.ts";
-import { ByteCount, Count, Finite, Id, looseText, recordOf, Sequence, Sha256, Timestamp } from "../domain/primitives.ts";
+import { ByteCount, Count, Finite, Id, looseText, recordOf, Sequence, Sha256, Timestamp, text } from "../domain/primitives.ts";
+import { SchedulerName } from "../domain/scheduler.ts";
 import type { AttemptSpec, ExitRecord, ProcessRecord, StartRecord, TruncationRecord } from "./spool-records.ts";
 
 /**
@@ -33,6 +34,13 @@ export const SpecSchema: v.GenericSchema<unknown, AttemptSpec> = v.object({
   cancel_grace_seconds: v.pipe(Finite, v.minValue(0)),
 });
 
+const AllocationSchema = v.object({
+  provider: SchedulerName,
+  native_id: text(128),
+  cluster: v.nullable(looseText(1_024)),
+  node: text(255),
+});
+
 export const StartSchema: v.GenericSchema<unknown, StartRecord> = v.variant("claimed_by", [
   v.object({
     record_version,
@@ -40,6 +48,7 @@ export const StartSchema: v.GenericSchema<unknown, StartRecord> = v.variant("cla
     shim: ProcessIdentity,
     cgroup: v.nullable(Path),
     version: looseText(128),
+    allocation: v.optional(AllocationSchema),
   }),
   v.object({ record_version, claimed_by: v.literal("worker"), reason: looseText(2_000) }),
 ]);

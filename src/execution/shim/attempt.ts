@@ -6,6 +6,7 @@ import { type Clock, timestamp } from "../../lib/clock.ts";
 import { isThere } from "../../lib/file-system.ts";
 import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
+import { type Surroundings, withSurroundings } from "./allocation.ts";
 import { notStarted, outcomeOf, shimFailed } from "./outcome.ts";
 import { abandon, claimText, holds, isUsable, type Provision, provide } from "./provision.ts";
 import { recordExit } from "./record-exit.ts";
@@ -27,6 +28,8 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly log: ShimLog;
   readonly term: TermSignal;
+  /** Where it runs in an allocation; left out on the worker's host. */
+  readonly surroundings?: Surroundings | undefined;
   /** What a spare has made beforehand. */
   readonly provision?: Provision | undefined;
   /** Milliseconds for which a write to a full disk is tried again; that of exit.json is so for ever, but less often then. */
@@ -38,12 +41,12 @@ export interface AttemptOptions {
 /**
  * Run one attempt: claim it, start the job, record its output, see to its end, write exit.json.
  *
- * @returns whether the attempt was this shim's to run
+ * @returns how it ended; null where the attempt was not this shim's to run
  * @throws when it could not be claimed either way; nothing was executed then. Once it is claimed, nothing is thrown
  */
-export async function runAttempt(options: AttemptOptions): Promise<boolean> {
+export async function runAttempt(options: AttemptOptions): Promise<Outcome | null> {
   const { directory, place, clock, term } = options;
-  if (term.received) return false;
+  if (term.received) return null;
   const provision = provisionFor(options);
   let claimed = false;
   try {
@@ -51,7 +54,7 @@ export async function runAttempt(options: AttemptOptions): Promise<boolean> {
   } finally {
     if (!claimed) abandon(provision);
   }
-  if (!claimed) return false;
+  if (!claimed) return null;
   const exit = await runClaimed(options, provision).catch((error: unknown) => {
     options.log.note(`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     return unstarted(shimFailed(error), clock);
@@ -65,20 +68,21 @@ export async function runAttempt(options: AttemptOptions): Promise<boolean> {
     commit: () => provision.exit.commit(place.path, content, true),
   });
   provision.exit.abandon();
-  return true;
+  return exit.outcome;
 }
 
-function provisionFor({ place, version, provision }: AttemptOptions): Provision {
+function provisionFor({ place, version, provision, surroundings }: AttemptOptions): Provision {
   if (provision !== undefined) {
     if (isUsable(provision, place.path)) return provision;
     abandon(provision);
   }
-  return provide(place.path, version);
+  return provide(place.path, version, surroundings?.allocation);
 }
 
-function claim({ directory, place, version }: AttemptOptions, provision: Provision): boolean {
+function claim({ directory, place, version, surroundings }: AttemptOptions, provision: Provision): boolean {
   const target = path.join(place.path, FILES.start);
-  if (!(holds(provision) ? provision.claim.publish(target) : createFileExclusive(target, claimText(version)))) return false;
+  if (!(holds(provision) ? provision.claim.publish(target) : createFileExclusive(target, claimText(version, surroundings?.allocation))))
+    return false;
   // A claim has to be found again: the way to it is flushed before anything is executed.
   fsyncDirectory(path.dirname(directory));
   fsyncDirectory(path.dirname(path.dirname(directory)));
@@ -92,6 +96,7 @@ async function runClaimed(options: AttemptOptions, provision: Provision): Promis
   let started: StartedJob;
   try {
     spec = readSpecFile(place.path);
+    if (options.surroundings !== undefined) spec = { ...spec, env: withSurroundings(spec.env, options.surroundings.variables) };
     const found = await startPatiently(spec, options, provision);
     if (found === null)
       return unstarted(notStarted(isCancel(place) ? "canceled" : "spawn_failed", "asked to end before it started"), clock);

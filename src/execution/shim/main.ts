@@ -1,15 +1,19 @@
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
+import type { Outcome } from "../../domain/job.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
 import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
+import { type Surroundings, surroundings } from "./allocation.ts";
 import { runAttempt } from "./attempt.ts";
+import { codeOf } from "./outcome.ts";
 import { abandon, type Provision, provide } from "./provision.ts";
 import { rehearse } from "./rehearsal.ts";
 import { ShimLog } from "./shim-log.ts";
-import { listenForTerm } from "./term-signal.ts";
+import { listenForTerm, type TermSignal } from "./term-signal.ts";
 
 /** What the shim needs of the process around it. */
 export interface ShimIo {
@@ -18,6 +22,8 @@ export interface ShimIo {
   readonly clock: Clock;
   /** File descriptor of standard input, where a spare shim is told its attempt, and whose end says to any other that it may claim. */
   readonly stdin: number;
+  /** The process's environment, of which a job in an allocation gets what the scheduler says about that. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds for which a full disk is tried again, before the attempt is not claimed, or an output stream is cut. 10 s. */
   readonly patienceMs?: number;
   /** Milliseconds for which the pipes are read once no process of the job is left. 30 s. */
@@ -28,16 +34,22 @@ const PATIENCE_MS = 10_000;
 const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
 const THREADS_MS = 5_000;
+/** EX_CONFIG of sysexits.h. */
+const NOT_A_BATCH_SCRIPT = 78;
 
 /**
  * The shim: run one attempt and see it to its end. `argv` is the attempt's directory; or `--spare SPOOL`, or `--told SPOOL` for one whose attempt is near: then the
  * directory is the one line that comes on standard input, and its end without one means that nobody needs the shim any more.
  *
+ * `--allocation DIRECTORY` is for one that a scheduler's batch script becomes: it waits for nobody, names the allocation in its claim, gives the job what
+ * the scheduler says about that, and ends with the job's code, so that the scheduler calls failed what has failed.
+ *
  * @returns the exit code: 0 when the attempt has ended, was somebody else's, or none came; 1 when it could not be claimed; 2 for
- * arguments that are neither
+ * arguments that are none of these; 78 for --allocation outside of one
  */
 export async function runShim(argv: readonly string[], io: ShimIo): Promise<number> {
   const [first = "", second] = argv;
+  if (first === "--allocation" && argv.length === 2 && second !== "") return runInAllocation(second!, io);
   const waits = first === "--spare" || first === "--told";
   if (argv.length !== (waits ? 2 : 1) || argv.includes("")) return 2;
   const spool = waits ? second! : null;
@@ -66,13 +78,48 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
     if (provision !== undefined) abandon(provision);
     return 1;
   }
+  return (await run({ directory, place, term, subreaper, io, provision })).code;
+}
+
+async function runInAllocation(directory: string, io: ShimIo): Promise<number> {
+  const around = surroundings(io.environment ?? {}, os.hostname());
+  const term = listenForTerm();
+  const subreaper = becomeSubreaper();
+  if (!(await startFileThreads(THREADS_MS))) return 1;
+  using place = held(directory);
+  if (place === null) return 1;
+  if (around === null) {
+    new ShimLog(place.path, io.clock).note(
+      "not claimed: there is no allocation here, neither SLURM_JOB_ID nor JOB_ID and SGE_ROOT are set",
+    );
+    return NOT_A_BATCH_SCRIPT;
+  }
+  const { code, outcome } = await run({ directory, place, term, subreaper, io, surroundings: around });
+  return outcome === null ? code : codeOf(outcome);
+}
+
+interface Run {
+  readonly directory: string;
+  readonly place: HeldDirectory;
+  readonly term: TermSignal;
+  readonly subreaper: boolean;
+  readonly io: ShimIo;
+  readonly provision?: Provision | undefined;
+  readonly surroundings?: Surroundings;
+}
+
+/** The attempt from its claim on. `code`: 1 where it could not be claimed; `outcome`: null where it was not run by this shim. */
+async function run({ directory, place, term, subreaper, io, provision, surroundings: around }: Run): Promise<{
+  readonly code: 0 | 1;
+  readonly outcome: Outcome | null;
+}> {
   const log = new ShimLog(place.path, io.clock);
   if (!subreaper) log.note("not a subreaper: processes that leave the job's tree are found by their environment only");
   const patienceMs = io.patienceMs ?? PATIENCE_MS;
   const deadline = io.clock.monotonic() + patienceMs;
   for (let made = provision; ; made = undefined) {
     try {
-      await runAttempt({
+      const outcome = await runAttempt({
         directory,
         place,
         version: io.version,
@@ -80,14 +127,15 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
         log,
         term,
         provision: made,
+        surroundings: around,
         patienceMs,
         drainMs: io.drainMs,
       });
-      return 0;
+      return { code: 0, outcome };
     } catch (error) {
       if (!isErrno(error, "ENOSPC", "EDQUOT") || io.clock.monotonic() >= deadline) {
         log.note(`not claimed: ${String(error)}`);
-        return 1;
+        return { code: 1, outcome: null };
       }
     }
     await Bun.sleep(ROOM_RETRY_MS);

@@ -1,3 +1,4 @@
+import os from "node:os";
 import type { Outcome } from "../../domain/job.ts";
 import type { AttemptSpec } from "../spool-records.ts";
 
@@ -64,3 +65,11 @@ export const shimFailed = (error: unknown, residual: readonly number[] = []): Ou
   ...notStarted("outcome_unknown", `the shim failed: ${String(error)}`),
   residual: residual.slice(0, RESIDUAL_MAX),
 });
+
+/** The exit code that says the same, as a shell's does (sh(1): 128 and the signal's number). */
+export function codeOf({ reason, exit_code, signal }: Outcome): number {
+  if (reason === "completed") return 0;
+  if (exit_code !== null && exit_code !== 0) return exit_code;
+  const number = signal === null ? undefined : os.constants.signals[signal as NodeJS.Signals];
+  return number === undefined ? 1 : 128 + number;
+}

@@ -3,7 +3,7 @@ import type { LogStream } from "../../domain/log.ts";
 import { PreparedFile } from "../../lib/atomic-file.ts";
 import { self } from "../../lib/process-identity.ts";
 import { exclusiveCgroup } from "../cgroup.ts";
-import { FILES, logFile, RECORD_VERSION, type StartRecord } from "../spool-records.ts";
+import { type Allocation, FILES, logFile, RECORD_VERSION, type StartRecord } from "../spool-records.ts";
 import { ReservedFile } from "./reserved-file.ts";
 import { WaitingLog } from "./waiting-log.ts";
 
@@ -24,8 +24,15 @@ export interface Provision {
 }
 
 /** The claim of this process: the same for every attempt, as long as it stays in its cgroup. */
-export function claimText(version: string): string {
-  const record: StartRecord = { record_version: RECORD_VERSION, claimed_by: "shim", shim: self(), cgroup: exclusiveCgroup(), version };
+export function claimText(version: string, allocation?: Allocation): string {
+  const record: StartRecord = {
+    record_version: RECORD_VERSION,
+    claimed_by: "shim",
+    shim: self(),
+    cgroup: exclusiveCgroup(),
+    version,
+    allocation,
+  };
   return JSON.stringify(record);
 }
 
@@ -41,7 +48,7 @@ function ownPlace(): string {
 }
 
 /** Make them in a directory: all of them, or none when that throws. */
-export function provide(directory: string, version: string): Provision {
+export function provide(directory: string, version: string, allocation?: Allocation): Provision {
   const made: { abandon(): void }[] = [];
   try {
     const exit = new ReservedFile(directory, FILES.exit, EXIT_BYTES);
@@ -55,7 +62,7 @@ export function provide(directory: string, version: string): Provision {
     };
     const logs = { stdout: log("stdout"), stderr: log("stderr") };
     const cgroup = ownPlace();
-    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version)), exit, process, logs, cgroup };
+    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version, allocation)), exit, process, logs, cgroup };
   } catch (error) {
     for (const file of made) file.abandon();
     throw error;

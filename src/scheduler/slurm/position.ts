@@ -1,0 +1,36 @@
+import type { SchedulerStatus } from "../../domain/scheduler.ts";
+import { jobsIn } from "./ids.ts";
+import type { Row, Rows } from "./row.ts";
+
+const NOTE =
+  "approximate: by time of submission, among the jobs that this user may see; priorities, fair share and reservations are not known";
+
+type Place = Pick<SchedulerStatus, "queue_position" | "jobs_ahead" | "queue_position_scope" | "queue_position_note">;
+
+const queueOf = ({ answers }: Row): string => `${answers.partition ?? ""}\0${answers.qos ?? ""}`;
+const submittedAt = ({ answers }: Row): string => answers.submit_time ?? "";
+
+/** How many wait in the same partition and QOS and were submitted before, for each waiting row of all that there are. */
+export class Places {
+  readonly #ahead = new Map<Row, number>();
+
+  constructor(rows: Rows) {
+    const waiting = rows.all.filter(({ phase }) => phase === "pending");
+    for (const queue of Map.groupBy(waiting, queueOf).values()) {
+      const inOrder = queue.toSorted((a, b) => submittedAt(a).localeCompare(submittedAt(b)) || Number(a.raw) - Number(b.raw));
+      let ahead = 0;
+      for (const row of inOrder) {
+        this.#ahead.set(row, ahead);
+        ahead += jobsIn(row);
+      }
+    }
+  }
+
+  of(row: Row): Place | null {
+    const ahead = this.#ahead.get(row);
+    if (ahead === undefined) return null;
+    const { partition, qos } = row.answers;
+    const scope = [partition == null ? null : `partition ${partition}`, qos == null ? null : `QOS ${qos}`].filter((part) => part !== null);
+    return { queue_position: ahead + 1, jobs_ahead: ahead, queue_position_scope: scope.join(", "), queue_position_note: NOTE };
+  }
+}

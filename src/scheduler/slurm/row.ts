@@ -1,0 +1,59 @@
+import type { SchedulerPhase, SchedulerStatus } from "../../domain/scheduler.ts";
+import { fits, type RowNames } from "./ids.ts";
+import { isEnd } from "./states.ts";
+
+/** What one source says of one job. */
+export interface Row extends RowNames {
+  readonly name: string;
+  readonly phase: SchedulerPhase;
+  readonly answers: Partial<SchedulerStatus>;
+}
+
+/** Which of several rows stands for an array, or for a job that several clusters of a federation know. */
+const RANK: readonly SchedulerPhase[] = ["running", "allocated", "pending", "submitted", "failed", "canceled", "completed", "unknown"];
+
+/** Rows by job number, so that each of many ids is found at once. */
+export class Rows {
+  readonly #byNumber = new Map<string, Row[]>();
+
+  constructor(readonly all: readonly Row[]) {
+    for (const row of all) {
+      const numbers = new Set([row.raw, row.shown.replace(/[_+].*$/, "")]);
+      for (const number of numbers) {
+        const there = this.#byNumber.get(number);
+        if (there === undefined) this.#byNumber.set(number, [row]);
+        else there.push(row);
+      }
+    }
+  }
+
+  /** The row that says most of an id. */
+  of(id: string): Row | null {
+    const near = this.#byNumber.get(id.replace(/[_+].*$/, "")) ?? [];
+    const rated = near.map((row) => ({ row, fit: fits(id, row) })).filter(({ fit }) => fit > 0);
+    const best = Math.max(0, ...rated.map(({ fit }) => fit));
+    const first = rated.filter(({ fit }) => fit === best).sort((a, b) => RANK.indexOf(a.row.phase) - RANK.indexOf(b.row.phase))[0];
+    return first?.row ?? null;
+  }
+}
+
+/** Whether a row says that the job is still to run, or runs. */
+export const isActive = ({ phase }: Row): boolean => !isEnd(phase) && phase !== "unknown";
+
+/**
+ * Lines of fields between a delimiter that nobody could know beforehand, so that no job's name can make one; the name is the last field, for what is behind a line end
+ * in it to be a line without any. Null where a line has another number of fields: the source speaks another language.
+ */
+export function fieldsOf(text: string, delimiter: string, number: number): string[][] | null {
+  const rows: string[][] = [];
+  for (const line of text.split("\n")) {
+    if (!line.includes(delimiter)) continue;
+    const fields = line.split(delimiter);
+    if (fields.length !== number) return null;
+    rows.push(fields);
+  }
+  return rows;
+}
+
+/** A delimiter for one call. */
+export const newDelimiter = (): string => `|${crypto.randomUUID().slice(0, 8)}|`;

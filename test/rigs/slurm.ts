@@ -1,0 +1,278 @@
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { removeTree } from "../runner/remove.ts";
+import { eventually } from "../runner/wait.ts";
+import { freePort } from "./sshd.ts";
+
+export interface SlurmOptions {
+  /** With MariaDB and slurmdbd, so that sacct answers. */
+  readonly accounting?: boolean;
+  /** Nodes, each a slurmd of its own on this host. */
+  readonly nodes?: number;
+  /** GPUs of each node, that are counted and are no devices. */
+  readonly gpus?: number;
+  /** Further lines of slurm.conf(5). */
+  readonly config?: readonly string[];
+}
+
+export type SlurmDaemon = "slurmctld" | "slurmdbd" | "mariadbd";
+
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** A real SLURM of this machine without systemd: a controller, some nodes, and accounting where it is wanted. All its state is in one directory; root only. */
+export class Slurm implements AsyncDisposable {
+  readonly #children = new Map<string, Bun.Subprocess>();
+  readonly #ports = new Map<string, number>();
+  readonly #options: Required<SlurmOptions>;
+  #clean = true;
+
+  private constructor(
+    /** Everything of it; other users may look into it. */
+    readonly directory: string,
+    options: SlurmOptions,
+  ) {
+    this.#options = { accounting: false, nodes: 1, gpus: 0, config: [], ...options };
+  }
+
+  static async start(options: SlurmOptions = {}): Promise<Slurm> {
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), "slurm-"));
+    fs.chmodSync(directory, 0o755);
+    const slurm = new Slurm(directory, options);
+    try {
+      await slurm.#up();
+      return slurm;
+    } catch (error) {
+      const said = slurm.logs();
+      await slurm[Symbol.asyncDispose]();
+      throw new Error(`SLURM did not come up: ${said}`, { cause: error });
+    }
+  }
+
+  /** What whoever uses it has to have in its environment. */
+  get variables(): Readonly<Record<string, string>> {
+    return { PATH, HOME: "/root", USER: "root", LOGNAME: "root", SLURM_CONF: this.#at("slurm.conf") };
+  }
+
+  #at(...names: readonly string[]): string {
+    return path.join(this.directory, ...names);
+  }
+
+  /** The ends of the daemons' logs. */
+  logs(): string {
+    const files = fs.readdirSync(this.directory).filter((name) => /\.(?:log|out)$/.test(name));
+    return files.map((name) => `${name}: ${fs.readFileSync(this.#at(name), "utf8").slice(-1_000)}`).join("\n");
+  }
+
+  /** Run one of SLURM's commands, which has to succeed; its output. */
+  must(...argv: readonly [string, ...string[]]): string {
+    const { status, stdout, stderr } = this.run(...argv);
+    if (status !== 0) throw new Error(`${argv.join(" ")} ended with ${status}: ${stderr}`);
+    return stdout;
+  }
+
+  run(...[program, ...args]: readonly [string, ...string[]]): { status: number | null; stdout: string; stderr: string } {
+    return spawnSync(program, args, { encoding: "utf8", env: { ...this.variables, TZ: "UTC" }, timeout: 20_000 });
+  }
+
+  /** Let a daemon stand still, or go on. */
+  signal(name: SlurmDaemon, signal: "SIGSTOP" | "SIGCONT"): void {
+    this.#children.get(name)?.kill(signal);
+  }
+
+  /** SIGKILL a daemon. */
+  async kill(name: SlurmDaemon): Promise<void> {
+    const child = this.#children.get(name);
+    child?.kill("SIGKILL");
+    await child?.exited;
+  }
+
+  /** Start a daemon that was killed, with the state that it has left. */
+  async restart(name: SlurmDaemon): Promise<void> {
+    if (name === "slurmctld") this.#controller();
+    else if (name === "slurmdbd") this.#start("slurmdbd", ["slurmdbd", "-D"]);
+    else this.#database();
+    await eventually(() => this.run("scontrol", "ping").stdout.includes("UP"), { what: "the controller" });
+  }
+
+  #start(name: string, argv: readonly string[]): void {
+    const output = Bun.file(this.#at(`${name}.out`));
+    const mark = process.env["CLIO_RELAY_TEST_RUN"];
+    const env = { ...this.variables, ...(mark === undefined ? {} : { CLIO_RELAY_TEST_RUN: mark }) };
+    this.#children.set(name, Bun.spawn([...argv], { env, cwd: this.directory, stdin: "ignore", stdout: output, stderr: output }));
+  }
+
+  #controller(): void {
+    this.#start("slurmctld", ["slurmctld", "-D", ...(this.#clean ? ["-c"] : [])]);
+    this.#clean = false;
+  }
+
+  #nodeNames(): string[] {
+    return Array.from({ length: this.#options.nodes }, (_, index) => `rig${index + 1}`);
+  }
+
+  async #up(): Promise<void> {
+    const { accounting, nodes } = this.#options;
+    for (const name of ["slurmctld", "slurmdbd", "mariadbd", ...this.#nodeNames()]) this.#ports.set(name, await freePort());
+    for (const name of ["state", "spool", "database"]) fs.mkdirSync(this.#at(name));
+    this.#configure();
+    fs.writeFileSync(this.#at("munge.key"), crypto.getRandomValues(new Uint8Array(128)), { mode: 0o600 });
+    const file = (suffix: string): string => this.#at(`munge.${suffix}`);
+    this.#start("munged", [
+      ...["munged", "--foreground", "--force", `--key-file=${file("key")}`, `--socket=${file("socket")}`],
+      ...[`--pid-file=${file("pid")}`, `--log-file=${file("log")}`, `--seed-file=${file("seed")}`],
+    ]);
+    await eventually(() => fs.existsSync(file("socket")), { what: "munged" });
+    if (accounting) await this.#account();
+    this.#controller();
+    for (const name of this.#nodeNames()) this.#start(name, ["slurmd", "-D", "-N", name]);
+    await eventually(
+      () => this.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").stdout.trim().split("\n").filter(Boolean).length === nodes,
+      {
+        what: "SLURM's nodes",
+      },
+    );
+  }
+
+  #configure(): void {
+    const { accounting, gpus, config } = this.#options;
+    const port = (name: string): number => this.#ports.get(name)!;
+    const host = os.hostname().split(".")[0]!;
+    const slurm = [
+      "ClusterName=demo",
+      `SlurmctldHost=${host}(127.0.0.1)`,
+      "SlurmUser=root",
+      "SlurmdUser=root",
+      "AuthType=auth/munge",
+      `AuthInfo=socket=${this.#at("munge.socket")}`,
+      "CredType=cred/munge",
+      "MpiDefault=none",
+      "ProctrackType=proctrack/linuxproc",
+      "TaskPlugin=task/none",
+      "SelectType=select/cons_tres",
+      "SelectTypeParameters=CR_Core",
+      "SchedulerType=sched/builtin",
+      "SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0",
+      `SlurmctldPidFile=${this.#at("slurmctld.pid")}`,
+      `SlurmdPidFile=${this.#at("%n.pid")}`,
+      `SlurmctldPort=${port("slurmctld")}`,
+      `StateSaveLocation=${this.#at("state")}`,
+      `SlurmdSpoolDir=${this.#at("spool", "%n")}`,
+      `SlurmctldLogFile=${this.#at("slurmctld.log")}`,
+      `SlurmdLogFile=${this.#at("%n.log")}`,
+      "SlurmdParameters=config_overrides",
+      "SwitchType=switch/none",
+      "JobCompType=jobcomp/none",
+      "MessageTimeout=5",
+      "KillWait=2",
+      "ReturnToService=2",
+      "PropagateResourceLimitsExcept=ALL",
+      ...(accounting
+        ? [
+            "JobAcctGatherType=jobacct_gather/linux",
+            "AccountingStorageType=accounting_storage/slurmdbd",
+            "AccountingStorageHost=localhost",
+            `AccountingStoragePort=${port("slurmdbd")}`,
+            `AccountingStoragePass=${this.#at("munge.socket")}`,
+          ]
+        : ["JobAcctGatherType=jobacct_gather/none"]),
+      ...(gpus > 0 ? ["GresTypes=gpu"] : []),
+      ...this.#nodeNames().map(
+        (name) =>
+          `NodeName=${name} NodeHostname=${host} NodeAddr=127.0.0.1 Port=${port(name)} CPUs=4 RealMemory=1000${gpus > 0 ? ` Gres=gpu:${gpus}` : ""} State=UNKNOWN`,
+      ),
+      `PartitionName=debug Nodes=${this.#nodeNames().join(",")} Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO`,
+      ...config,
+    ];
+    fs.writeFileSync(this.#at("slurm.conf"), `${slurm.join("\n")}\n`);
+    if (gpus > 0) this.#makeGpus(gpus);
+    if (!accounting) return;
+    const database = [
+      "AuthType=auth/munge",
+      `AuthInfo=socket=${this.#at("munge.socket")}`,
+      "DbdHost=localhost",
+      `DbdPort=${port("slurmdbd")}`,
+      "SlurmUser=root",
+      `LogFile=${this.#at("slurmdbd.log")}`,
+      `PidFile=${this.#at("slurmdbd.pid")}`,
+      "StorageType=accounting_storage/mysql",
+      "StorageHost=127.0.0.1",
+      `StoragePort=${port("mariadbd")}`,
+      "StorageUser=slurm",
+      "StoragePass=demo",
+      "StorageLoc=slurm_acct_db",
+    ];
+    // slurmdbd looks for it beside SLURM_CONF.
+    fs.writeFileSync(this.#at("slurmdbd.conf"), `${database.join("\n")}\n`, { mode: 0o600 });
+  }
+
+  /** A GPU has to have a file; nothing opens it. */
+  #makeGpus(count: number): void {
+    fs.mkdirSync(this.#at("gpus"));
+    for (let index = 0; index < count; index++) fs.writeFileSync(this.#at("gpus", `nvidia${index}`), "");
+    const files = this.#at("gpus", `nvidia[0-${count - 1}]`);
+    fs.writeFileSync(
+      this.#at("gres.conf"),
+      this.#nodeNames()
+        .map((name) => `NodeName=${name} Name=gpu File=${files}\n`)
+        .join(""),
+    );
+  }
+
+  #database(): void {
+    this.#start("mariadbd", [
+      ...["mariadbd", "--no-defaults", "--user=root", `--datadir=${this.#at("database")}`, `--socket=${this.#at("m.sock")}`],
+      ...[`--port=${this.#ports.get("mariadbd")}`, "--bind-address=127.0.0.1", `--pid-file=${this.#at("mariadb.pid")}`],
+      ...["--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0", "--skip-sync-binlog"],
+    ]);
+  }
+
+  async #account(): Promise<void> {
+    const made = spawnSync(
+      "mariadb-install-db",
+      ["--no-defaults", "--user=root", `--datadir=${this.#at("database")}`, "--auth-root-authentication-method=normal", "--skip-test-db"],
+      { env: { PATH }, encoding: "utf8" },
+    );
+    if (made.status !== 0) throw new Error(`mariadb-install-db ended with ${made.status}: ${made.stderr}`);
+    this.#database();
+    const sql = (statement: string): boolean =>
+      spawnSync("mariadb", ["--no-defaults", "-S", this.#at("m.sock"), "-e", statement], { env: { PATH }, stdio: "ignore" }).status === 0;
+    await eventually(() => sql("select 1"), { what: "the database" });
+    for (const host of ["127.0.0.1", "localhost"]) {
+      sql(`CREATE USER IF NOT EXISTS slurm@'${host}' IDENTIFIED BY 'demo'; GRANT ALL ON slurm_acct_db.* TO slurm@'${host}'`);
+    }
+    this.#start("slurmdbd", ["slurmdbd", "-D"]);
+    await eventually(() => this.run("sacctmgr", "-i", "-Q", "add", "cluster", "demo").status === 0, { what: "slurmdbd" });
+  }
+
+  /** End it with every job that runs in it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    // The controller first, or it would see its nodes and jobs fail one by one.
+    for (const name of ["slurmctld", ...this.#nodeNames(), "slurmdbd", "mariadbd", "munged"]) {
+      const child = this.#children.get(name);
+      child?.kill("SIGKILL");
+      await child?.exited;
+    }
+    // Steps outlive their node's daemon; each of them and every job has the name of this directory in its environment.
+    await eventually(() => endBelow(this.directory) === 0, { what: "the end of SLURM's jobs" });
+    removeTree(this.directory);
+  }
+}
+
+/** Kill what knows a directory by its environment or arguments; how many there were. */
+function endBelow(directory: string): number {
+  let found = 0;
+  for (const entry of fs.readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;
+    try {
+      const traces = ["environ", "cmdline"].map((name) => fs.readFileSync(`/proc/${entry}/${name}`, "latin1"));
+      if (!traces.some((trace) => trace.includes(directory))) continue;
+      found++;
+      process.kill(Number(entry), "SIGKILL");
+    } catch {
+      // gone meanwhile
+    }
+  }
+  return found;
+}

@@ -76,7 +76,7 @@ function provisionFor({ place, version, provision, surroundings }: AttemptOption
     if (isUsable(provision, place.path)) return provision;
     abandon(provision);
   }
-  return provide(place.path, version, surroundings?.allocation);
+  return provide(place.path, version, false, surroundings?.allocation);
 }
 
 function claim({ directory, place, version, surroundings }: AttemptOptions, provision: Provision): boolean {

@@ -60,7 +60,7 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   // Whoever starts a shim closes its input when it is in its cgroup, which the claim names.
   const hear = (): Promise<string | null> => Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
   const heard = first === "--spare" ? null : hear();
-  const provision = spool === null ? undefined : provideEarly(spool, io.version);
+  const provision = spool === null ? undefined : provideEarly(spool, io.version, first === "--spare");
   // Without them it could not even notice that it is told its attempt.
   if (!(await threads)) {
     if (provision !== undefined) abandon(provision);
@@ -153,9 +153,9 @@ function held(directory: string): HeldDirectory | null {
 }
 
 /** A shim that waits makes its files meanwhile. Where it cannot, it does so when it has an attempt. */
-function provideEarly(spool: string, version: string): Provision | undefined {
+function provideEarly(spool: string, version: string, flushed: boolean): Provision | undefined {
   try {
-    return provide(spool, version);
+    return provide(spool, version, flushed);
   } catch {
     return undefined;
   }

@@ -47,8 +47,12 @@ function ownPlace(): string {
   }
 }
 
-/** Make them in a directory: all of them, or none when that throws. */
-export function provide(directory: string, version: string, allocation?: Allocation): Provision {
+/**
+ * Make them in a directory: all of them, or none when that throws.
+ *
+ * @param flushed whether the claim is flushed at once, or only when it is published
+ */
+export function provide(directory: string, version: string, flushed: boolean, allocation?: Allocation): Provision {
   const made: { abandon(): void }[] = [];
   try {
     const exit = new ReservedFile(directory, FILES.exit, EXIT_BYTES);
@@ -62,7 +66,8 @@ export function provide(directory: string, version: string, allocation?: Allocat
     };
     const logs = { stdout: log("stdout"), stderr: log("stderr") };
     const cgroup = ownPlace();
-    return { directory, claim: new PreparedFile(directory, FILES.start, claimText(version, allocation)), exit, process, logs, cgroup };
+    const claim = new PreparedFile(directory, FILES.start, claimText(version, allocation), flushed);
+    return { directory, claim, exit, process, logs, cgroup };
   } catch (error) {
     for (const file of made) file.abandon();
     throw error;

@@ -34,7 +34,11 @@ export async function rehearse(spool: string, clock: Clock): Promise<void> {
     fs.mkdirSync(directory, { mode: 0o700 });
     fs.writeFileSync(path.join(directory, FILES.spec), JSON.stringify(SPEC));
     const log = { note: () => undefined };
-    const started = startJob(readSpecFile(directory), { directory, place: directory, clock, log, patienceMs: 0 }, { process: { commit: () => true } });
+    const started = startJob(
+      readSpecFile(directory),
+      { directory, place: directory, clock, log, patienceMs: 0 },
+      { process: { commit: () => true } },
+    );
     const term = { received: false, promise: new Promise<void>(() => undefined) };
     const recorders = Object.values(started.recorders);
     const end = await superviseJob({ child: started.child, recorders, spec: SPEC, clock, term, isCancel: () => false, log });

@@ -2,7 +2,7 @@ import type { SchedulerStatus } from "../domain/scheduler.ts";
 import { Backoff } from "../lib/backoff.ts";
 import { type Clock, timestamp } from "../lib/clock.ts";
 import type { Timers } from "../lib/timers.ts";
-import type { NativeJob, SchedulerProvider } from "./provider.ts";
+import { type NativeJob, nativeKey, type SchedulerProvider } from "./provider.ts";
 import { blankStatus } from "./status.ts";
 
 /** Least time between the beginnings of two looks, and how long an answer counts as one of now. */
@@ -44,8 +44,6 @@ interface Resting {
   said: string;
 }
 
-const keyOf = ({ id, cluster }: NativeJob): string => `${cluster ?? ""};${id}`;
-
 /**
  * Asks a scheduler about all jobs that somebody watches at once: each source at most once in 5 s, and none while nobody watches. A source that fails rests for 5, 10,
  * 20, up to 60 s, while the others go on being asked.
@@ -83,7 +81,7 @@ export class SchedulerObserver {
 
   /** Be told of a job from the next look on. Returns the way to end that. */
   watch(native: NativeJob, listener: StatusListener): () => void {
-    const key = keyOf(native);
+    const key = nativeKey(native);
     this.#entry(native).listeners.add(listener);
     this.#plan();
     return () => {
@@ -92,9 +90,12 @@ export class SchedulerObserver {
     };
   }
 
-  /** What is known of a job, not older than 5 s; `unknown` with `record_found` null where a source did not answer and no other one knows it. */
+  /**
+   * What is known of a job: not older than 5 s, but where the sources do not answer; then it is the last answer, as `observed_at` says, or `unknown` with
+   * `record_found` null.
+   */
   once(native: NativeJob): Promise<SchedulerStatus> {
-    const key = keyOf(native);
+    const key = nativeKey(native);
     const known = this.#known.get(key);
     if (known !== undefined && this.options.clock.monotonic() - known.at < LOOK_MS) return Promise.resolve(known.status);
     if (!this.#running) return Promise.resolve(this.#latest(key, native));
@@ -105,7 +106,7 @@ export class SchedulerObserver {
   }
 
   #entry(native: NativeJob): Watched {
-    const key = keyOf(native);
+    const key = nativeKey(native);
     let entry = this.#watched.get(key);
     if (entry === undefined) {
       entry = { native, listeners: new Set(), asking: [] };
@@ -146,7 +147,7 @@ export class SchedulerObserver {
       const natives = entries.map(({ entry }) => entry.native);
       const { statuses, failures } = await provider.observe(natives, { without, positions: entries.some(({ key }) => this.#mayWait(key)) });
       this.#rest(failures, without);
-      for (const { key, entry } of entries) this.#take(key, entry, statuses.get(entry.native.id));
+      for (const { key, entry } of entries) this.#take(key, entry, statuses.get(key));
     } catch (error) {
       onTrouble?.("a look at the scheduler's jobs failed", error);
     }
@@ -164,11 +165,13 @@ export class SchedulerObserver {
 
   #rest(failures: ReadonlyMap<string, string>, without: ReadonlySet<string>): void {
     const now = this.options.clock.monotonic();
+    // A look that took long counts from its end.
+    const from = now - this.#lookedAt < LOOK_MS ? this.#lookedAt : now;
     for (const source of this.#resting.keys()) if (!failures.has(source) && !without.has(source)) this.#resting.delete(source);
     for (const [source, said] of failures) {
       const resting = this.#resting.get(source) ?? { backoff: new Backoff(LOOK_MS, BACKOFF_CAP_MS, () => 0), until: 0, said };
       resting.said = said;
-      resting.until = now + resting.backoff.next();
+      resting.until = from + resting.backoff.next();
       this.#resting.set(source, resting);
     }
   }

@@ -26,6 +26,9 @@ export interface NativeJob {
   readonly cluster: string | null;
 }
 
+/** A job's id with its cluster behind it, where it has one: `123`, `123;alpha`. */
+export const nativeKey = ({ id, cluster }: NativeJob): string => (cluster === null ? id : `${id};${cluster}`);
+
 /** What the sources said when they were asked for a marker. `complete`: every one of them answered. */
 export interface MarkerFinding {
   readonly found: readonly NativeJob[];
@@ -36,7 +39,7 @@ export interface MarkerFinding {
 
 /** One source's part in an observation. */
 export interface Observation {
-  /** By native id; an id that is missing here was not asked for, or nothing is known yet because a source failed: see `failures`. */
+  /** By `nativeKey`; one that is missing here was not asked for, or nothing is known yet because a source failed: see `failures`. */
   readonly statuses: ReadonlyMap<string, SchedulerStatus>;
   /** Sources that did not answer, with what they said. */
   readonly failures: ReadonlyMap<string, string>;

@@ -1,17 +1,18 @@
 import { RelayError } from "../../domain/errors.ts";
 import type { SchedulerRequest, SchedulerStatus } from "../../domain/scheduler.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
-import type {
-  BatchJob,
-  CancelOutcome,
-  Capabilities,
-  Look,
-  Lookup,
-  MarkerFinding,
-  NativeJob,
-  Observation,
-  SchedulerProvider,
-  SubmitOutcome,
+import {
+  type BatchJob,
+  type CancelOutcome,
+  type Capabilities,
+  type Look,
+  type Lookup,
+  type MarkerFinding,
+  type NativeJob,
+  nativeKey,
+  type Observation,
+  type SchedulerProvider,
+  type SubmitOutcome,
 } from "../provider.ts";
 import { lastWords, type RunSiteCommand, type SiteCommandEnd } from "../site-command.ts";
 import { readNative } from "./ids.ts";
@@ -108,7 +109,7 @@ export class SlurmProvider implements SchedulerProvider {
     for (const [cluster, of] of Map.groupBy(jobs, (job) => job.cluster)) {
       const ids = of.map(({ id }) => id);
       const seen = await lookAt(this.#site, ids, { cluster, observedAt, ...look });
-      for (const [id, status] of seen.statuses) statuses.set(id, status);
+      for (const [id, status] of seen.statuses) statuses.set(nativeKey({ id, cluster }), status);
       for (const [source, said] of seen.failures) failures.set(source, said);
     }
     return { statuses, failures };

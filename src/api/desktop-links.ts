@@ -29,7 +29,8 @@ export const linkOperations = (services: DesktopServices): Operation[] => [
     body: AttendedRequest,
     answer: { kind: "events", schema: AttendedData },
     errors: ["cluster_not_found", "configuration_error", "state_conflict"],
-    handler: ({ c, param, body }) => attendedResponse(services, c.req.raw.signal, services.connect(param("name"), body)),
+    handler: async ({ c, param, body }) =>
+      attendedResponse(services, c.req.raw.signal, await services.connect(param("name"), body, c.req.raw.signal)),
   }),
   operation({
     method: "post",
@@ -79,11 +80,11 @@ export const hostOperations = (services: DesktopServices): Operation[] =>
       body: hostTaskBody(task),
       answer: { kind: "events", schema: AttendedData },
       errors: ["cluster_not_found", "configuration_error", "state_conflict"],
-      handler: ({ c, param, body }) =>
+      handler: async ({ c, param, body }) =>
         attendedResponse(
           services,
           c.req.raw.signal,
-          services.host(param("name"), { task, options: body.options } as HostTask, body.request),
+          await services.host(param("name"), { task, options: body.options } as HostTask, body.request, c.req.raw.signal),
         ),
     }),
   );

@@ -35,13 +35,18 @@ export interface DesktopServices {
    *
    * @throws RelayError cluster_not_found, state_conflict
    */
-  connect(cluster: string, request: AttendedRequest): (signal: AbortSignal) => AsyncGenerator<AttendedEvent>;
+  connect(cluster: string, request: AttendedRequest, signal: AbortSignal): Promise<(signal: AbortSignal) => AsyncGenerator<AttendedEvent>>;
   /**
    * Do something on the host of a cluster's worker, for somebody who is there.
    *
    * @throws RelayError cluster_not_found; configuration_error for a cluster of this machine; state_conflict
    */
-  host(cluster: string, task: HostTask, request: AttendedRequest): (signal: AbortSignal) => AsyncGenerator<AttendedEvent>;
+  host(
+    cluster: string,
+    task: HostTask,
+    request: AttendedRequest,
+    signal: AbortSignal,
+  ): Promise<(signal: AbortSignal) => AsyncGenerator<AttendedEvent>>;
   /**
    * Have this desktop's key let in by the worker that made a code, and keep the entry by which it is met, in place of one of that name.
    *

@@ -7,10 +7,12 @@ export const verb = defineVerb({
   summary: "Print the version",
   positionals: {},
   flags: {},
-  examples: [["version --json", "version and commit, for a program"]],
+  examples: [["version --json", "the same for a program, with the newest schema of a queue"]],
   async run({ io, json }) {
-    if (json) await printJson(io.stdout, { version: VERSION, commit: COMMIT });
-    else await io.stdout.write(`clio-relay ${VERSION} (${COMMIT})\n`);
+    if (json) {
+      const { newestSchema } = await import("../roles/queue-check.ts");
+      await printJson(io.stdout, { version: VERSION, commit: COMMIT, queue_schema: await newestSchema() });
+    } else await io.stdout.write(`clio-relay ${VERSION} (${COMMIT})\n`);
     return EXIT.ok;
   },
 });

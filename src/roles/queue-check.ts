@@ -13,6 +13,9 @@ export const repairQueue = (cluster: ClusterClient, coreDir: string | null): Pro
     coreDir === null ? null : async () => (await import("./worker/offline.ts")).repairOffline(coreDir),
   );
 
+/** The newest schema of a queue that this program knows. */
+export const newestSchema = async (): Promise<number> => (await import("../queue/sqlite/migrate.ts")).QUEUE_SCHEMA;
+
 async function throughWorkerOr<T>(online: () => Promise<T>, offline: (() => Promise<T>) | null): Promise<T> {
   try {
     return await online();

@@ -6,6 +6,8 @@ import type { Session } from "./session/session.ts";
 /** What a bring-up leads to. */
 export interface LinkTransport {
   readonly session: Session;
+  /** Whether the session is kept for what else is done with the connection: then it stays where no link comes of it. Left out: it is the link's alone. */
+  readonly held?: boolean;
   /** A new channel to the worker's HTTP socket. */
   open(signal?: AbortSignal): Promise<Duplex>;
   /** Resolves when new channels go another way than those before; left out: they never do. Never rejects. */

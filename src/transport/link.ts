@@ -169,7 +169,7 @@ export class Link {
     if (this.#regaining === null) this.#become("connecting");
     let live: Live | null = null;
     try {
-      const transport = await untilAborted(bringUp(signal), signal, ({ session }) => session.close());
+      const transport = await untilAborted(bringUp(signal), signal, giveBack);
       live = {
         transport,
         pool: new ChannelPool({ open: transport.open, clock: this.#clock }),
@@ -183,7 +183,10 @@ export class Link {
       this.#up(live);
     } catch (error) {
       this.#connecting = null;
-      if (live !== null) closeLive(live, this.#down("the link was not brought up"));
+      if (live !== null) {
+        live.pool.close(this.#down("the link was not brought up"));
+        giveBack(live.transport);
+      }
       const needsPerson = isRelayError(error, "authorization_required");
       const reason = isRelayError(error) ? error : null;
       if (stop.aborted) this.#become("down");
@@ -376,6 +379,11 @@ export class Link {
     if (this.#state !== "authorization_required") throw this.#down(this.#reason?.message ?? `there is no link to ${cluster}`, NOT_SENT);
     throw needsPerson(cluster, this.#reason);
   }
+}
+
+/** No link comes of it. */
+function giveBack({ session, held }: LinkTransport): void {
+  if (held !== true) session.close();
 }
 
 function closeLive({ pulse, pool, transport }: Live, reason: RelayError): void {

@@ -141,6 +141,13 @@ test(
     ]);
     await relay.ok("relay-host", "render-frpc-config", ...rendered, "--trusted-ca-file", "/there/ca.pem");
     expect(Bun.TOML.parse(fs.readFileSync(output, "utf8"))).toMatchObject({ transport: { tls: { trustedCaFile: "/there/ca.pem" } } });
+    // What was said once can be taken back: the authorities are the system's again.
+    await relay.ok("cluster", "add", "other", "--unset", "frp-ca-file");
+    await relay.ok("relay-host", "render-frpc-config", ...rendered);
+    expect(fs.readFileSync(`${output}.ca.pem`, "utf8")).not.toBe(fs.readFileSync(ca, "utf8"));
+    await relay.ok("cluster", "add", "other", "--frp-stun-server", "stun.example:1", "--frpc-bin", "/opt/frpc");
+    const forgotten = await relay.json("cluster", "add", "other", "--unset", "frp-stun-server", "--unset", "frpc-bin");
+    expect(forgotten).toMatchObject({ mode: "frp-xtcp", frp: { stun_server: null, frpc_bin: null } });
     await relay.ok("cluster", "add", "other", "--frp-protocol", "tcp");
     await relay.ok("relay-host", "render-frpc-config", ...rendered);
     expect(fs.readFileSync(output, "utf8")).not.toContain("trustedCaFile");

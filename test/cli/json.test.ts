@@ -228,11 +228,13 @@ test(
 
 test("what is printed is held against its schema", () => {
   const version = ["version", "--json"];
-  expect(printedDocuments(version, '{"version":"1","commit":"a"}\n')).toEqual([{ version: "1", commit: "a" }]);
+  expect(printedDocuments(version, '{"version":"1","commit":"a","queue_schema":4}\n')).toEqual([
+    { version: "1", commit: "a", queue_schema: 4 },
+  ]);
   for (const [args, stdout, wrong] of [
-    [version, '{"version":"1"}\n', "no Version: commit"],
-    [version, '{"version":"1","commit":"a","more":1}\n', "no Version: more"],
-    [version, '{"version":"1","commit":"a"}', "line feed"],
+    [version, '{"version":"1","queue_schema":4}\n', "no Version: commit"],
+    [version, '{"version":"1","commit":"a","queue_schema":4,"more":1}\n', "no Version: more"],
+    [version, '{"version":"1","commit":"a","queue_schema":4}', "line feed"],
     [version, "", "line feed"],
     [["--json", "job", "watch", "job_1"], '{"seq":1}\n', "no Event"],
     [["desktop", "run", "--json"], "{}\n", "no nothing"],

@@ -49,6 +49,33 @@ test("the token is taken from a file, standard input or the variable, and kept i
   expect([fs.existsSync(kept()), fs.existsSync(own)]).toEqual([false, true]);
 });
 
+test("what was said once can be taken back", async () => {
+  const ca = path.join(relay.directory, "vouching.pem");
+  fs.writeFileSync(ca, "-----BEGIN CERTIFICATE-----\nown\n-----END CERTIFICATE-----\n");
+  const add = (...options: string[]) => relay.run(["cluster", "add", "--name", "far", ...options], { stdin: `${TOKEN}\n` });
+  const known = ["--relay-host", URL_, "--relay-ca-file", ca, "--relay-token-file", "-", "--ssh-host", "login", "--core-dir", "/scratch/x"];
+  expect(await add(...known, "--spool-dir", "/scratch/y")).toMatchObject({ code: 0 });
+  expect(await show()).toMatchObject({ relay_ca_file: ca, relay_token_file: kept(), core_dir: "/scratch/x", spool_dir: "/scratch/y" });
+  expect(await add("--unset", "relay-ca-file", "--unset", "core-dir")).toMatchObject({ code: 0 });
+  const entry = await show();
+  expect(entry).toMatchObject({ relay_host: URL_, relay_token_file: kept(), ssh_host: "login", core_dir: null, spool_dir: "/scratch/y" });
+  expect(entry).not.toHaveProperty("relay_ca_file");
+  expect(await add("--unset", "relay-token-file", "--unset", "ssh-host", "--unset", "spool-dir")).toMatchObject({ code: 0 });
+  expect(await show()).toMatchObject({ mode: "relay", relay_token_file: null, ssh_host: null, spool_dir: null });
+  expect(fs.existsSync(kept())).toBe(false);
+  for (const wrong of [
+    ["--unset", "relay-host"],
+    ["--unset", "relay-ca-file", "--relay-ca-file", ca],
+    ["--unset", "mode"],
+  ])
+    expect([wrong, (await add(...wrong)).code]).toEqual([wrong, 2]);
+  // A worker of this machine that is to be at no relay-host any more.
+  const local = (...options: string[]) => relay.json("cluster", "add", "--name", "here", ...options);
+  expect(await local("--mode", "local", "--relay-host", URL_, "--relay-token-file", "own-token")).toHaveProperty("relay_host", URL_);
+  expect(Object.keys(await local("--unset", "relay-host")).filter((name) => name.startsWith("relay_"))).toEqual([]);
+  for (const name of ["far", "here"]) await relay.ok("cluster", "remove", name, "--yes");
+});
+
 test.each([
   ["an address with a password", ["--relay-host", "wss://me:geheim@relay.example"]],
   ["an address with a query", ["--relay-host", "wss://relay.example/?token=geheim"]],

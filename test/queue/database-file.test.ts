@@ -232,6 +232,8 @@ describe("an older schema", () => {
     const { database } = openDatabase(directory, [...MIGRATIONS, next]);
     expect(database.query("SELECT count(*) AS n, count(shade) AS shades FROM jobs").get()).toEqual({ n: 40, shades: 0 });
     expect(database.query("PRAGMA user_version").get()).toEqual({ user_version: MIGRATIONS.length + 1 });
+    // While it is open, and the log not yet gone: the header says it to who cannot open the file (sqlite.org/fileformat.html, 1.3.15).
+    expect(fs.readFileSync(file).readUInt32BE(60)).toBe(MIGRATIONS.length + 1);
     database.close();
     const backup = `${file}.v${MIGRATIONS.length}.bak`;
     expect(fs.statSync(backup).mode & 0o777).toBe(0o600);

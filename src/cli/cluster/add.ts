@@ -11,15 +11,16 @@ import { localWorker, restartCommand, runningWorker } from "../worker/local-work
 import { ENTRY, entryWith } from "./entry-options.ts";
 import { keepRoom } from "./frp-options.ts";
 import { NAMED, nameOf } from "./named.ts";
-import { keptCa, keptToken } from "./relay-token.ts";
+import { forgetToken, keptCa, keptToken } from "./relay-token.ts";
 import { warnOfRoute } from "./route-change.ts";
+import { forgetsToken } from "./unset-options.ts";
 
 const SETUP_MAX_BYTES = 64 * 1024;
 
 export const verb = defineVerb({
   summary: "Register a cluster, or change one",
   details:
-    "What is not given stays as it was. A worker that runs takes a change when it is restarted. The name is a label of this installation.",
+    "What is not given stays as it was; --unset takes it back. A worker that runs takes a change when it is restarted. The name is a label of this installation.",
   positionals: NAMED.positionals,
   flags: {
     ...NAMED.flags,
@@ -74,6 +75,7 @@ export const verb = defineVerb({
       forget();
       throw error;
     });
+    if (forgetsToken(flags)) forgetToken(relay, name);
     if (json) await printJson(io.stdout, entry);
     else await io.stdout.write(`${known === null ? "added" : "changed"} ${entry.name}\n`);
     await warnOfRoute(io, known, entry);

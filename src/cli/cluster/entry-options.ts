@@ -11,6 +11,7 @@ import { oneOf, type Reader, relayUrl, sha256, text, whole } from "../values.ts"
 import { type FlagValues, list, option, toggle } from "../verb.ts";
 import { CONTROL_DOC, capacityWith, kindLimit, SLOTS_DOC, slots } from "../worker/capacity-options.ts";
 import { FRP, frpModeOf, frpOf, namesFrp } from "./frp-options.ts";
+import { refuseContradiction, UNSET, withoutUnset } from "./unset-options.ts";
 
 /** Names of this machine: no way leads to it. */
 const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
@@ -55,6 +56,7 @@ export const ENTRY = {
   "spool-dir": option(remotePath, "Where the output of jobs lies on the cluster"),
   ...PINS,
   ...FRP,
+  ...UNSET,
   "env-setup-strict": toggle("A command of --env-setup that fails ends the job (env_setup_failed), as set -e has it"),
   "no-env-setup-strict": toggle("It may fail again"),
   "worker-concurrency": option(slots, SLOTS_DOC),
@@ -75,11 +77,13 @@ const FOR_SSH = ["ssh-client", "core-dir", "spool-dir", ...(Object.keys(PINS) as
  */
 export function entryWith(
   name: string,
-  before: ClusterEntry | null,
+  there: ClusterEntry | null,
   flags: EntryFlags,
   setup: string | null | undefined,
   files: { readonly token?: string | undefined; readonly ca?: string | undefined } = {},
 ): ClusterEntryInput {
+  refuseContradiction(flags);
+  const before = withoutUnset(there, flags);
   const capacity = before?.worker_capacity ?? DEFAULT_CAPACITY;
   const shared = {
     name,

@@ -7,6 +7,7 @@ import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
 import { oneOf, type Reader, text, whole } from "../values.ts";
 import { type FlagValues, option, toggle } from "../verb.ts";
+import { isUnset, type UNSET } from "./unset-options.ts";
 
 const SECRET_MAX_BYTES = 1_024;
 
@@ -46,7 +47,7 @@ export const FRP = {
   "direct-transport-mode": option(modeOnly, "How the direct way is found; there is one"),
   "direct-transport-fallback": option(fallbackOnly, "What follows where there is none: always the same frps, and the queue goes on"),
 } as const;
-type FrpFlags = FlagValues<typeof FRP>;
+type FrpFlags = FlagValues<typeof FRP> & FlagValues<typeof UNSET>;
 
 const NAMES = [
   "frp-server-port",
@@ -111,7 +112,7 @@ async function roomWith(io: CliIo, known: FrpRoom | null, flags: FrpFlags): Prom
     ...room,
     token: token ?? room.token,
     secret: secret ?? room.secret,
-    ca: ca === undefined ? room.ca : readLocalText(io, `--frp-ca-file ${ca}`, ca, CA_MAX),
+    ca: ca === undefined ? (isUnset(flags, "frp-ca-file") ? null : room.ca) : readLocalText(io, `--frp-ca-file ${ca}`, ca, CA_MAX),
   };
 }
 
@@ -122,7 +123,7 @@ async function roomWith(io: CliIo, known: FrpRoom | null, flags: FrpFlags): Prom
  * @throws RelayError local_file_unusable, configuration_error
  */
 export async function keepRoom(io: CliIo, { paths }: Pick<Installation, "paths">, cluster: string, flags: FrpFlags): Promise<() => void> {
-  if (!namesFrp(flags) && flags["frp-server-addr"] === undefined) return () => undefined;
+  if (!namesFrp(flags) && flags["frp-server-addr"] === undefined && !isUnset(flags, "frp-ca-file")) return () => undefined;
   const before = readRoom(paths, cluster, io.env);
   writeRoom(paths, cluster, await roomWith(io, before, flags));
   return () => (before === null ? removeRoom(paths, cluster) : writeRoom(paths, cluster, before));

@@ -8,7 +8,7 @@ import { InstalledFrp } from "../../transport/frp/programs.ts";
 const Path = text(4_096);
 const Pid = v.nullable(Count);
 
-export const Version = v.strictObject({ version: text(128), commit: text(128) });
+export const Version = v.strictObject({ version: text(128), commit: text(128), queue_schema: Count });
 export const CompletionScript = v.strictObject({ shell: v.picklist(["bash", "zsh", "fish"]), script: text(64 * 1024) });
 
 export const Initialized = v.strictObject({

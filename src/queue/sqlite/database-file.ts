@@ -175,6 +175,8 @@ function connect(file: string, migrations: readonly string[]): Database {
     if (schemaVersion(database) < migrations.length) {
       backUp(database, file);
       migrate(database, migrations);
+      // So that the file's own header has the number: whoever installs versions reads it there, and cannot open the file.
+      database.run("PRAGMA wal_checkpoint(PASSIVE)");
     }
     database.run("PRAGMA foreign_keys = ON");
     return database;

@@ -9,6 +9,9 @@ import trace from "./migrations/0004.sql" with { type: "text" };
 /** One script per schema number, from 1. */
 export const MIGRATIONS: readonly string[] = [first, lineage, inputs, trace];
 
+/** The newest schema that this program knows: a queue of a later one is refused. */
+export const QUEUE_SCHEMA = MIGRATIONS.length;
+
 /** The number that a file carries (PRAGMA user_version). */
 export function schemaVersion(database: Database): number {
   return database.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;

@@ -31,6 +31,7 @@ export class AttendedRun {
   readonly #listeners = new Set<() => void>();
   readonly #questions = new Map<string, PromiseWithResolvers<string>>();
   #hundredth = -1;
+  #left = false;
   readonly #abort = new AbortController();
   /** Resolves when the work is over, either way. */
   readonly over: Promise<void>;
@@ -109,8 +110,19 @@ export class AttendedRun {
     return true;
   }
 
-  /** Nobody waits for it any more. @param why left out: the one who began has gone away */
-  giveUp(why: RelayError = new RelayError("prompt_cancelled", `${this.requestedBy} ended before it was done`)): void {
+  /** Whether it was given up because the one who began went away. */
+  get wasLeft(): boolean {
+    return this.#left;
+  }
+
+  /** The one who began has gone away. */
+  leave(): void {
+    if (!this.givenUp.aborted) this.#left = true;
+    this.giveUp(new RelayError("prompt_cancelled", `${this.requestedBy} ended before it was done`));
+  }
+
+  /** Nobody is to wait for it any more. */
+  giveUp(why: RelayError): void {
     this.#abort.abort(why);
     for (const id of [...this.#questions.keys()]) this.answer(id, null);
   }

@@ -28,7 +28,7 @@ async function* follow(run: AttendedRun, began: boolean, signal: AbortSignal): A
     }
   } finally {
     change.close();
-    if (began) run.giveUp();
+    if (began) run.leave();
   }
 }
 

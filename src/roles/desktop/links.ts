@@ -181,17 +181,17 @@ export class Links {
   }
 
   /** @throws RelayError cluster_not_found, state_conflict */
-  connect(name: string, request: AttendedRequest): Follow {
+  async connect(name: string, request: AttendedRequest, client: AbortSignal): Promise<Follow> {
     const entry = this.options.registry.entry(name);
     if (entry.mode === "local") return () => this.#alwaysThere(entry);
-    return entry.mode === "ssh" ? this.#cluster(name).connect(entry, request) : this.#met(name).connect(request);
+    return entry.mode === "ssh" ? this.#cluster(name).connect(entry, request, client) : this.#met(name).connect(request);
   }
 
   /** @throws RelayError cluster_not_found, configuration_error, state_conflict */
-  host(name: string, task: HostTask, request: AttendedRequest): Follow {
+  async host(name: string, task: HostTask, request: AttendedRequest, client: AbortSignal): Promise<Follow> {
     const entry = this.options.registry.entry(name);
     const host = sshView(entry);
-    if (host !== null) return this.#cluster(name).host(host, task, request);
+    if (host !== null) return this.#cluster(name).host(host, task, request, client);
     if (entry.mode !== "local") {
       const hint = `clio-relay cluster add ${name} --ssh-host HOST`;
       throw new RelayError("configuration_error", `of ${name} no login node is known, and this needs one`, { cluster: name }, hint);

@@ -114,7 +114,7 @@ export async function reachWorker(entry: SshEntry, arrival: Arrival, keys: Bridg
   const moved = (to: string): void => {
     socket = to;
   };
-  return { session, open, moved };
+  return { session, held: true, open, moved };
 }
 
 /** Where the worker serves. @throws RelayError relay_not_installed, worker_not_running */

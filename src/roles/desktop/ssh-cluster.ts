@@ -18,8 +18,9 @@ import { settled } from "../../transport/settled.ts";
 import { connectSsh } from "../../transport/ssh/connect.ts";
 import { type HeldConnection, heldByUs } from "../../transport/ssh/held.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
-import { type Attended, AttendedRun } from "./attended-run.ts";
-import { type Follow, following } from "./attended-stream.ts";
+import type { Attended } from "./attended-run.ts";
+import type { Follow } from "./attended-stream.ts";
+import { AttendedTurns } from "./attended-turns.ts";
 import { desktopKey } from "./desktop-key.ts";
 import type { FrpWanted } from "./host-tasks.ts";
 import { entriesOf } from "./ledger-entries.ts";
@@ -91,9 +92,10 @@ export class SshCluster {
   #reached: Reached | null = null;
   /** Where the installation was removed from here, until there is one again. */
   #uninstalled: Arrival["found"] | null = null;
-  #run: { readonly what: string; readonly run: AttendedRun } | null = null;
+  readonly #turns: AttendedTurns;
 
   constructor(private readonly options: SshClusterOptions) {
+    this.#turns = new AttendedTurns(options.cluster, options.report);
     this.link = new Link({
       cluster: options.cluster,
       version: options.version,
@@ -112,8 +114,8 @@ export class SshCluster {
    *
    * @throws RelayError state_conflict while something else is done with the cluster's connection
    */
-  connect(entry: SshEntry, request: AttendedRequest): Follow {
-    return this.attended("connect", request, (attended) => this.#connect(entry, request, attended));
+  connect(entry: SshEntry, request: AttendedRequest, client: AbortSignal): Promise<Follow> {
+    return this.attended("connect", request, (attended) => this.#connect(entry, request, attended), client);
   }
 
   /**
@@ -121,8 +123,8 @@ export class SshCluster {
    *
    * @throws RelayError state_conflict while something else is done with the cluster's connection
    */
-  host(entry: SshEntry, task: HostTask, request: AttendedRequest): Follow {
-    return this.attended(`${task.task} ${canonicalJson(task.options)}`, request, async (attended) => {
+  host(entry: SshEntry, task: HostTask, request: AttendedRequest, client: AbortSignal): Promise<Follow> {
+    const work = async (attended: Attended): Promise<unknown> => {
       const arrival = await this.arrival(entry, request, attended, task.task === "bootstrap" ? "bootstrap" : "connect");
       const { clock, configDir, pinWorkerKey } = this.options;
       try {
@@ -151,7 +153,8 @@ export class SshCluster {
       } finally {
         this.#hold();
       }
-    });
+    };
+    return this.attended(`${task.task} ${canonicalJson(task.options)}`, request, work, client);
   }
 
   /** The worker that was started may have its socket elsewhere than the one that the link led to. */
@@ -170,36 +173,16 @@ export class SshCluster {
     return new RelayError("link_down", what, data, "repeat it: it makes a new connection", { cause: error });
   }
 
-  /**
-   * Do something that may need a person, one at a time; who asks for the same while it is done joins in.
-   *
-   * @throws RelayError state_conflict while something else is done
-   */
-  attended(what: string, request: AttendedRequest, work: (attended: Attended) => Promise<unknown>): Follow {
-    const current = this.#run;
-    if (current !== null && !current.run.givenUp.aborted) {
-      if (current.what === what) return following(current.run, false);
-      throw new RelayError(
-        "state_conflict",
-        `${current.run.requestedBy} is at work on ${this.options.cluster}; try again when it is done`,
-        { cluster: this.options.cluster, requested_by: current.run.requestedBy },
-      );
-    }
-    // One that was given up is not joined, nor is there any more to be said of it; but two are not at work at a time.
-    const inTurn = async (attended: Attended): Promise<unknown> => {
-      if (current !== null) await settled(current.run.over, attended.attending.signal);
+  /** Do something that may need a person, one at a time. @throws as AttendedTurns.take */
+  attended(what: string, request: AttendedRequest, work: (attended: Attended) => Promise<unknown>, client: AbortSignal): Promise<Follow> {
+    const whole = async (attended: Attended): Promise<unknown> => {
       try {
         return await work(attended);
       } catch (error) {
         throw await this.#lateOrLost(error, attended.attending.signal);
       }
     };
-    const run = new AttendedRun(request.requested_by, request.interactive, inTurn, this.options.report);
-    this.#run = { what, run };
-    void run.over.then(() => {
-      if (this.#run?.run === run) this.#run = null;
-    });
-    return following(run, true);
+    return this.#turns.take(what, request, whole, client);
   }
 
   /** Where something was not answered in time, or was given up, the connection itself may be gone. */
@@ -214,7 +197,7 @@ export class SshCluster {
 
   /** @returns false when there is no such question, or no longer */
   answer(id: string, answer: string | null): boolean {
-    return this.#run?.run.answer(id, answer) ?? false;
+    return this.#turns.answer(id, answer);
   }
 
   async #connect(entry: SshEntry, request: AttendedRequest, attended: Attended): Promise<LinkStatus> {
@@ -349,7 +332,7 @@ export class SshCluster {
   async disconnect(): Promise<void> {
     clearTimeout(this.#expiry);
     const { cluster } = this.options;
-    this.#run?.run.giveUp(new RelayError("link_down", `${cluster} was disconnected meanwhile`, { cluster }));
+    this.#turns.giveUp(new RelayError("link_down", `${cluster} was disconnected meanwhile`, { cluster }));
     await this.link.disconnect();
     this.#close();
   }

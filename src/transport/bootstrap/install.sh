@@ -7,6 +7,7 @@ install() {
   exe=$versions/$a_digest/clio-relay
   placed
   trial_run
+  knows_queues
   switch
   launch_link
   prune
@@ -65,6 +66,27 @@ trial_run() {
   if [ "$(cat "$versions/$a_digest/version" 2>/dev/null)" != "$said" ]; then
     printf '%s\n' "$said" >"$versions/$a_digest/.version" && mv -f "$versions/$a_digest/.version" "$versions/$a_digest/version"
   fi
+}
+
+# A version whose worker would refuse a queue that is there is not switched to. What it knows it says (docs/queue.md, Schema); one that does not say it knows 4.
+knows_queues() {
+  knows=
+  for queue in "$root"/core/*/queue.db; do
+    schema=$(schema_of "$queue")
+    [ -n "$schema" ] || continue
+    if [ -z "$knows" ]; then
+      knows=$(trial 60 "$exe" version --json 2>/dev/null </dev/null | sed -n 's/.*"queue_schema": *\([0-9]\{1,9\}\).*/\1/p')
+      knows=${knows:-4}
+    fi
+    if [ "$schema" -gt "$knows" ]; then refuse queue_newer "$queue has schema $schema, and $said knows schemas up to $knows"; fi
+  done
+}
+
+# schema_of FILE: the number that a queue's file has in its header (sqlite.org/fileformat.html, 1.3.15); nothing where that cannot be told.
+schema_of() {
+  # shellcheck disable=SC2046
+  set -- $(dd if="$1" bs=1 skip=60 count=4 2>/dev/null | od -A n -t u1 2>/dev/null)
+  if [ $# -eq 4 ]; then echo $((($1 * 256 + $2) * 65536 + $3 * 256 + $4)); fi
 }
 
 # point LINK DIGEST: in one step where mv has -T; else there is none of that name for a moment.

@@ -15,6 +15,7 @@ roll_back() {
   if [ -z "$a_digest" ] || [ "$a_digest" = "$from" ] || [ ! -f "$exe" ]; then refuse nothing_before "$root/previous"; fi
   [ "$(digest_of "$exe")" = "$a_digest" ] || refuse damaged "$exe"
   trial_run
+  knows_queues
   ln -s "$intent" "$root/.rollback" 2>/dev/null
   point current "$a_digest"
   if [ -n "$from" ]; then point previous "$from"; fi

@@ -12,6 +12,11 @@ const REFUSALS: Readonly<Record<string, readonly [code: ErrorCode, message: (det
   incomplete: ["script_failed", (detail) => `not everything arrived on that host: ${detail}`],
   digest_differs: ["script_failed", (detail) => `what arrived on that host is something else, SHA-256 ${detail}`],
   does_not_start: ["artifact_unfit", (detail) => `the executable does not start on that host: ${detail}`],
+  queue_newer: [
+    "queue_newer",
+    (detail) => `that version cannot read the queue that is there: ${detail}; nothing was switched`,
+    "stay with the newer version, or give up what came since it made the queue: end the worker, put queue.db.vN.bak beside the file in its place, and run this again",
+  ],
   not_installed: ["relay_not_installed", (detail) => `${detail} is not there, or not executable`],
   nothing_before: ["state_conflict", (detail) => `there is no version to go back to: ${detail}`],
   no_manager: [

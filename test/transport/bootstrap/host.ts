@@ -8,12 +8,14 @@ import { type ShellHost, shellHost } from "../script/shells.ts";
 
 export const HERE: Platform = { os: "linux", machine: process.arch === "arm64" ? "arm64" : "x64", libc: "glibc", baseline: null };
 
-/** An executable for tests: a shell program of some size that says its version, and otherwise does what the text says. */
+/** An executable for tests: a shell program of some size that says its version, and otherwise does what the text says. @param knows newest schema of a queue; null: it does not say */
 export function program(
   version: string,
-  { filler = 0, text = "", platform = HERE, says = version } = {},
+  { filler = 0, text = "", platform = HERE, says = version, knows = null as number | null } = {},
 ): Artifact & { readonly bytes: Buffer } {
-  const script = `#!/bin/sh\nif [ "$1" = --version ]; then echo '${says}'; exit 0; fi\n${text}\nexit 0\n`;
+  const schema =
+    knows === null ? "" : `if [ "$*" = "version --json" ]; then echo '{"version":"${version}","queue_schema": ${knows}}'; exit 0; fi\n`;
+  const script = `#!/bin/sh\nif [ "$1" = --version ]; then echo '${says}'; exit 0; fi\n${schema}${text}\nexit 0\n`;
   const bytes = Buffer.concat([Buffer.from(script), Buffer.alloc(filler, `# ${version} filler filler\n`)]);
   return {
     file: "program",

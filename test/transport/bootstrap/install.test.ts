@@ -5,6 +5,8 @@ import { resolvePaths } from "../../../src/config/paths.ts";
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
+import { openDatabase } from "../../../src/queue/sqlite/database-file.ts";
+import { MIGRATIONS } from "../../../src/queue/sqlite/migrate.ts";
 import { deliver, install, type Place, prepare, rollback, send, uninstall } from "../../../src/transport/bootstrap/install.ts";
 import layout from "../../../src/transport/script/layout.sh" with { type: "text" };
 import { environment } from "../../config/environments.ts";
@@ -239,6 +241,58 @@ describe("two at once", () => {
     expect(artifacts.map(({ digest }) => `versions/${digest}`)).toContain(current);
     expect(fs.readdirSync(path.join(root(home), "versions")).sort()).toEqual(artifacts.map(({ digest }) => digest).sort());
   }, 60_000);
+});
+
+describe("a queue of a newer version", () => {
+  test("keeps the version that reads it: neither a rollback nor an older version that is brought is switched to", async () => {
+    const home = directories();
+    const [older, newer] = [program("1.0.0", { knows: 4 }), program("2.0.0", { knows: 5 })];
+    await put(home, older);
+    await put(home, newer);
+    const directory = path.join(root(home), "core/c");
+    const { database, file } = openDatabase(directory, [...MIGRATIONS.slice(0, 4), "CREATE TABLE later (x TEXT) STRICT"]);
+    try {
+      // The worker has it open, as it has while versions are changed.
+      const before = tree(home);
+      const back = () => rollback(remoteAt(home), PLACE, systemClock);
+      for (const work of [back, () => put(home, older), () => put(home, program("0.9.0"))]) {
+        const { message, data } = await failure(work(), "queue_newer");
+        expect(message).toContain(`${file} has schema 5, and `);
+        expect(message).toContain("knows schemas up to 4");
+        expect(data["reason"]).toBe("queue_newer");
+      }
+      const after = tree(home);
+      for (const link of ["current", "previous"]) {
+        const name = `.local/share/clio-relay/${link}`;
+        expect([link, after[name]]).toEqual([link, before[name]]);
+      }
+      // The same version again, and one that knows more.
+      expect(await put(home, newer)).toMatchObject({ before: newer.digest });
+      expect(await put(home, program("3.0.0", { knows: 17 }))).toMatchObject({ version: "3.0.0" });
+      expect(await rollback(remoteAt(home), PLACE, systemClock)).toMatchObject({ now: newer.digest });
+    } finally {
+      database.close();
+    }
+    // Without what came since, the copy that the migration left is in its place.
+    const old = directories();
+    openDatabase(old, MIGRATIONS.slice(0, 4)).database.close();
+    fs.copyFileSync(path.join(old, "queue.db"), file);
+    expect(await put(home, older)).toMatchObject({ version: "1.0.0" });
+  });
+
+  test("what is no queue, or does not say what it is, keeps nobody from anything", async () => {
+    const home = directories();
+    await put(home);
+    for (const [cluster, bytes] of [
+      ["a", ""],
+      ["b", "short"],
+      ["c", "\0".repeat(100)],
+    ] as const) {
+      fs.mkdirSync(path.join(root(home), "core", cluster), { recursive: true });
+      fs.writeFileSync(path.join(root(home), "core", cluster, "queue.db"), bytes);
+    }
+    expect(await put(home, program("1.1.0"))).toMatchObject({ version: "1.1.0" });
+  });
 });
 
 describe("what does not go", () => {

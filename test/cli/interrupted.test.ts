@@ -2,9 +2,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { eventually } from "../runner/wait.ts";
-import { type Result, type SourceRelay, withWorker } from "./source-relay.ts";
+import { initialized, type Result, type SourceRelay, withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 60_000;
+/** Where the worker is; and another installation, whose worker is what stands between: the worker itself would take its socket's name back. */
+let site: SourceRelay;
 let relay: SourceRelay;
 let job: string;
 let between: ReturnType<typeof Bun.serve>;
@@ -15,7 +17,6 @@ let held = 0;
 
 /** Between the worker and whoever asks it: reads go through, everything else is sent on or kept, and never answered. */
 function keepAnswers(socket: string, behind: string): ReturnType<typeof Bun.serve> {
-  fs.renameSync(socket, behind);
   return Bun.serve({
     unix: socket,
     async fetch(request) {
@@ -32,14 +33,14 @@ function keepAnswers(socket: string, behind: string): ReturnType<typeof Bun.serv
 }
 
 beforeAll(async () => {
-  relay = await withWorker();
-  job = await relay.submit("--wait", "--", "true");
-  const socket = path.join(relay.home, "run", "worker-local.sock");
-  between = keepAnswers(socket, path.join(relay.home, "run", "behind.sock"));
+  [site, relay] = await Promise.all([withWorker(), initialized()]);
+  job = await site.submit("--wait", "--", "true");
+  const socketOf = ({ home }: SourceRelay): string => path.join(home, "run", "worker-local.sock");
+  between = keepAnswers(socketOf(relay), socketOf(site));
 }, TIMEOUT);
 afterAll(async () => {
   await between.stop(true);
-  await relay[Symbol.asyncDispose]();
+  for (const one of [relay, site]) await one[Symbol.asyncDispose]();
 }, TIMEOUT);
 
 /** Interrupt a command when its request is with the worker. */

@@ -32,12 +32,34 @@ async function build(root: string, directory: string): Promise<void> {
   if (!emitted.success) throw new Error(`the types of the client were not written: ${emitted.stdout.toString()}`);
 }
 
+/** What its types are made of besides: whoever installs it gets that, and nothing of what the executable is made of. */
+const TYPES_OF = ["valibot"];
+
+/** The manifest by which `npm pack ./dist` makes a package of the executable and the client. */
+function writeManifest(root: string, directory: string): void {
+  const own = JSON.parse(fs.readFileSync(path.join(root, "package.json"), "utf8")) as Record<string, unknown> & {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  const { name, version, description, license, type } = own;
+  const manifest = {
+    ...{ name, version, description, license, type },
+    bin: { "clio-relay": process.platform === "win32" ? "clio-relay.exe" : "clio-relay" },
+    exports: { ".": { types: "./client/types/package.d.ts", default: "./client/clio-relay.js" } },
+    files: ["client"],
+    engines: { node: ">=20" },
+    dependencies: Object.fromEntries(TYPES_OF.map((one) => [one, own.dependencies[one]])),
+  };
+  fs.writeFileSync(path.join(directory, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  fs.copyFileSync(path.join(root, "LICENSE"), path.join(directory, "LICENSE"));
+}
+
 async function main(root: string): Promise<void> {
   const outdir = path.join(root, "dist/client");
+  fs.mkdirSync(path.dirname(outdir), { recursive: true });
+  writeManifest(root, path.dirname(outdir));
   const stamp = path.join(outdir, ".sources");
   const sources = sourcesDigest(root);
   if (fs.existsSync(stamp) && fs.readFileSync(stamp, "utf8") === sources) return;
-  fs.mkdirSync(path.dirname(outdir), { recursive: true });
   const temporary = fs.mkdtempSync(path.join(path.dirname(outdir), ".client-"));
   try {
     await build(root, temporary);

@@ -1,5 +1,8 @@
 import os from "node:os";
 
+/** NodeJS.Platform, spelled out: the package's types need none of Node's. */
+export type Platform = "aix" | "android" | "cygwin" | "darwin" | "freebsd" | "haiku" | "linux" | "netbsd" | "openbsd" | "sunos" | "win32";
+
 /** What the process was given by its surroundings, read once. An empty variable counts as one that is not set. */
 export interface Environment {
   /** Every variable as it came, for children and for the settings table. */
@@ -8,7 +11,7 @@ export interface Environment {
   readonly home: string;
   /** The user's number; -1 where the system has none (Windows). */
   readonly uid: number;
-  readonly platform: NodeJS.Platform;
+  readonly platform: Platform;
   /** Where the process was started, absolute. Belongs to the request, never to a daemon. */
   readonly cwd: string;
   /** The directory for temporary files that every user may write to. */

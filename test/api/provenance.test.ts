@@ -3,6 +3,7 @@ import { type CrateFile, crateFiles } from "../../src/api/provenance/crate-files
 import type { History } from "../../src/api/provenance/history.ts";
 import { provDocument } from "../../src/api/provenance/prov-json.ts";
 import { type CrateWords, crateMetadata } from "../../src/api/provenance/ro-crate.ts";
+import { FilePaths } from "../../src/lib/file-paths.ts";
 import { artifact, commandJob, history, transform } from "./history.ts";
 
 const NOBODY: CrateWords = { license: null, author: null };
@@ -87,7 +88,32 @@ describe("the files of a crate", () => {
   test("have names that no file system takes for the same", () => {
     const artifacts = ["A.txt", "a.txt", "a.TXT"].map((name, i) => artifact(`artifact_${i}`, name));
     const places = crateFiles({ inputs: [], artifacts }, MiB64).map((file) => file.path);
-    expect(places).toEqual(["outputs/A.txt", "outputs/artifact_1/a.txt", "outputs/artifact_2/a.TXT"]);
+    expect(places).toEqual(["outputs/artifact_0/A.txt", "outputs/artifact_1/a.txt", "outputs/a.TXT"]);
+  });
+
+  test("lie side by side, whatever earlier attempts have left in their way", () => {
+    const names = ["a", "x/y/z", "artifact_4", "c", "a/b", "x", "..", "C/d"];
+    const artifacts = names.map((name, i) => artifact(`artifact_${i}`, name));
+    const placed = crateFiles({ inputs: [], artifacts }, MiB64).map((file) => file.path);
+    expect(placed).toEqual([
+      "outputs/artifact_0/a",
+      "outputs/artifact_1/z",
+      "outputs/artifact_4",
+      "outputs/artifact_3/c",
+      "outputs/a/b",
+      "outputs/x",
+      "outputs/artifact_6",
+      "outputs/C/d",
+    ]);
+    const taken = new FilePaths((place) => place.toLowerCase());
+    expect(placed.map((place) => taken.take(place!))).toEqual(placed.map(() => true));
+  });
+
+  test("find a place where somebody has given a file another one's id for a name", () => {
+    const artifacts = ["..", "artifact_0"].map((name, i) => artifact(`artifact_${i}`, name));
+    expect(crateFiles({ inputs: [], artifacts }, MiB64).map((file) => file.path)).toEqual(["outputs/artifact_0-2", "outputs/artifact_0"]);
+    const own = [artifact("artifact_9", "prov.json", { kind: "provenance" })];
+    expect(crateFiles({ inputs: [], artifacts: own }, MiB64).map((file) => file.path)).toEqual(["records/artifact_9/prov.json"]);
   });
 });
 

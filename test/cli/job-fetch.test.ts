@@ -116,3 +116,20 @@ test("no name leads out of the directory", () => {
     expect(code(name)).not.toBe("path_escapes_root");
   }
 });
+
+test(
+  "a file of an earlier attempt that is in the way of a later one's is left out",
+  async () => {
+    const script = "[ -e once ] || { touch once; echo file > x; exit 1; }; rm x; mkdir x; echo later > x/y";
+    const given = ["--workdir", "work", "--retries", "1", "--output", "x", "--output", "x/*"];
+    const { stdout } = await relay.run(["job", "submit", "--wait", ...given, "--", "sh", "-c", script]);
+    const fetched = await relay.run(["job", "fetch", stdout.trim(), "-o", "side"]);
+    expect(fetched).toMatchObject({
+      code: 0,
+      stdout: `${at("side", "x", "y")}\n`,
+      stderr: "notice: 1 of earlier attempts are left out: job list-artifacts shows them\n",
+    });
+    expect(read("side/x/y")).toBe("later\n");
+  },
+  TIMEOUT,
+);

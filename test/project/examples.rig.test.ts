@@ -18,7 +18,7 @@ beforeAll(async () => {
   relay = await startRelay({ env: { PATH: `${path.dirname(EXECUTABLE)}:${process.env["PATH"] ?? ""}` } });
   place = path.join(relay.directory, "program");
   fs.mkdirSync(path.join(place, "node_modules"), { recursive: true });
-  fs.symlinkSync(ROOT, path.join(place, "node_modules/clio-relay"));
+  fs.symlinkSync(path.join(ROOT, "dist"), path.join(place, "node_modules/clio-relay"));
   fs.copyFileSync(path.join(EXAMPLES, TYPESCRIPT), path.join(place, TYPESCRIPT));
 });
 afterAll(() => relay[Symbol.asyncDispose]());
@@ -70,6 +70,23 @@ describe("the example in TypeScript", () => {
     const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
     const { stdout } = await run([process.execPath, compiler, "-p", place]);
     expect(stdout.split("\n").filter((line) => /clio-relay|submit-and-collect/.test(line))).toEqual([]);
+  });
+
+  test("and what it is installed with is what its types need", async () => {
+    const packed = path.join(ROOT, "dist/client");
+    const { dependencies } = JSON.parse(fs.readFileSync(path.join(ROOT, "dist/package.json"), "utf8")) as { dependencies: object };
+    const imports = [...new Bun.Glob("**/*.{js,d.ts}").scanSync(packed)].flatMap((file) =>
+      [...fs.readFileSync(path.join(packed, file), "utf8").matchAll(/\b(?:from |import\()"([^"]+)"/g)].map(([, name]) => name!),
+    );
+    expect([...new Set(imports.filter((name) => !/^(?:\.|node:)/.test(name)))]).toEqual(Object.keys(dependencies));
+    fs.writeFileSync(
+      path.join(place, "page.ts"),
+      'import { connect } from "clio-relay";\nexport const jobs = (await connect()).cluster("local").jobs();\n',
+    );
+    const options = { strict: true, noEmit: true, module: "ESNext", moduleResolution: "bundler", target: "ES2024", types: [] };
+    fs.writeFileSync(path.join(place, "page.json"), JSON.stringify({ compilerOptions: options, files: ["page.ts"] }));
+    const compiler = path.join(ROOT, "node_modules/typescript/bin/tsc");
+    expect((await run([process.execPath, compiler, "-p", path.join(place, "page.json")])).stdout).toBe("");
   });
 
   test("finds the desktop, and runs in Bun", async () => {

@@ -1,4 +1,5 @@
 import type { Artifact, ArtifactKind } from "../../domain/artifact.ts";
+import { FilePaths } from "../../lib/file-paths.ts";
 import type { History } from "./history.ts";
 
 /** A file that a crate is about. */
@@ -15,33 +16,48 @@ const LOGS: readonly ArtifactKind[] = ["stdout", "stderr", "console", "console_s
 /** The directory of a file that the job left. */
 const directoryOf = ({ kind }: Artifact): string => (LOGS.includes(kind) ? "logs" : kind === "execution_output" ? "outputs" : "records");
 
+/** Name of a crate's own description. */
+export const METADATA_FILE = "ro-crate-metadata.json";
+/** Where the same history lies as PROV-JSON. */
+export const PROV_FILE = "records/prov.json";
+
 /**
- * The files of a job, each with a path of its own: what it used, and of what it left the last file of each kind and name, whichever attempt left it.
+ * The files of a job, each with a path of its own: what it used, and of what it left the last file of each kind and name, whichever attempt left it. Who came last has its name,
+ * where an earlier attempt left a file that is in its way.
  *
  * @param includeUpTo files of up to so many bytes are part of the crate
  */
 export function crateFiles({ inputs, artifacts }: Pick<History, "inputs" | "artifacts">, includeUpTo: number): CrateFile[] {
   const last = new Map(artifacts.map((artifact) => [`${artifact.kind}/${artifact.name}`, artifact]));
-  const taken = new Set<string>();
+  const taken = new FilePaths(folded);
+  taken.take(PROV_FILE);
   const place = (artifact: Artifact, role: CrateFile["role"], directory: string): CrateFile => ({
     artifact,
     role,
     path: artifact.size_bytes <= includeUpTo ? freePath(artifact, directory, taken) : null,
   });
+  const made = new Map<Artifact, CrateFile>();
+  for (const artifact of artifacts.toReversed()) {
+    if (last.get(`${artifact.kind}/${artifact.name}`) === artifact) made.set(artifact, place(artifact, "result", directoryOf(artifact)));
+  }
   return [
     ...inputs.map(({ artifact }) => place(artifact, "object", "inputs")),
-    ...[...last.values()].map((artifact) => place(artifact, "result", directoryOf(artifact))),
+    ...[...last.values()].map((artifact) => made.get(artifact)!),
   ];
 }
 
-/** The name that it had, or one below its id where that is another file's too, or none for a file everywhere. */
-function freePath(artifact: Artifact, directory: string, taken: Set<string>): string {
-  const path = [artifact.name.toWellFormed(), `${artifact.artifact_id}/${lastPart(artifact.name)}`, artifact.artifact_id]
-    .filter(isPlain)
-    .map((name) => `${directory}/${name}`)
-    .find((candidate) => !taken.has(folded(candidate)))!;
-  taken.add(folded(path));
-  return path;
+/** The name that it had, or one below its id where that is in the way of another file, or none for a file everywhere. */
+function freePath(artifact: Artifact, directory: string, taken: FilePaths): string {
+  const { artifact_id: id } = artifact;
+  for (const name of [artifact.name.toWellFormed(), `${id}/${lastPart(artifact.name)}`, id].filter(isPlain)) {
+    const path = `${directory}/${name}`;
+    if (taken.take(path)) return path;
+  }
+  // Somebody has given a file another one's id for a name.
+  for (let n = 2; ; n++) {
+    const path = `${directory}/${id}-${n}`;
+    if (taken.take(path)) return path;
+  }
 }
 
 const lastPart = (name: string): string => name.toWellFormed().split("/").at(-1) ?? "";

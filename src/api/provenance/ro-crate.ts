@@ -3,13 +3,8 @@ import type { Job } from "../../domain/job.ts";
 import type { Json, JsonObject } from "../../domain/primitives.ts";
 import { givenTitle, workTitle } from "../../domain/title.ts";
 import { sha256Hex } from "../../lib/digest.ts";
-import { type CrateFile, formatOf } from "./crate-files.ts";
+import { type CrateFile, formatOf, METADATA_FILE, PROV_FILE } from "./crate-files.ts";
 import { endOf, type History, hostOf, startOf } from "./history.ts";
-
-/** Name of a crate's own description. */
-export const METADATA_FILE = "ro-crate-metadata.json";
-/** Where the same history lies as PROV-JSON. */
-export const PROV_FILE = "records/prov.json";
 
 const SPECIFICATION = "https://w3id.org/ro/crate/1.1";
 const PROFILE = "https://w3id.org/ro/wfrun/process/0.5";

@@ -1,4 +1,4 @@
-import type { ClusterClient } from "../../api/client.ts";
+import type { ClusterClient, JobListOptions } from "../../api/client.ts";
 import { DesktopClient } from "../../api/desktop-client.ts";
 import type { Environment } from "../../config/environment.ts";
 import { type Paths, resolvePaths } from "../../config/paths.ts";
@@ -76,8 +76,12 @@ type Ask = (cluster: ClusterClient, typed: string, signal: AbortSignal) => Promi
 /** A beginning of an id that the worker can look up by itself. */
 const BEGINNING = /^job_[0-9a-f]{8,32}$/;
 
-async function recentJobs(cluster: ClusterClient, limit: number, signal: AbortSignal, typed = ""): Promise<JobSummary[]> {
-  const { jobs } = await cluster.jobs({ limit, signal, ...(BEGINNING.test(typed) ? { id_prefix: typed } : {}) });
+/** What `job list` shows; by its id, also a job that stands for a staged file. */
+const recentJobs = (cluster: ClusterClient, limit: number, signal: AbortSignal, typed = ""): Promise<JobSummary[]> =>
+  jobsOf(cluster, limit, signal, BEGINNING.test(typed) ? { id_prefix: typed } : { inputs: false });
+
+async function jobsOf(cluster: ClusterClient, limit: number, signal: AbortSignal, which: JobListOptions): Promise<JobSummary[]> {
+  const { jobs } = await cluster.jobs({ limit, signal, ...which });
   return jobs.filter(({ job_id }) => isId(job_id)).slice(0, limit);
 }
 
@@ -88,7 +92,7 @@ const ofJobs =
     show: (one: T, job: JobSummary) => Candidate[],
   ): Ask =>
   async (cluster, _typed, signal) => {
-    const jobs = await recentJobs(cluster, JOBS_LOOKED_AT, signal);
+    const jobs = await jobsOf(cluster, JOBS_LOOKED_AT, signal, {});
     const lists = await Promise.allSettled(jobs.map(async (job) => (await list(cluster, job, signal)).flatMap((one) => show(one, job))));
     return lists.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
   };

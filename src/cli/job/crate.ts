@@ -1,8 +1,8 @@
 import type { ClusterClient } from "../../api/client.ts";
-import type { CrateFile } from "../../api/provenance/crate-files.ts";
+import { type CrateFile, METADATA_FILE, PROV_FILE } from "../../api/provenance/crate-files.ts";
 import type { History } from "../../api/provenance/history.ts";
 import { provDocument } from "../../api/provenance/prov-json.ts";
-import { type CrateWords, crateMetadata, METADATA_FILE, PROV_FILE, scriptOf } from "../../api/provenance/ro-crate.ts";
+import { type CrateWords, crateMetadata, scriptOf } from "../../api/provenance/ro-crate.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { type ZipEntry, zip } from "../../lib/zip.ts";
 import { artifactBytes } from "../follow/artifact-bytes.ts";

@@ -2,6 +2,7 @@ import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import { FilePaths } from "../../lib/file-paths.ts";
 
 /** All artifacts of a job, in the order in which they were made. */
 async function* artifactsOf(cluster: ClusterClient, jobId: string): AsyncGenerator<Artifact> {
@@ -21,14 +22,14 @@ export async function artifactNamed(cluster: ClusterClient, jobId: string, name:
   throw new RelayError("artifact_not_found", `${jobId} left no file ${JSON.stringify(name)}`, {}, `clio-relay job list-artifacts ${jobId}`);
 }
 
-/** The files that a job's --output kept, by name; of several attempts the last one's. `earlier` counts those of attempts before. */
+/**
+ * The files that a job's --output kept, by name; of several attempts the last one's, and none of an earlier one that is in the way of these. `earlier` counts
+ * what is left out.
+ */
 export async function outputsOf(cluster: ClusterClient, jobId: string): Promise<{ outputs: Artifact[]; earlier: number }> {
-  const byName = new Map<string, Artifact>();
-  let all = 0;
-  for await (const artifact of artifactsOf(cluster, jobId)) {
-    if (artifact.kind !== "execution_output") continue;
-    all += 1;
-    byName.set(artifact.name, artifact);
-  }
-  return { outputs: [...byName.values()], earlier: all - byName.size };
+  const all: Artifact[] = [];
+  for await (const artifact of artifactsOf(cluster, jobId)) if (artifact.kind === "execution_output") all.push(artifact);
+  const taken = new FilePaths();
+  const outputs = all.toReversed().filter(({ name }) => taken.take(name));
+  return { outputs: outputs.reverse(), earlier: all.length - outputs.length };
 }

@@ -63,11 +63,11 @@ test("jobs are those of clusters whose links are up, and nobody else is asked", 
     route === "/links" ? links() : route === "/clusters/local/jobs" ? jobs([id("a"), "one"]) : jobs([id("b"), "other"]),
   );
   expect(await zsh(env, "job", "status", "")).toBe(`words\n${id("a")}\trunning: one\n${id("b")}\trunning: other\n`);
-  expect(asked.toSorted()).toEqual(["/clusters/far/jobs?limit=40", "/clusters/local/jobs?limit=40", "/links"]);
+  expect(asked.toSorted()).toEqual(["/clusters/far/jobs?limit=40&inputs=false", "/clusters/local/jobs?limit=40&inputs=false", "/links"]);
   asked.length = 0;
   expect(await zsh(env, "job", "status", "--cluster", "far", "")).toBe(`words\n${id("b")}\trunning: other\n`);
   expect(await zsh(env, "job", "status", "--cluster", "away", "")).toBe("words\n");
-  expect(asked).toEqual(["/links", "/clusters/far/jobs?limit=40", "/links"]);
+  expect(asked).toEqual(["/links", "/clusters/far/jobs?limit=40&inputs=false", "/links"]);
 });
 
 test("a beginning that the worker can look up is looked up", async () => {

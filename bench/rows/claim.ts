@@ -20,7 +20,7 @@ async function claimMs(directory: string, backlog: number): Promise<number> {
     for (let made = 0; made < backlog; made += 1_000) {
       await Promise.all(Array.from({ length: Math.min(1_000, backlog - made) }, () => store.submit(submission, "workload")));
     }
-    const capacity = { concurrency: CLAIMS + 2, control_query_concurrency: 1, kind_concurrency: {} };
+    const capacity = { concurrency: CLAIMS + 2, control_query_concurrency: 1, kind_concurrency: {}, scheduler_jobs: 500 };
     const now = timestamp(systemClock);
     await store.registerEndpoint({
       endpoint_id: "endpoint_bench",

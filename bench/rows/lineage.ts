@@ -18,7 +18,7 @@ const job = (more: Record<string, unknown> = {}) =>
 /** A job that has ended and left the artifact. */
 async function producer(store: QueueStore, artifactId: string): Promise<void> {
   const now = timestamp(systemClock);
-  const capacity = { concurrency: 2, control_query_concurrency: 1, kind_concurrency: {} };
+  const capacity = { concurrency: 2, control_query_concurrency: 1, kind_concurrency: {}, scheduler_jobs: 500 };
   const process = self();
   await store.registerEndpoint({
     endpoint_id: ENDPOINT,

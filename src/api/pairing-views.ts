@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { Capacity } from "../domain/endpoint.ts";
+import { Slots } from "../domain/endpoint.ts";
 import { looseText, text } from "../domain/primitives.ts";
 import { AttendedRequest } from "./link-views.ts";
 
@@ -10,7 +10,7 @@ export const PairClusterRequest = v.strictObject({
   entry: v.strictObject({
     env_setup: v.nullable(looseText(64 * 1024)),
     env_setup_strict: v.exactOptional(v.boolean()),
-    worker_capacity: Capacity,
+    worker_capacity: Slots,
     /** A private file with the relay-host's token, absolute; null: CLIO_RELAY_HOST_TOKEN of the daemon. */
     relay_token_file: v.nullable(text(1_024)),
     /** Certification authorities in PEM that vouch for it, absolute; absent: none besides the system's. */

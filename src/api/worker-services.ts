@@ -7,6 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";
 import type { InputServices } from "./input-services.ts";
 import type { KeyServices } from "./key-services.ts";
+import type { SchedulerServices } from "./scheduler-services.ts";
 
 /** How a log stands: its bytes so far, and whether there may be more. */
 export interface LogState {
@@ -50,6 +51,8 @@ export interface WorkerServices {
   readonly logs: Logs;
   readonly artifacts: ArtifactContent;
   readonly inputs: InputServices;
+  /** Absent where the cluster has no scheduler. */
+  readonly scheduler?: SchedulerServices;
   /** Aborted when the worker drains: waits answer, streams end. */
   readonly draining: AbortSignal;
   /** Refuses with storage_admission_refused when there is no room for another job. */

@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import { Capacity } from "../domain/endpoint.ts";
+import { Slots } from "../domain/endpoint.ts";
 import { FRP_SERVER } from "../domain/frp.ts";
 import { Id, looseText, Sha256 } from "../domain/primitives.ts";
 import { RELAY_URL } from "../domain/relay-url.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 
-export const DEFAULT_CAPACITY: Capacity = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
+export const DEFAULT_CAPACITY: Slots = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
 export const FRP_MODES = ["frp-stcp", "frp-xtcp"] as const;
 export const MODES = ["local", "ssh", "relay", ...FRP_MODES] as const;
 export const SSH_CLIENTS = ["builtin", "openssh"] as const;
@@ -42,7 +42,7 @@ const SHARED = {
   env_setup: v.optional(v.nullable(looseText(64 * 1024)), null),
   /** Whether a command of it that fails, fails the job. Absent: no. */
   env_setup_strict: v.exactOptional(v.boolean()),
-  worker_capacity: v.optional(Capacity, DEFAULT_CAPACITY),
+  worker_capacity: v.optional(Slots, DEFAULT_CAPACITY),
 };
 
 /** A file on this machine: absolute. */

@@ -93,6 +93,12 @@ export const SETTINGS = {
     LIMITS.activeJobs,
     "Jobs that may be queued or running at a time; more are refused.",
   ),
+  scheduler_jobs_max: setting(
+    "CLIO_RELAY_SCHEDULER_JOBS_MAX",
+    whole(1, 100_000),
+    LIMITS.schedulerJobs,
+    "Jobs that a worker has in allocations of its scheduler at a time, waiting for them included; more wait in the queue.",
+  ),
   artifact_store_max_bytes: setting(
     "CLIO_RELAY_ARTIFACT_STORE_MAX_BYTES",
     bytes(0),

@@ -115,6 +115,11 @@ export const ERRORS = {
 
   // refusals
   engine_unavailable: rule(422, "This worker has no engine for that kind of job", { exit: EXIT.failed }),
+  scheduler_unavailable: rule(422, "This worker has no such scheduler", {
+    exit: EXIT.failed,
+    hint: "clio-relay cluster add --name NAME --scheduler-provider says which one there is",
+  }),
+  scheduler_failed: rule(502, "The scheduler did not do what was asked", { exit: EXIT.failed, retryable: true }),
   job_submission_refused: rule(422, "The submission is refused"),
   transform_refused: rule(422, "The transform does not say what the job consumes"),
   active_job_capacity_reached: rule(429, "The queue holds as many active jobs as it may", { retryable: true }),

@@ -34,6 +34,17 @@ export const EVENT_TYPES = [
   "execution.output_incomplete",
   "execution.residual",
   "execution.spool_damaged",
+  "scheduler.directives_removed",
+  "scheduler.job_detected",
+  "scheduler.reconciliation_unresolved",
+  "scheduler.job_pending",
+  "scheduler.job_allocated",
+  "scheduler.job_running",
+  "scheduler.job_completed",
+  "scheduler.job_unknown",
+  "scheduler.cancel_requested",
+  "scheduler.cancel_failed",
+  "scheduler.cancel_refused",
 ] as const;
 export const EventType = v.picklist(EVENT_TYPES);
 export type EventType = v.InferOutput<typeof EventType>;

@@ -14,8 +14,11 @@ export const JOB_STATES = ["queued", "leased", "running", "succeeded", "failed",
 export const JobState = v.picklist(JOB_STATES);
 export type JobState = v.InferOutput<typeof JobState>;
 
-/** `control` has slots of its own, so that short queries never wait behind long work. */
-export const LANES = ["workload", "control"] as const;
+/**
+ * `control` has slots of its own, so that short queries never wait behind long work; `scheduler` has, because what runs in an allocation uses nothing of
+ * the worker's host.
+ */
+export const LANES = ["workload", "control", "scheduler"] as const;
 export const Lane = v.picklist(LANES);
 export type Lane = v.InferOutput<typeof Lane>;
 
@@ -102,6 +105,10 @@ export const JobSubmission = v.pipe(
 export type JobSubmission = v.InferOutput<typeof JobSubmission>;
 /** The submission as a client may write it, with optional members left out. */
 export type JobSubmissionInput = v.InferInput<typeof JobSubmission>;
+
+/** The lane that a submission's job belongs to. */
+export const laneOf = (submission: Pick<JobSubmission, "kind" | "spec">): Lane =>
+  "scheduler" in submission.spec && submission.spec.scheduler !== undefined ? "scheduler" : "workload";
 
 /** Recorded before anything is stopped; a job in this condition still runs until the worker acknowledges. */
 export const CancellationRequest = v.strictObject({

@@ -19,6 +19,8 @@ export const LIMITS = {
   queueScanMax: 10_000,
   /** Jobs in a state that is not terminal (setting active_jobs_max). */
   activeJobs: 10_000,
+  /** Attempts in allocations of a scheduler, at a time (setting scheduler_jobs_max). */
+  schedulerJobs: 500,
   jobRecordBytes: 1 * MiB,
   /** A job's spec as JSON; what is left of the record's bound is for the relay's own members. */
   specBytes: 768 * KiB,

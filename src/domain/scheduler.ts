@@ -47,6 +47,11 @@ export const SCHEDULER_PHASES = ["submitted", "pending", "allocated", "running",
 export const SchedulerPhase = v.picklist(SCHEDULER_PHASES);
 export type SchedulerPhase = v.InferOutput<typeof SchedulerPhase>;
 
+const ENDED: ReadonlySet<SchedulerPhase> = new Set<SchedulerPhase>(["completed", "failed", "canceled"]);
+
+/** Whether a scheduler that says this will say nothing else of the job, unless it starts it again. */
+export const hasEnded = (phase: SchedulerPhase): boolean => ENDED.has(phase);
+
 const Words = v.nullable(looseText(1_024));
 
 /** What a scheduler says of one of its jobs, at one moment. */

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { inputNameProblem, inputVariable } from "./input-name.ts";
 import { LIMITS } from "./limits.ts";
 import { ByteCount, Count, Finite, Id, Metadata, OsString, recordOf, Sha256, text } from "./primitives.ts";
+import { SchedulerRequest } from "./scheduler.ts";
 
 const PATH_MAX = 4_096;
 const byteLength = (s: string): number => new TextEncoder().encode(s).length;
@@ -38,7 +39,7 @@ const Inputs = v.pipe(
   ),
 );
 
-/** A program with its arguments, or a script; runs under the shim on the worker's host. Immutable. */
+/** A program with its arguments, or a script; runs under the shim, on the worker's host or in an allocation of its scheduler. Immutable. */
 export const CommandSpec = v.pipe(
   v.strictObject({
     /** Program and arguments, passed to exec without a shell. Exactly one of argv and script. */
@@ -76,7 +77,17 @@ export const CommandSpec = v.pipe(
     retries: v.optional(v.pipe(Count, v.maxValue(LIMITS.retriesMax)), 0),
     /** Names of its inputs, each with the artifact that it is; the job finds its path in CLIO_RELAY_INPUT_<NAME>. */
     inputs: v.optional(Inputs),
+    /** What it asks of a scheduler; without it, it runs on the worker's host. */
+    scheduler: v.optional(SchedulerRequest),
   }),
+  v.check(
+    ({ scheduler, timeout_seconds }) => scheduler === undefined || timeout_seconds === null,
+    "timeout_seconds is for jobs on the worker's host; in an allocation it is scheduler.time_limit_seconds",
+  ),
+  v.check(
+    ({ scheduler, script }) => scheduler?.directives !== true || script !== undefined,
+    "scheduler.directives is about the lines of a script, and there is none",
+  ),
   v.check((spec) => (spec.argv === undefined) !== (spec.script === undefined), "exactly one of argv and script is needed"),
   v.check(
     ({ inputs = {}, env }) => Object.keys(inputs).every((name) => !Object.hasOwn(env, inputVariable(name))),

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { Capacity } from "./endpoint.ts";
+import { Slots } from "./endpoint.ts";
 import { CA_MAX, FrpOffering } from "./frp.ts";
 import { KeyTtl, PublicKeyLine } from "./link-keys.ts";
 import { Id, looseText, text } from "./primitives.ts";
@@ -15,7 +15,7 @@ export const WorkerConfiguration = v.strictObject({
   env_setup: v.nullable(looseText(64 * 1024)),
   /** Whether a command of it that fails, fails the job. Left out: no. */
   env_setup_strict: v.exactOptional(v.boolean()),
-  worker_capacity: Capacity,
+  worker_capacity: Slots,
   /** Desktops that may come in by a session of the worker's own; those that it has stay. */
   client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),
   /** Where the worker is met from elsewhere, the token for that, and certification authorities in PEM that vouch for it besides the system's; null: nowhere. Left out: as it is. */

@@ -9,6 +9,7 @@ import type { UsedArtifactRef } from "../domain/lineage.ts";
 import type { LogSegment, LogStream, StreamCapture } from "../domain/log.ts";
 import type { Page } from "../domain/page.ts";
 import type { NewProgress, Progress } from "../domain/progress.ts";
+import type { SchedulerJob, SchedulerName, SchedulerStatus } from "../domain/scheduler.ts";
 import type { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
 import type { TraceContext } from "../domain/trace.ts";
 import type { NewTransform, TransformRef } from "../domain/transform.ts";
@@ -58,6 +59,12 @@ export interface Settlement {
   /** Events besides those that the transition itself writes, for example execution.timeout. */
   readonly events: readonly NewEvent[];
 }
+
+/** What became of an intended submission. `message` is why nobody can tell, in part of a sentence. */
+export type SubmissionFinding =
+  | { readonly kind: "submitted"; readonly native_id: string; readonly scheduler_cluster: string | null }
+  | { readonly kind: "unresolved"; readonly message: string }
+  | { readonly kind: "refused" };
 
 /** A staged file whose content is there. */
 export type InputFile = Omit<NewArtifact, "artifact_id" | "kind">;
@@ -117,6 +124,8 @@ export interface UnreadableJob {
   readonly attempt: number | null;
   readonly shim: ProcessIdentity | null;
   readonly process: ProcessIdentity | null;
+  /** Of that attempt, without what was last observed of it; null where none was intended. */
+  readonly scheduler_job: SchedulerJob | null;
 }
 
 /** How much of the queue an audit or a repair looks at. */
@@ -194,7 +203,7 @@ export interface QueueStore {
   nextDelay(): Promise<number | null>;
   /** claimed -> running. Repeating it with the same identities changes nothing; with others it is refused (state_conflict). */
   startAttempt(fence: Fence, started: { shim: ProcessIdentity; process: ProcessIdentity; started_at: string }): Promise<Job>;
-  /** claimed -> void; the job is queued again, or canceled where that was asked for. Refused for an attempt that runs (state_conflict). */
+  /** claimed -> void; the job is queued again, or canceled where that was asked for. Refused for an attempt that runs, or may be at a scheduler (state_conflict). */
   voidAttempt(fence: Fence, reason: string): Promise<Job>;
   /**
    * The attempt ends; the job follows by domain/retry.ts. Repeating it after the commit is refused (attempt_fenced). Kept bytes that had
@@ -216,6 +225,33 @@ export interface QueueStore {
   openAttempts(): Promise<readonly { readonly job: Job; readonly attempt: Attempt }[]>;
   /** Give the lease of an open attempt to another endpoint, which must be registered. */
   takeOverLease(fence: Fence, endpointId: string): Promise<Lease>;
+
+  /**
+   * On record before the submit command runs, with the task that stands for it. Repeating it with the same marker changes nothing; another one is a
+   * state_conflict.
+   */
+  intendSubmission(fence: Fence, intent: { readonly provider: SchedulerName; readonly marker: string }): Promise<SchedulerJob>;
+  /** intended -> submitted | unresolved | refused, unresolved -> submitted | refused; any other change is a state_conflict, and none is none. */
+  recordSubmission(fence: Fence, finding: SubmissionFinding): Promise<SchedulerJob>;
+  /**
+   * The newest observation of what is submitted, with an event where the phase has changed, and the state of its task. One that is older than the last, or says
+   * nothing new within a minute of it, changes nothing. An attempt that is over is observed until its job of the scheduler has ended (then attempt_fenced).
+   */
+  observeScheduler(fence: Fence, status: SchedulerStatus): Promise<SchedulerJob>;
+  /**
+   * Settle as canceled and leave the scheduler's job to go on (`retained`), in one commit. Refused (state_conflict) unless it is submitted, and the job was asked to be
+   * canceled without it: somebody may have asked for that one, too, meanwhile.
+   */
+  retainSchedulerJob(fence: Fence, settlement: Settlement): Promise<Job>;
+  /** In the order of attempts; `page.cursor` is an attempt's number. */
+  schedulerJobs(jobId: string, page: PageRequest): Promise<Page<SchedulerJob>>;
+  /** The newest one of that id, of any scheduler where `provider` is null. */
+  schedulerJobOf(provider: SchedulerName | null, nativeId: string): Promise<SchedulerJob | null>;
+  /**
+   * What may still be going on at a scheduler, in the order of submission: of open attempts whatever is not refused, of others what is submitted and has not
+   * ended, as long as a source knows it.
+   */
+  openSchedulerJobs(): Promise<readonly SchedulerJob[]>;
 
   /** Queued: canceled at once. Leased or running: a request. Ended: unchanged. */
   requestCancel(jobId: string, options: { readonly cancel_scheduler: boolean }): Promise<Job>;

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { workerApp } from "../../src/api/worker-app.ts";
 import type { WorkerServices } from "../../src/api/worker-services.ts";
 import { RelayError } from "../../src/domain/errors.ts";
+import { type JobSubmission, laneOf } from "../../src/domain/job.ts";
+import type { SchedulerName } from "../../src/domain/scheduler.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
@@ -16,7 +18,7 @@ const body = (key: string | undefined, argv: readonly string[] = ["true"]) =>
   JSON.stringify({ cluster: "local", kind: "command", spec: { argv }, ...(key === undefined ? {} : { idempotency_key: key }) });
 
 /** The app on a real queue, of a worker that can be made to refuse whatever is new. */
-function worker() {
+function worker(schedulers?: readonly SchedulerName[]) {
   const store = openQueue(directory(), { clock: systemClock, activeJobsMax: 100, leaseSeconds: 120 });
   closing.push(() => store.close());
   const draining = new AbortController();
@@ -28,7 +30,8 @@ function worker() {
     store,
     activeJobsMax: 100,
     engines: new Set(["command"] as const),
-    laneFor: async () => "workload" as const,
+    laneFor: async (submission: JobSubmission) => laneOf(submission),
+    ...(schedulers === undefined ? {} : { scheduler: { providers: () => schedulers } }),
     draining: draining.signal,
     async admit() {
       if (full) throw new RelayError("storage_admission_refused", "no room");
@@ -68,5 +71,31 @@ describe.each([
     expect(await submit(body("k", ["false"]))).toMatchObject({ status: 409, body: { reason: "job_submission_conflict" } });
     for (const key of ["new", undefined]) expect(await submit(body(key))).toMatchObject({ status, body: { reason } });
     expect((await store.queueWindow({}, { cursor: 1, limit: 10 }, 100)).total).toBe(1);
+  });
+});
+
+describe("a job for a scheduler", () => {
+  const scheduled = (provider: string | null) =>
+    JSON.stringify({ cluster: "local", kind: "command", spec: { argv: ["true"], scheduler: { provider } } });
+
+  test("is taken by a worker that has it, by its name or as the cluster's own", async () => {
+    const { submit, store } = worker(["slurm"]);
+    for (const provider of [null, "slurm"]) {
+      const { status, body } = await submit(scheduled(provider));
+      expect(status).toBe(201);
+      expect((await store.job(body["job_id"] as string)).spec).toMatchObject({ scheduler: { provider } });
+    }
+  });
+
+  test.each([
+    ["has none", undefined, null],
+    ["has none of them any more", [], null],
+    ["has another", ["slurm"], "gridengine"],
+  ] as const)("is refused by a worker that %s", async (_name, providers, wanted) => {
+    const { submit, store } = worker(providers);
+    const { status, body } = await submit(scheduled(wanted));
+    expect(body).toMatchObject({ status: 422, reason: "scheduler_unavailable", requested: wanted, available: [...(providers ?? [])] });
+    expect(status).toBe(422);
+    expect((await store.stats()).active).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { JOB_KINDS } from "../../src/domain/job.ts";
+import { JOB_KINDS, LANES } from "../../src/domain/job.ts";
 import { JOB_OF_SEQUENCE, NEXT_JOB } from "../../src/queue/sqlite/claim.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
 import { ACTIVE_JOBS, READY_AHEAD } from "../../src/queue/sqlite/listing.ts";
@@ -21,7 +21,7 @@ function plan(sql: string, parameters: number): string[] {
 }
 
 describe("what is asked often costs the same whatever the backlog or the history", () => {
-  const steps = plan(NEXT_JOB, 2 + JOB_KINDS.length);
+  const steps = plan(NEXT_JOB, LANES.length + JOB_KINDS.length);
 
   test("a claim looks at jobs by searching: one for the head of a kind, one by sequence", () => {
     const ofJobs = steps.filter((step) => /\b(jobs|waiting)\b/.test(step));

@@ -2,12 +2,11 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
-import { MIGRATIONS } from "../../src/queue/sqlite/migrate.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { left, pin } from "../contract/queue-store/lineage.ts";
 import { Scene } from "../contract/queue-store/scene.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
+import { olderQueue } from "./older-queue.ts";
 
 async function scene(): Promise<{ scene: Scene; file: string }> {
   const directory = temporaryDirectory();
@@ -63,20 +62,9 @@ test("jobs of the schema before keep what they pinned, as edges where it is ther
   const consumer = await s.submit({ used_artifact_refs: [pin("artifact_b"), pin("artifact_a")] });
   const edges = (await s.store.usedArtifacts(consumer.job_id, { cursor: 1, limit: 10 })).items;
   const old = temporaryDirectory();
-  const { database } = openDatabase(old.path, MIGRATIONS.slice(0, 1));
   // As the schema before has it: pins have no provenance, and were looked up by nobody.
   await s.reopen(() => {
-    database.run("PRAGMA foreign_keys = OFF");
-    database.run("ATTACH ? AS anew", [file]);
-    for (const table of ["jobs", "idempotency", "tasks", "events", "artifacts", "attempts", "segments", "endpoints"]) {
-      const columns = database
-        .query<{ name: string }, [string]>("SELECT name FROM pragma_table_info(?)")
-        .all(table)
-        .map(({ name }) => name)
-        .join(", ");
-      database.run(`INSERT INTO ${table} (${columns}) SELECT ${columns} FROM anew.${table}`);
-    }
-    database.run("DETACH anew");
+    const database = olderQueue(old.path, 1, file);
     database.run(`UPDATE jobs SET used_artifact_refs = replace(used_artifact_refs, ',"provenance":null', '')`);
     const more = `[{"artifact_id":"artifact_a","sha256":"${"0".repeat(64)}"},{"artifact_id":"artifact_none","sha256":"${"0".repeat(64)}"}]`;
     database.run("UPDATE jobs SET used_artifact_refs = ? WHERE used_artifact_refs = '[]'", [more]);

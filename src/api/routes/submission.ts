@@ -1,9 +1,11 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import { IdempotencyKey, type Job, JobReceipt, JobSubmission } from "../../domain/job.ts";
+import type { SchedulerName } from "../../domain/scheduler.ts";
 import { type TraceContext, traceContext } from "../../domain/trace.ts";
 import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse } from "../request.ts";
+import type { SchedulerServices } from "../scheduler-services.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
 /** POST /jobs. */
@@ -27,6 +29,7 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       "resource_ownership_refused",
       "job_cluster_mismatch",
       "engine_unavailable",
+      "scheduler_unavailable",
       "payload_too_large",
       "active_job_capacity_reached",
       "storage_admission_refused",
@@ -61,6 +64,28 @@ function checkFor(services: WorkerServices, submission: JobSubmission): void {
       available: [...services.engines],
     });
   }
+  if (submission.kind === "command" && submission.spec.scheduler !== undefined)
+    requireScheduler(services, submission.spec.scheduler.provider);
+}
+
+/**
+ * The scheduler of that name; null stands for the cluster's own.
+ *
+ * @throws RelayError scheduler_unavailable
+ */
+export function requireScheduler(
+  { scheduler, cluster }: Pick<WorkerServices, "scheduler" | "cluster">,
+  name: SchedulerName | null,
+): SchedulerServices {
+  const available = scheduler?.providers() ?? [];
+  if (scheduler !== undefined && (name === null ? available.length > 0 : available.includes(name))) return scheduler;
+  throw new RelayError(
+    "scheduler_unavailable",
+    available.length === 0
+      ? `the worker of ${cluster} has no scheduler`
+      : `the worker of ${cluster} has ${available.join(" and ")}, and no ${name}`,
+    { requested: name, available: [...available], cluster },
+  );
 }
 
 /** Why a worker may take nothing new for now. What a key has brought about before is not new. */

@@ -1,5 +1,6 @@
 import * as v from "valibot";
-import { Capacity } from "../../domain/endpoint.ts";
+import type { Settings } from "../../config/settings.ts";
+import { type Capacity, Slots } from "../../domain/endpoint.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { JOB_KINDS } from "../job-words.ts";
 import { type Reader, whole } from "../values.ts";
@@ -40,9 +41,9 @@ interface CapacityFlags {
   readonly kinds: readonly (readonly [string, number])[];
 }
 
-/** The configured capacity with what the options change. @throws RelayError usage when the result does not hold together */
-export function capacityWith(configured: Capacity, { concurrency, control, kinds }: CapacityFlags): Capacity {
-  const result = v.safeParse(Capacity, {
+/** The configured slots with what the options change. @throws RelayError usage when the result does not hold together */
+export function capacityWith(configured: Slots, { concurrency, control, kinds }: CapacityFlags): Slots {
+  const result = v.safeParse(Slots, {
     concurrency: concurrency ?? configured.concurrency,
     control_query_concurrency: control ?? configured.control_query_concurrency,
     kind_concurrency: { ...configured.kind_concurrency, ...Object.fromEntries(kinds) },
@@ -54,12 +55,18 @@ export function capacityWith(configured: Capacity, { concurrency, control, kinds
 type CapacityOptions = FlagValues<typeof CAPACITY>;
 
 /** The same from the options of a verb that starts a worker. */
-export const capacityOf = (configured: Capacity, flags: CapacityOptions): Capacity =>
+export const capacityOf = (configured: Slots, flags: CapacityOptions): Slots =>
   capacityWith(configured, {
     concurrency: flags.concurrency,
     control: flags["control-query-concurrency"],
     kinds: flags["kind-concurrency"],
   });
+
+/** What a worker has under way at a time: the slots on its own host, and what the settings let it have in allocations. */
+export const workerCapacity = (slots: Slots, settings: Pick<Settings, "scheduler_jobs_max">): Capacity => ({
+  ...slots,
+  scheduler_jobs: settings.scheduler_jobs_max,
+});
 
 /** The options as words of a command line that says the same. */
 export const capacityWords = (flags: CapacityOptions): string[] => [

@@ -10,7 +10,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { NO_SCHEDULER } from "../no-engine.ts";
 import { oneOf } from "../values.ts";
 import { defineVerb, option, optionOr, refused, toggle } from "../verb.ts";
-import { CAPACITY, capacityOf } from "./capacity-options.ts";
+import { CAPACITY, capacityOf, workerCapacity } from "./capacity-options.ts";
 import { frpOffer } from "./frp-offer.ts";
 import { localCluster } from "./local-worker.ts";
 import { RELAY, relayMeeting } from "./relay-options.ts";
@@ -50,7 +50,7 @@ export const verb = defineVerb({
     const { paths, settings } = relay;
     const { name, registry } = await localCluster(io, relay, flags.cluster);
     const entry = clusterEntry(registry, name);
-    const capacity = capacityOf(entry.worker_capacity, flags);
+    const capacity = workerCapacity(capacityOf(entry.worker_capacity, flags), settings);
     prepareRunDirectory(paths, io.env);
     const stop = new AbortController();
     const off = [io.onSignal("SIGTERM", () => stop.abort()), io.onSignal("SIGINT", () => stop.abort())];

@@ -4,7 +4,7 @@ import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
-import { CAPACITY, capacityOf, capacityWords } from "./capacity-options.ts";
+import { CAPACITY, capacityOf, capacityWords, workerCapacity } from "./capacity-options.ts";
 import { otherDirectories, refuseOtherDirectories } from "./directories.ts";
 import { SSH, startElsewhere } from "./elsewhere.ts";
 import { ensureWorker } from "./ensure-worker.ts";
@@ -23,11 +23,11 @@ export const verb = defineVerb({
   examples: [["worker start --cluster local", "start it and go on"]],
   async run(call) {
     const { flags, io, json, relay } = call;
-    const { paths } = relay;
+    const { paths, settings } = relay;
     const elsewhere = await clusterElsewhere(io, relay, flags.cluster);
     if (elsewhere !== null) return startElsewhere(call, elsewhere, capacityWords(flags), flags.ssh);
     const { name, registry } = await localCluster(io, relay, flags.cluster);
-    const capacity = capacityOf(clusterEntry(registry, name).worker_capacity, flags);
+    const capacity = workerCapacity(capacityOf(clusterEntry(registry, name).worker_capacity, flags), settings);
     const options = capacityWords(flags);
     prepareRunDirectory(paths, io.env);
     const started = await ensureWorker(io, relay, name, options);

@@ -23,7 +23,8 @@ export interface AttemptRow {
 /** Column list for statements on `attempts`. */
 export const ATTEMPT_COLUMNS = "attempt, state, shim, process, claimed_at, started_at, ended_at, outcome";
 
-const attemptRow = (r: Reading, job: number, attempt: number): AttemptRow | null =>
+/** Null when there is none. */
+export const attemptRow = (r: Reading, job: number, attempt: number): AttemptRow | null =>
   r.sql.get<AttemptRow>(`SELECT ${ATTEMPT_COLUMNS} FROM attempts WHERE job = ? AND attempt = ?`, job, attempt);
 
 /** All attempts of a job in order. */

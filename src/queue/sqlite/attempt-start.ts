@@ -10,6 +10,7 @@ import { JobEdit } from "./job-edit.ts";
 import { toJob } from "./job-rows.ts";
 import { dropLease } from "./leases.ts";
 import { parsedOrNull, storable } from "./record-json.ts";
+import { closeSchedulerTask, conflict, schedulerRow } from "./scheduler-rows.ts";
 
 interface Started {
   readonly shim: ProcessIdentity;
@@ -54,14 +55,19 @@ function sameProcesses(attempt: AttemptRow, started: Started, jobId: string): bo
   return same(attempt.shim, started.shim) && same(attempt.process, started.process);
 }
 
-/** claimed -> void. The job is queued again at its old place, or canceled where that was asked for. */
+/** claimed -> void, unless its job was meant for a scheduler and not refused there. The job is queued again at its old place, or canceled where that was asked for. */
 export function voidAttempt(w: Writing, fence: Fence, reason: string): Job {
   const { row, attempt } = openRow(w, fence);
   if (attempt.state !== "claimed") {
     throw new RelayError("state_conflict", `attempt ${fence.attempt} of ${fence.job_id} has started and cannot be void`, { ...fence });
   }
+  const scheduled = schedulerRow(w, row.sequence, fence.attempt);
+  if (scheduled !== null && scheduled.submission !== "refused") {
+    throw conflict(`attempt ${fence.attempt} of ${fence.job_id} may be at ${scheduled.provider} and cannot be void`, scheduled);
+  }
   w.sql.run("UPDATE attempts SET state = 'void', ended_at = ? WHERE job = ? AND attempt = ?", w.now, row.sequence, fence.attempt);
   dropLease(w, row.sequence);
+  closeSchedulerTask(w, row.sequence, fence.attempt, "void");
   const edit = new JobEdit(w, row);
   row.voided_attempts += 1;
   const request = parsedOrNull<CancellationRequest>(row.cancellation_request, fence.job_id);

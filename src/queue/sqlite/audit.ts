@@ -14,6 +14,7 @@ const TABLES = [
   "transforms",
   "attempts",
   "leases",
+  "scheduler_jobs",
   "segments",
 ] as const;
 

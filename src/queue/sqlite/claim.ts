@@ -1,6 +1,6 @@
-import type { Capacity } from "../../domain/endpoint.ts";
+import { type Capacity, slotsOf } from "../../domain/endpoint.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { JOB_KINDS, type Job } from "../../domain/job.ts";
+import { JOB_KINDS, type Job, LANES } from "../../domain/job.ts";
 import { LAST_DELAY_SECONDS } from "../../domain/retry.ts";
 import { newId } from "../../lib/ids.ts";
 import type { Claim } from "../store.ts";
@@ -18,19 +18,21 @@ const NO_BOUND = Number.MAX_SAFE_INTEGER;
  * The sequence of the next eligible job in one statement. `held` has at most one row per lane and kind; for each pair with room one look-up in jobs_ready finds the
  * head of its queue; the lowest of these heads is the next job. Nothing depends on how many jobs wait.
  *
- * Parameters: slots of the workload lane, slots of the control lane, then the bound of each kind in the order of JOB_KINDS.
+ * Parameters: the slots of each lane in the order of LANES, then the bound of each kind in the order of JOB_KINDS. The bound of a kind is about the
+ * worker's host, so that the scheduler's lane neither takes of it nor is held up by it.
  */
 export const NEXT_JOB = `
   WITH held AS MATERIALIZED (SELECT lane, kind, count(*) AS n FROM leases GROUP BY lane, kind),
-       lanes (lane, slots) AS (VALUES ('workload', ?1), ('control', ?2)),
-       kinds (kind, slots) AS (VALUES ${JOB_KINDS.map((kind, index) => `('${kind}', ?${index + 3})`).join(", ")})
+       lanes (lane, slots) AS (VALUES ${LANES.map((lane, index) => `('${lane}', ?${index + 1})`).join(", ")}),
+       kinds (kind, slots) AS (VALUES ${JOB_KINDS.map((kind, index) => `('${kind}', ?${LANES.length + index + 1})`).join(", ")})
   SELECT min((
     SELECT waiting.sequence FROM jobs AS waiting
     WHERE waiting.lane = lanes.lane AND waiting.kind = kinds.kind AND waiting.ready = 1
     ORDER BY waiting.sequence LIMIT 1)) AS sequence
   FROM lanes CROSS JOIN kinds
   WHERE coalesce((SELECT sum(n) FROM held WHERE held.lane = lanes.lane), 0) < lanes.slots
-    AND coalesce((SELECT sum(n) FROM held WHERE held.kind = kinds.kind), 0) < kinds.slots`;
+    AND (lanes.lane = 'scheduler'
+      OR coalesce((SELECT sum(n) FROM held WHERE held.kind = kinds.kind AND held.lane <> 'scheduler'), 0) < kinds.slots)`;
 
 export const JOB_OF_SEQUENCE = `SELECT ${COLUMNS.all} FROM jobs WHERE sequence = ?`;
 
@@ -63,14 +65,10 @@ export function claim(w: Writing, endpointId: string, capacity: Capacity, leaseM
   }
 }
 
-function nextSequence(w: Writing, { concurrency, control_query_concurrency, kind_concurrency }: Capacity): number | null {
-  const kindSlots = JOB_KINDS.map((kind) => kind_concurrency[kind] ?? NO_BOUND);
-  const next = w.sql.get<{ sequence: number | null }>(
-    NEXT_JOB,
-    concurrency - control_query_concurrency,
-    control_query_concurrency,
-    ...kindSlots,
-  );
+function nextSequence(w: Writing, capacity: Capacity): number | null {
+  const laneSlots = LANES.map((lane) => slotsOf(capacity, lane));
+  const kindSlots = JOB_KINDS.map((kind) => capacity.kind_concurrency[kind] ?? NO_BOUND);
+  const next = w.sql.get<{ sequence: number | null }>(NEXT_JOB, ...laneSlots, ...kindSlots);
   return next?.sequence ?? null;
 }
 

@@ -17,7 +17,7 @@ const TASK_STATE: Readonly<Record<JobState, TaskState>> = {
   canceled: "canceled",
 };
 
-/** The state that a job's tasks have while it is in a state of its own. */
+/** The state that a job's tasks have while it is in a state of its own; one that stands for a scheduler's job goes by what that scheduler says. */
 export const taskStateOf = (state: JobState): TaskState => TASK_STATE[state];
 
 /**
@@ -62,7 +62,12 @@ export class JobEdit<Row extends JobHead = JobHead> {
     if (to === "queued" || isTerminal(to)) row.leased_by = null;
     w.counts.moved(row.kind, from, to);
     if (taskStateOf(from) !== taskStateOf(to)) {
-      w.sql.run("UPDATE tasks SET state = ?, updated_at = ? WHERE job = ?", taskStateOf(to), w.now, row.sequence);
+      w.sql.run(
+        "UPDATE tasks SET state = ?1, updated_at = ?2 WHERE job = ?3 AND sequence NOT IN (SELECT task FROM scheduler_jobs WHERE job = ?3)",
+        taskStateOf(to),
+        w.now,
+        row.sequence,
+      );
     }
     w.touch("queue");
   }

@@ -1,4 +1,4 @@
-import type { CancellationRequest, Job, JobState } from "../../domain/job.ts";
+import type { CancellationRequest, Job, JobState, Outcome } from "../../domain/job.ts";
 import { LOG_STREAMS } from "../../domain/log.ts";
 import { verdict } from "../../domain/retry.ts";
 import type { Fence, Settlement } from "../store.ts";
@@ -8,16 +8,22 @@ import { openRow } from "./attempt-rows.ts";
 import { acknowledge } from "./cancel.ts";
 import { closeSegment } from "./ingest.ts";
 import { JobEdit } from "./job-edit.ts";
-import { toJob } from "./job-rows.ts";
+import { type JobRow, toJob } from "./job-rows.ts";
 import { dropLease } from "./leases.ts";
+import { parsedOrNull } from "./record-json.ts";
+import { nothingIntended } from "./scheduler-jobs.ts";
+import { closeSchedulerTask, conflict, type SchedulerRow, schedulerRow } from "./scheduler-rows.ts";
 
 /**
  * End an attempt with all that it brings, and move the job to where domain/retry.ts says. One savepoint, so that nobody sees an ended attempt without
  * its artifacts, or the other way round.
+ *
+ * @param retain leave the attempt's job of a scheduler to go on; refused (state_conflict) unless the job was asked to be canceled without it
  */
-export function settle(w: Writing, fence: Fence, settlement: Settlement): Job {
+export function settle(w: Writing, fence: Fence, settlement: Settlement, { retain } = { retain: false }): Job {
   const { row } = openRow(w, fence);
   const { outcome } = settlement;
+  const retained = retain ? retainScheduled(w, fence, row, outcome) : null;
   const edit = new JobEdit(w, row);
   for (const stream of LOG_STREAMS) closeSegment(w, edit, fence.attempt, stream, settlement.captures[stream]);
   for (const event of settlement.events) edit.event(event);
@@ -30,6 +36,7 @@ export function settle(w: Writing, fence: Fence, settlement: Settlement): Job {
     fence.attempt,
   );
   dropLease(w, row.sequence);
+  closeSchedulerTask(w, row.sequence, fence.attempt, outcome.reason);
 
   const job = toJob(row);
   const { state, delay_seconds } = verdict(job, row.attempts - row.voided_attempts, outcome);
@@ -40,7 +47,7 @@ export function settle(w: Writing, fence: Fence, settlement: Settlement): Job {
   if (state === "queued" || state === "failed") row.last_error = outcome.message;
   if (delay_seconds !== null) row.not_before = w.time.in(delay_seconds * 1_000);
   if (state === "canceled" && job.cancellation_request !== null)
-    acknowledgeCancel(w, edit, job.cancellation_request, outcome.residual.length);
+    acknowledge(w, edit, job.cancellation_request, stoppedText(outcome, retained));
   edit.event({
     ...conclusion(state, fence.attempt, outcome.message, delay_seconds),
     payload: payloadOf(fence, settlement, delay_seconds, row.not_before),
@@ -49,12 +56,22 @@ export function settle(w: Writing, fence: Fence, settlement: Settlement): Job {
   return toJob(row);
 }
 
-function acknowledgeCancel(w: Writing, edit: JobEdit, request: CancellationRequest, residual: number): void {
-  const message =
-    residual === 0
-      ? "Everything that the job had started is gone."
-      : `What the job had started is stopped, but ${residual} of its processes could not be ended.`;
-  acknowledge(w, edit, request, message);
+function stoppedText({ residual }: Outcome, retained: SchedulerRow | null): string {
+  if (retained !== null) return `Job ${retained.native_id} of ${retained.provider} goes on; nothing of it was touched.`;
+  if (residual.length === 0) return "Everything that the job had started is gone.";
+  return `What the job had started is stopped, but ${residual.length} of its processes could not be ended.`;
+}
+
+/** The scheduler's job is left to go on: that is for a cancel which does not mean it, and decided in the commit that acknowledges the cancel. */
+function retainScheduled(w: Writing, fence: Fence, row: JobRow, outcome: Outcome): SchedulerRow {
+  const scheduled = schedulerRow(w, row.sequence, fence.attempt);
+  if (scheduled === null) throw nothingIntended(fence);
+  const request = parsedOrNull<CancellationRequest>(row.cancellation_request, fence.job_id);
+  if (scheduled.submission !== "submitted" || outcome.reason !== "canceled" || request === null || request.cancel_scheduler) {
+    throw conflict(`nothing asks for job ${scheduled.native_id ?? scheduled.marker} to be left to go on without its job here`, scheduled);
+  }
+  w.sql.run("UPDATE scheduler_jobs SET retained = 1 WHERE job = ? AND attempt = ?", row.sequence, fence.attempt);
+  return scheduled;
 }
 
 function conclusion(state: JobState, attempt: number, message: string, delaySeconds: number | null) {

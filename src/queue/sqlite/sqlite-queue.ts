@@ -11,6 +11,7 @@ import { inputCalls } from "./calls/inputs.ts";
 import { jobCalls } from "./calls/jobs.ts";
 import { lineageCalls } from "./calls/lineage.ts";
 import { recordCalls } from "./calls/records.ts";
+import { schedulerCalls } from "./calls/scheduler.ts";
 import { boundDelays } from "./claim.ts";
 import { type Commits, Committer, closedError, type OnCommit } from "./committer.ts";
 import { Counts } from "./counts.ts";
@@ -76,6 +77,7 @@ export function sqliteQueue(
     ...inputCalls(calls),
     ...lineageCalls(calls),
     ...endpointCalls(calls, leaseMs),
+    ...schedulerCalls(calls, reading.held),
     subscribe: (topic, listener) => notifier.subscribe(topic, listener),
     audit: (depth = { deep: false }) => audit(calls.read, depth),
     repair: (depth = { deep: false }) => repair(calls.read, calls.write, depth),

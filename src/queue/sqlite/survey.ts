@@ -12,6 +12,7 @@ import { leases } from "./checks/leases.ts";
 import { transformRecords, usedArtifactEdges } from "./checks/lineage.ts";
 import { keptBytes, segmentBases } from "./checks/logs.ts";
 import { records } from "./checks/records.ts";
+import { schedulerRecords } from "./checks/scheduler.ts";
 import { recordSequences, taskTimelines } from "./checks/sequences.ts";
 import { taskStates } from "./checks/tasks.ts";
 
@@ -67,6 +68,7 @@ const JOB_CHECKS: readonly RangeCheck[] = [
   ofAttempts("attempt", "attempts", attempts),
   ofAttempts("lease", "leases", leases),
   ofJobs("task", "tasks", taskStates),
+  ofAttempts("scheduler_job", "scheduler_jobs", schedulerRecords),
   ofJobs("idempotency", null, idempotencyKeys),
   { name: "used_artifact", steps: usedArtifactEdges },
   { name: "transform", steps: transformRecords },

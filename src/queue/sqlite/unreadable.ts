@@ -9,6 +9,7 @@ import { JobEdit } from "./job-edit.ts";
 import { checkJob, type JobHead, jobHead, jobRow } from "./job-rows.ts";
 import { dropLease } from "./leases.ts";
 import { parsedOrNull } from "./record-json.ts";
+import { closeSchedulerTask, schedulerRow, toSchedulerJob } from "./scheduler-rows.ts";
 
 const MESSAGE_MAX = 2_000;
 
@@ -23,7 +24,14 @@ export function unreadable(r: Reading, jobId: string): UnreadableJob | null {
   );
   const attempt = open === null ? null : checkAttempt(open, jobId);
   if (!("unreadable" in checkJob(row)) && (attempt === null || !("unreadable" in attempt))) return null;
-  return { attempt: open?.attempt ?? null, shim: identityOf(open?.shim), process: identityOf(open?.process) };
+  const scheduled = open === null ? null : schedulerRow(r, row.sequence, open.attempt);
+  return {
+    attempt: open?.attempt ?? null,
+    shim: identityOf(open?.shim),
+    process: identityOf(open?.process),
+    // Its status is the scheduler's to tell, and may be what cannot be read.
+    scheduler_job: scheduled === null ? null : toSchedulerJob({ ...scheduled, status: null }),
+  };
 }
 
 /** As far as it can be read. */
@@ -55,6 +63,7 @@ export function endRow(w: Writing, row: JobHead, as: "failed" | "canceled", mess
     row.sequence,
   );
   dropLease(w, row.sequence);
+  closeSchedulerTask(w, row.sequence, row.attempts, reason);
   const edit = new JobEdit(w, row);
   edit.move(as);
   row.outcome = text;

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Attempt } from "../../domain/attempt.ts";
+import { slotsOf } from "../../domain/endpoint.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import { type Job, LANES, type Lane } from "../../domain/job.ts";
 import { Backoff } from "../../lib/backoff.ts";
@@ -76,8 +77,7 @@ export class Dispatcher {
    * after it. Costs nothing while the lane is full: whatever makes room in it kicks by itself.
    */
   expect(lane: Lane): void {
-    const { concurrency, control_query_concurrency: control } = this.context.capacity;
-    const slots = lane === "control" ? control : concurrency - control;
+    const slots = slotsOf(this.context.capacity, lane);
     let taken = 0;
     for (const run of this.#runs.values()) if (run.lane === lane) taken++;
     if (taken >= slots) return;

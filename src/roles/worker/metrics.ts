@@ -1,10 +1,11 @@
 import fs from "node:fs";
+import { slotsOf } from "../../domain/endpoint.ts";
 import { isRelayError } from "../../domain/errors.ts";
-import { JOB_KINDS } from "../../domain/job.ts";
+import { JOB_KINDS, type Job, LANES } from "../../domain/job.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
 import { Counter, Exposition, Histogram } from "../../lib/exposition.ts";
 import { addProcess } from "../../lib/process-metrics.ts";
-import type { QueueStore } from "../../queue/store.ts";
+import type { QueueStore, Settlement } from "../../queue/store.ts";
 
 /** From a commit on a fast disk to one on a disk that is in trouble, in seconds. */
 const COMMIT_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -43,16 +44,8 @@ export class WorkerMetrics {
         );
         return answer;
       },
-      settle: async (fence, settlement) => {
-        const job = await store.settle(fence, settlement);
-        this.#attempts.add(settlement.outcome.reason);
-        if (job.outcome !== null) this.#jobs.add(job.state);
-        for (const [stream, { kept, dropped }] of Object.entries(settlement.captures)) {
-          this.#kept.add(stream, kept);
-          this.#dropped.add(stream, dropped);
-        }
-        return job;
-      },
+      settle: async (fence, settlement) => this.#settled(await store.settle(fence, settlement), settlement),
+      retainSchedulerJob: async (fence, settlement) => this.#settled(await store.retainSchedulerJob(fence, settlement), settlement),
       subscribe: (topic, listener) => {
         const stop = store.subscribe(topic, listener);
         if (!topic.startsWith("job:")) return stop;
@@ -67,13 +60,21 @@ export class WorkerMetrics {
     };
   }
 
+  #settled(job: Job, { outcome, captures }: Settlement): Job {
+    this.#attempts.add(outcome.reason);
+    if (job.outcome !== null) this.#jobs.add(job.state);
+    for (const [stream, { kept, dropped }] of Object.entries(captures)) {
+      this.#kept.add(stream, kept);
+      this.#dropped.add(stream, dropped);
+    }
+    return job;
+  }
+
   /** The text of /metrics. */
   text(status: WorkerStatus): string {
     const { capacity, queued_by_kind, active_leases_by_lane: used } = status;
-    const control = capacity.control_query_concurrency;
     const queued = Object.values(queued_by_kind).reduce((sum, n) => sum + n, 0);
     const running = Object.values(used).reduce((sum, n) => sum + n, 0);
-    const lanes = { workload: capacity.concurrency - control, control };
     const name = (own: string): string => `clio_relay_worker_${own}`;
     const out = new Exposition()
       .add(name("build_info"), "gauge", "Version and cluster, of a number that is 1", [
@@ -94,13 +95,13 @@ export class WorkerMetrics {
         name("slots"),
         "gauge",
         "Attempts that may run at a time, by lane",
-        Object.entries(lanes).map(([lane, n]) => [{ lane }, n]),
+        LANES.map((lane) => [{ lane }, slotsOf(capacity, lane)]),
       )
       .add(
         name("slots_used"),
         "gauge",
         "Attempts that are under way, by lane",
-        Object.keys(lanes).map((lane) => [{ lane }, used[lane as keyof typeof lanes] ?? 0]),
+        LANES.map((lane) => [{ lane }, used[lane] ?? 0]),
       )
       .add(name("submissions_total"), "counter", "Submissions, by what became of them", this.#submissions.samples())
       .add(name("attempts_ended_total"), "counter", "Attempts that this process saw end, by reason", this.#attempts.samples())

@@ -2,10 +2,11 @@ import { describe, expect, test } from "bun:test";
 import type { Capacity } from "../../../src/domain/endpoint.ts";
 import { command, jarvis, type OpenScene, ROOMY, refused, settlement, withRetries } from "./scene.ts";
 
-const slots = (concurrency: number, control: number, kinds: Capacity["kind_concurrency"] = {}): Capacity => ({
+const slots = (concurrency: number, control: number, kinds: Capacity["kind_concurrency"] = {}, schedulerJobs = 500): Capacity => ({
   concurrency,
   control_query_concurrency: control,
   kind_concurrency: kinds,
+  scheduler_jobs: schedulerJobs,
 });
 
 export function claimContract(open: OpenScene): void {
@@ -81,6 +82,18 @@ export function claimContract(open: OpenScene): void {
       const capacity = slots(4, 2, { command: 1 });
       expect(await scene.store.claim(endpoint, capacity)).not.toBeNull();
       expect(await scene.store.claim(endpoint, capacity)).toBeNull();
+    });
+
+    test("the scheduler's lane has slots of its own, and no bound of a kind counts there", async () => {
+      const scene = await open();
+      const endpoint = await scene.endpoint();
+      for (const lane of ["scheduler", "scheduler", "scheduler", "workload", "workload"] as const) await scene.submit({}, lane);
+      const capacity = slots(4, 1, { command: 1 }, 2);
+      const lanes = async () => (await scene.store.claim(endpoint, capacity))?.job.lane ?? null;
+      expect([await lanes(), await lanes(), await lanes(), await lanes()]).toEqual(["scheduler", "scheduler", "workload", null]);
+      expect((await scene.store.stats()).leases_by_lane).toEqual({ scheduler: 2, workload: 1 });
+      expect(await scene.store.claim(endpoint, slots(4, 1, {}, 0))).toMatchObject({ job: { lane: "workload" } });
+      expect(await scene.store.claim(endpoint, slots(4, 1, {}, 2))).toBeNull();
     });
 
     test("the lowest sequence of all kinds comes first", async () => {

@@ -17,6 +17,7 @@ import { modelContract } from "./model.ts";
 import { quarantineContract } from "./quarantine.ts";
 import { recordContract } from "./records.ts";
 import { type OpenScene, Scene } from "./scene.ts";
+import { schedulerContract } from "./scheduler.ts";
 import { settleContract } from "./settle.ts";
 import { submitContract } from "./submit.ts";
 import { transitionContract } from "./transitions.ts";
@@ -46,6 +47,7 @@ export function queueStoreContract(name: string, factory: BackendFactory): void 
     recordContract(open);
     endpointContract(open);
     lineageContract(open);
+    schedulerContract(open);
     listingContract(open);
     quarantineContract(open);
     batchContract(open);

@@ -50,7 +50,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
 );
 
 const SLOTS = 2;
-const CAPACITY = { concurrency: SLOTS + 1, control_query_concurrency: 1, kind_concurrency: {} };
+const CAPACITY = { concurrency: SLOTS + 1, control_query_concurrency: 1, kind_concurrency: {}, scheduler_jobs: 500 };
 
 /** Runs steps on a store and, beside it, on a map of jobs. */
 class Twin {

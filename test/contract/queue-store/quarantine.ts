@@ -96,7 +96,7 @@ export function quarantineContract(open: OpenScene): void {
       await scene.reopen(() => scene.backend.spoil(fence.job_id));
       await scene.reopen(() => scene.backend.spoil(queued.job_id));
       expect(await scene.store.unreadable(fence.job_id)).toMatchObject({ attempt: fence.attempt, shim: { pid: expect.any(Number) } });
-      expect(await scene.store.unreadable(queued.job_id)).toEqual({ attempt: null, shim: null, process: null });
+      expect(await scene.store.unreadable(queued.job_id)).toEqual({ attempt: null, shim: null, process: null, scheduler_job: null });
       for (const id of [fence.job_id, queued.job_id]) await scene.store.endUnreadable(id, "canceled", "canceled; nothing of it runs");
       const states = (await scene.store.recentJobs({}, null, 10)).jobs.map(({ job_id, state }) => [job_id, state]);
       expect(states).toContainEqual([fence.job_id, "canceled"]);

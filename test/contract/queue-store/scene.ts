@@ -14,7 +14,7 @@ import type { Backend, BackendFactory } from "./backend.ts";
 import { ManualClock } from "./manual-clock.ts";
 
 /** Enough for every test that does not look at capacity. */
-export const ROOMY: Capacity = { concurrency: 1_000, control_query_concurrency: 100, kind_concurrency: {} };
+export const ROOMY: Capacity = { concurrency: 1_000, control_query_concurrency: 100, kind_concurrency: {}, scheduler_jobs: 500 };
 
 export interface SceneOptions {
   readonly activeJobsMax?: number;

@@ -92,6 +92,7 @@ export function submitContract(open: OpenScene): void {
           concurrency: 4,
           control_query_concurrency: 1,
           kind_concurrency: {},
+          scheduler_jobs: 500,
         });
         return { fence: { job_id: claim!.job.job_id, attempt: 1 } };
       })();

@@ -14,7 +14,7 @@ import { openQueue } from "../../../src/queue/sqlite/open.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
 
-const CAPACITY = { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {} };
+const CAPACITY = { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {}, scheduler_jobs: 500 };
 
 /** Do by hand what a worker does up to a step of starting an attempt, as if it had died right after it. */
 async function diedAfter(worker: WorkerHarness, step: 1 | 2 | 3 | 4 | 5, line: string, retries = 0): Promise<string> {

@@ -16,7 +16,7 @@ import { historyFaults, WorkerHarness } from "./harness.ts";
 const temporary = temporaryDirectories();
 const childrenOf = (pid: number): string[] => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
 
-const CAPACITY = { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {} };
+const CAPACITY = { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {}, scheduler_jobs: 500 };
 
 /** A queue with one job, whose attempts so far were all void. */
 async function voidedBefore(worker: WorkerHarness, times: number): Promise<string> {

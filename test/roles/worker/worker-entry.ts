@@ -13,7 +13,7 @@ await runWorker(
   {
     cluster: "local",
     version: "test",
-    capacity: { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {}, ...capacity },
+    capacity: { concurrency: 5, control_query_concurrency: 1, kind_concurrency: {}, scheduler_jobs: 500, ...capacity },
     limits: {
       logStreamBytes: 64 * 1024 * 1024,
       logJobBytes: 128 * 1024 * 1024,

@@ -13,11 +13,13 @@ interface JobTask {
   readonly task_state: string | null;
 }
 
-/** Every job has a task, and every task's state follows the job's. */
+/** Every job has a task, and its state follows the job's. Those that stand for a scheduler's job have a check of their own. */
 export const taskStates: JobCheck = (r, { from, to }) => {
   const rows = r.sql.all<JobTask>(
     `SELECT jobs.sequence AS job, jobs.job_id, jobs.kind, jobs.state, tasks.task_id, tasks.state AS task_state
-     FROM jobs LEFT JOIN tasks ON tasks.job = jobs.sequence WHERE jobs.sequence BETWEEN ? AND ?`,
+     FROM jobs LEFT JOIN tasks ON tasks.job = jobs.sequence
+       AND tasks.sequence NOT IN (SELECT task FROM scheduler_jobs AS s WHERE s.job = jobs.sequence)
+     WHERE jobs.sequence BETWEEN ? AND ?`,
     from,
     to,
   );
@@ -52,5 +54,11 @@ function addTask(w: Writing, { job, kind, state }: JobTask): void {
 function followJob(w: Writing, job: number): void {
   const row = w.sql.get<{ state: JobState }>("SELECT state FROM jobs WHERE sequence = ?", job);
   if (row !== null)
-    w.sql.run("UPDATE tasks SET state = ?1, updated_at = ?2 WHERE job = ?3 AND state <> ?1", taskStateOf(row.state), w.now, job);
+    w.sql.run(
+      `UPDATE tasks SET state = ?1, updated_at = ?2
+       WHERE job = ?3 AND state <> ?1 AND sequence NOT IN (SELECT task FROM scheduler_jobs WHERE job = ?3)`,
+      taskStateOf(row.state),
+      w.now,
+      job,
+    );
 }

@@ -1,3 +1,4 @@
+import { laneOf } from "../../../domain/job.ts";
 import { scriptPath } from "../../../execution/attempt-dir.ts";
 import { interpreterOf } from "../../../execution/environment.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
@@ -6,7 +7,7 @@ import { type Engine, type EngineAround, type EngineAttempt, type EngineEnd, typ
 /** A program with its arguments, or a script: what the shim records is all there is to know of it. */
 export const commandEngine: Engine<"command"> = {
   kind: "command",
-  admit: async () => "workload",
+  admit: async (submission) => laneOf(submission),
   attempt: (around) => new CommandAttempt(around),
 };
 

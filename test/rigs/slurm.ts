@@ -26,6 +26,8 @@ export class Slurm implements AsyncDisposable {
   readonly #children = new Map<string, Bun.Subprocess>();
   readonly #ports = new Map<string, number>();
   readonly #options: Required<SlurmOptions>;
+  /** In memory where there is room: the flushes of a database that is made anew each time would cost more than all the rest. */
+  readonly #databaseDirectory = fs.mkdtempSync(path.join(fs.existsSync("/dev/shm") ? "/dev/shm" : os.tmpdir(), "clio-relay-slurm-"));
   #clean = true;
 
   private constructor(
@@ -115,7 +117,7 @@ export class Slurm implements AsyncDisposable {
   async #up(): Promise<void> {
     const { accounting, nodes } = this.#options;
     for (const name of ["slurmctld", "slurmdbd", "mariadbd", ...this.#nodeNames()]) this.#ports.set(name, await freePort());
-    for (const name of ["state", "spool", "database"]) fs.mkdirSync(this.#at(name));
+    for (const name of ["state", "spool"]) fs.mkdirSync(this.#at(name));
     this.#configure();
     fs.writeFileSync(this.#at("munge.key"), crypto.getRandomValues(new Uint8Array(128)), { mode: 0o600 });
     const file = (suffix: string): string => this.#at(`munge.${suffix}`);
@@ -222,7 +224,7 @@ export class Slurm implements AsyncDisposable {
 
   #database(): void {
     this.#start("mariadbd", [
-      ...["mariadbd", "--no-defaults", "--user=root", `--datadir=${this.#at("database")}`, `--socket=${this.#at("m.sock")}`],
+      ...["mariadbd", "--no-defaults", "--user=root", `--datadir=${this.#databaseDirectory}`, `--socket=${this.#at("m.sock")}`],
       ...[`--port=${this.#ports.get("mariadbd")}`, "--bind-address=127.0.0.1", `--pid-file=${this.#at("mariadb.pid")}`],
       ...["--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0", "--skip-sync-binlog"],
     ]);
@@ -231,7 +233,13 @@ export class Slurm implements AsyncDisposable {
   async #account(): Promise<void> {
     const made = spawnSync(
       "mariadb-install-db",
-      ["--no-defaults", "--user=root", `--datadir=${this.#at("database")}`, "--auth-root-authentication-method=normal", "--skip-test-db"],
+      [
+        "--no-defaults",
+        "--user=root",
+        `--datadir=${this.#databaseDirectory}`,
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+      ],
       { env: { PATH }, encoding: "utf8" },
     );
     if (made.status !== 0) throw new Error(`mariadb-install-db ended with ${made.status}: ${made.stderr}`);
@@ -256,12 +264,12 @@ export class Slurm implements AsyncDisposable {
     }
     // Steps outlive their node's daemon; each of them and every job has the name of this directory in its environment.
     await eventually(() => endBelow(this.directory) === 0, { what: "the end of SLURM's jobs" });
-    removeTree(this.directory);
+    for (const directory of [this.#databaseDirectory, this.directory]) removeTree(directory);
   }
 }
 
 /** Kill what knows a directory by its environment or arguments; how many there were. */
-function endBelow(directory: string): number {
+export function endBelow(directory: string): number {
   let found = 0;
   for (const entry of fs.readdirSync("/proc")) {
     if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;

@@ -102,6 +102,18 @@ function networkNamespace(): string | null {
   return null;
 }
 
+/** The daemons of a scheduler that tests may start. */
+const daemons =
+  (...names: readonly string[]) =>
+  (): string | null => {
+    const needsRoot = isRoot();
+    if (needsRoot !== null) return needsRoot;
+    const missing = names.find(
+      (name) => Bun.which(name, { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }) === null,
+    );
+    return missing === undefined ? null : `${missing} is not installed`;
+  };
+
 /** To add one: an entry here, and its name in .ci/run where a bare Debian machine can have it. */
 export const COMPONENTS = {
   linux: { probe: () => (process.platform === "linux" ? null : "needs Linux") },
@@ -143,6 +155,14 @@ export const COMPONENTS = {
   "ro-crate": { probe: crateValidator.missing, packages: ["python3", "python3-venv"], make: crateValidator.make },
   "prometheus-client": { probe: prometheusClient.missing, packages: ["python3", "python3-venv"], make: prometheusClient.make },
   promtool: { probe: program("promtool", "--version") },
+  slurm: {
+    probe: daemons("slurmctld", "slurmd", "sbatch", "munged", "slurmdbd", "mariadbd"),
+    packages: ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "slurmdbd", "mariadb-server"],
+  },
+  gridengine: {
+    probe: daemons("sge_qmaster", "sge_execd", "qsub"),
+    packages: ["gridengine-master", "gridengine-exec", "gridengine-client"],
+  },
   faketime: { probe: program("faketime", "-f", "+0", "true"), packages: ["faketime"] },
 } as const satisfies Record<string, Component>;
 

@@ -97,16 +97,16 @@ class OneLook {
     const answered = queue.failure === null || controller.failure === null;
     const now = queue.rows.of(id) ?? controller.rows.of(id);
     const then = accounts.rows.of(id);
-    if (now !== null && (isActive(now) || then === null || isActive(then))) {
-      const more = controller.rows.of(id);
-      const status = withAnswers(withAnswers(blank, more?.answers ?? {}), now.answers);
+    if (now !== null && (now.phase !== "unknown" || then === null)) {
+      // The accounts' first row of a job is a sketch (named "allocation"): they only add to what the controller says of an end.
+      const more = isActive(now) ? [] : [then, controller.rows.of(id)];
+      const status = [...more, now].reduce((so, row) => withAnswers(so, row?.answers ?? {}), blank);
       return { ...status, record_found: true, active_record_found: isActive(now) };
     }
     if (then !== null) {
-      const status = withAnswers(withAnswers(blank, now?.answers ?? {}), then.answers);
-      // The accounts may be late, or never have heard of the end; what the controller does not have is not active.
+      // They may be late, or never have heard of the end; what the controller does not have is not active.
       const phase = isActive(then) && answered ? "unknown" : then.phase;
-      return { ...status, phase, record_found: true, active_record_found: answered ? false : null };
+      return { ...withAnswers(blank, then.answers), phase, record_found: true, active_record_found: answered ? false : null };
     }
     return complete ? { ...blank, record_found: false, active_record_found: false } : null;
   }

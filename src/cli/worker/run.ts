@@ -71,6 +71,7 @@ export const verb = defineVerb({
           },
           coreDir: paths.coreDir(entry.name),
           spoolDir: paths.spoolDir(entry.name),
+          command: io.self,
           socketPath: paths.workerSocket(entry.name),
           linkSocketPath: paths.workerLinkSocket(entry.name),
           ...relayMeeting(io, relay, entry, flags),

@@ -26,6 +26,8 @@ export interface HostedAttempt {
   ring(): void;
   /** Have it looked at whenever something in its directory changes. */
   watch(): void;
+  /** Take in what its files have gained, so that nothing of it is missing from the job's log. */
+  takeIn(): Promise<void>;
   /** An event that the attempt gets once. */
   notice(notice: Notice): Promise<void>;
 }
@@ -42,6 +44,11 @@ export type Beginning =
       /** Whether the queue knows already that it runs. */
       readonly recorded: boolean;
     };
+
+export const OVER: Beginning = { kind: "over" };
+export const AGAIN: Beginning = { kind: "again" };
+export const WAITS: Beginning = { kind: "waits" };
+export const claimed = (claim: ShimClaim, recorded = false): Beginning => ({ kind: "claimed", claim, recorded });
 
 /**
  * Where an attempt runs: on the worker's host, or in an allocation of a scheduler. It knows who starts the shim there, whether that lives, how it is asked to
@@ -61,7 +68,7 @@ export interface AttemptHost {
    *
    * @param write false where cancel.json cannot be written
    */
-  askToEnd(claim: ShimClaim, write: boolean): void;
+  askToEnd(claim: ShimClaim, write: boolean): Promise<void> | void;
   /** Whether anything of the attempt may run; asked where its records are of a later version. */
   mayRun(): boolean;
   /** What keeps it from going on; null where nothing is seen to. */

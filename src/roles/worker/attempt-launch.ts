@@ -10,9 +10,8 @@ import { type Identity, identify, isAlive } from "../../lib/process-identity.ts"
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 import type { EngineAttempt } from "./engines/engine.ts";
-import { inputVariables } from "./inputs.ts";
 import type { ShimClaim } from "./lost-shim.ts";
-import { prepare } from "./prepare.ts";
+import { preparationOf, prepare } from "./prepare.ts";
 
 /** How long a launched shim may take to claim its attempt before the worker claims it back. */
 const START_DEADLINE_MS = 30_000;
@@ -43,10 +42,8 @@ export class AttemptLaunch {
   /** Write down what the shim needs. May be repeated until the launch. */
   async prepare(): Promise<void> {
     this.close();
-    const inputs = await inputVariables(this.context, this.job);
-    const segments = await this.context.store.segments(this.fence.job_id);
-    const plan = await this.engine.plan();
-    prepare(this.context, this.job, this.fence, this.directory, { plan, segments, inputs });
+    const preparation = await preparationOf(this.context, this.job, this.fence, this.engine);
+    prepare(this.context, this.job, this.fence, this.directory, preparation);
     this.#place = holdAttempt(this.directory);
   }
 

@@ -1,19 +1,21 @@
 import type { Attempt } from "../../domain/attempt.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import type { Job, Lane } from "../../domain/job.ts";
-import { attemptDirectory, jobDirectory, openAttempt, readProcess } from "../../execution/attempt-dir.ts";
+import { attemptDirectory, openAttempt, readProcess } from "../../execution/attempt-dir.ts";
 import type { ExitRecord } from "../../execution/spool-records.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { Bell } from "../../lib/bell.ts";
 import type { Fence, Notice } from "../../queue/store.ts";
+import { AllocationHost } from "./allocation/allocation-host.ts";
 import { AsideAttempt } from "./aside.ts";
-import type { AttemptHost } from "./attempt-host.ts";
+import type { AttemptHost, HostedAttempt } from "./attempt-host.ts";
 import type { WorkerContext } from "./context.ts";
 import { Doorbell } from "./doorbell.ts";
 import { type EngineAttempt, recordedEnd } from "./engines/engine.ts";
 import { attemptWith } from "./engines/engines.ts";
 import { Ingester } from "./ingester.ts";
+import { placeFor } from "./job-place.ts";
 import { LocalHost } from "./local-host.ts";
 import type { ShimClaim } from "./lost-shim.ts";
 import { Obstacle } from "./obstacle.ts";
@@ -23,6 +25,9 @@ import { settle } from "./settlement.ts";
 import { SlowStart } from "./slow-start.ts";
 
 const POLL_MS = 1_000;
+
+const hostOf = (attempt: HostedAttempt): AttemptHost =>
+  attempt.job.lane === "scheduler" ? new AllocationHost(attempt, attempt.context.schedulers) : new LocalHost(attempt);
 
 /**
  * One attempt from claim (or recovery) to its end. Everything is decided from the attempt's directory and what the queue knows, so it
@@ -69,7 +74,7 @@ export class AttemptRun {
     this.fence = { job_id: job.job_id, attempt: attempt.attempt };
     this.#name = `${job.job_id}, attempt ${attempt.attempt}`;
     this.lane = job.lane;
-    this.directory = attemptDirectory(jobDirectory(context.spoolDir, job.job_id), attempt.attempt);
+    this.directory = attemptDirectory(placeFor(context, job), attempt.attempt);
     this.#canceling = job.cancellation_request !== null;
     this.#doorbell = new Doorbell(this.directory);
     this.#patience = new Patience(this.#abort.signal, (step, cause) => {
@@ -84,7 +89,7 @@ export class AttemptRun {
     const wake = () => this.#doorbell.ring("now");
     const recovered = mode === "recovered";
     this.#engine = attemptWith(context.engines, { context, job, fence: this.fence, directory: this.directory, recovered, wake });
-    this.#host = new LocalHost({
+    this.#host = hostOf({
       context,
       job,
       attempt,
@@ -97,6 +102,7 @@ export class AttemptRun {
       engine: this.#engine,
       ring: wake,
       watch: () => this.#doorbell.open(),
+      takeIn: () => this.#takeIn(),
       notice: (notice) => this.#notice(notice),
     });
     this.classified = new Promise((resolve) => {
@@ -266,6 +272,11 @@ export class AttemptRun {
     this.#claim = claim;
     this.#host.started();
     this.#doorbell.open();
+  }
+
+  async #takeIn(): Promise<void> {
+    if (this.#claim !== null && !this.#startRecorded) await this.#recordStart();
+    while (await this.#ingester.ingest(false));
   }
 
   #notice(notice: Notice): Promise<void> {

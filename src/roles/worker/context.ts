@@ -2,6 +2,7 @@ import type { Capacity } from "../../domain/endpoint.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { QueueStore } from "../../queue/store.ts";
+import type { Schedulers } from "./allocation/schedulers.ts";
 import type { Engines } from "./engines/engine.ts";
 
 /** Where a worker writes about itself. `data` must be free of secrets. */
@@ -31,7 +32,10 @@ export interface WorkerContext {
   readonly capacity: Capacity;
   readonly limits: WorkerLimits;
   readonly coreDir: string;
+  /** The cluster's spool. */
   readonly spoolDir: string;
+  /** The spool of jobs in allocations, which compute nodes see; null where that is the same. */
+  readonly sharedSpoolDir: string | null;
   /** The environment that jobs' allow-list is taken from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
@@ -44,6 +48,9 @@ export interface WorkerContext {
   readonly store: QueueStore;
   readonly engines: Engines;
   readonly launcher: ShimLauncher;
+  /** The relay's executable with leading arguments, absolute: what a batch script runs. */
+  readonly command: readonly string[];
+  readonly schedulers: Schedulers;
   readonly clock: Clock;
   readonly log: Log;
   /** Remember a failure that a lane survived, for worker status. */

@@ -8,16 +8,16 @@ import type { Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
 import { inputUri } from "../../execution/artifact-uri.ts";
-import { jobDirectory } from "../../execution/attempt-dir.ts";
 import { nameContent, removeContent } from "../../execution/input-content.ts";
 import { removePart } from "../../execution/input-part.ts";
 import { inputPath, lastUse, listInputs } from "../../execution/input-place.ts";
 import { versionMetadata } from "../../execution/recorded-version.ts";
 import type { WorkerContext } from "./context.ts";
 import { InputUploads } from "./input-uploads.ts";
+import { jobPlace } from "./job-place.ts";
 import { isPassing } from "./patience.ts";
 
-type Around = Pick<WorkerContext, "cluster" | "spoolDir" | "clock" | "store" | "log">;
+type Around = Pick<WorkerContext, "cluster" | "spoolDir" | "sharedSpoolDir" | "clock" | "store" | "log">;
 
 /** How often it is looked for what nobody needs any more, in milliseconds. */
 const SWEEP_MS = 3_600_000;
@@ -153,9 +153,9 @@ export async function changedInputs(around: Around, job: Job, attempt: number): 
 const inputsOf = ({ spec }: Job): [name: string, artifactId: string][] => ("inputs" in spec ? Object.entries(spec.inputs ?? {}) : []);
 
 /** Why an input's file is not the recorded one; null where it is. */
-async function problemOf({ spoolDir }: Around, artifact: Artifact): Promise<RelayError | null> {
+async function problemOf(around: Around, artifact: Artifact): Promise<RelayError | null> {
   try {
-    const file = await openArtifact(artifact, jobDirectory(spoolDir, artifact.job_id));
+    const file = await openArtifact(artifact, jobPlace(around, artifact.job_id));
     await file.close();
     return null;
   } catch (error) {

@@ -6,22 +6,14 @@ import { findJob } from "../../execution/processes.ts";
 import { attemptMark, type ExitRecord } from "../../execution/spool-records.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { isAlive } from "../../lib/process-identity.ts";
-import type { AttemptHost, Beginning, HostedAttempt } from "./attempt-host.ts";
+import { AGAIN, type AttemptHost, type Beginning, claimed, type HostedAttempt, OVER, WAITS } from "./attempt-host.ts";
 import { AttemptLaunch } from "./attempt-launch.ts";
-import { endLostAttempt, type ShimClaim } from "./lost-shim.ts";
+import { endLostAttempt, NOBODY, type ShimClaim } from "./lost-shim.ts";
 import { isPassing, messageOf } from "./patience.ts";
 import { keptMaxOf, settledAsCopy } from "./recovered.ts";
 import { settleUnstarted, voidsBefore } from "./settlement.ts";
 import { ShimWatch } from "./shim-watch.ts";
 import { claimDamage } from "./spool-damage.ts";
-
-/** A claim that names nobody. */
-const UNKNOWN: ShimClaim = { shim: null, cgroup: null, process: null, startedAt: null, understood: false };
-
-const OVER: Beginning = { kind: "over" };
-const AGAIN: Beginning = { kind: "again" };
-const WAITS: Beginning = { kind: "waits" };
-const claimed = (claim: ShimClaim, recorded = false): Beginning => ({ kind: "claimed", claim, recorded });
 
 /** An attempt on the worker's own host, where its shim and its processes can be seen and signaled. */
 export class LocalHost implements AttemptHost {
@@ -51,7 +43,7 @@ export class LocalHost implements AttemptHost {
     if (attempt.state === "running") return this.#goOn(start);
     if (start === null) return mode === "new" ? this.#launching() : this.#neverStarted();
     if (start !== "torn" && start.claimed_by === "worker") return this.#void(start.reason, null);
-    return claimed(start === "torn" ? this.#launch.claim : { ...UNKNOWN, shim: start.shim, cgroup: start.cgroup, understood: true });
+    return claimed(start === "torn" ? this.#launch.claim : { ...NOBODY, shim: start.shim, cgroup: start.cgroup, understood: true });
   }
 
   lives({ shim }: ShimClaim): boolean {
@@ -101,7 +93,7 @@ export class LocalHost implements AttemptHost {
 
   /** Nothing names a shim. What carries the attempt's mark was started by one nevertheless. */
   async #neverStarted(): Promise<Beginning> {
-    return this.#runs() ? this.#unclaimed(UNKNOWN) : this.#void("never started", null);
+    return this.#runs() ? this.#unclaimed(NOBODY) : this.#void("never started", null);
   }
 
   async #unclaimed(claim: ShimClaim): Promise<Beginning> {
@@ -146,7 +138,7 @@ export class LocalHost implements AttemptHost {
     const { context, fence, attempt, mode } = this.around;
     if (attempt.state === "running") return this.#goOn("torn");
     await this.#launch.stop();
-    if (this.#runs()) return claimed(UNKNOWN);
+    if (this.#runs()) return claimed(NOBODY);
     if (mode === "new") {
       this.launchFailure = messageOf(cause);
       return this.#refuse(`it could not be started: ${messageOf(cause)}`);

@@ -1,18 +1,18 @@
 import type { Logs } from "../../api/worker-services.ts";
 import type { LogStream } from "../../domain/log.ts";
 import { isTerminal } from "../../domain/transitions.ts";
-import { jobDirectory } from "../../execution/attempt-dir.ts";
 import { followLog } from "../../execution/follow-log.ts";
 import { checkPresent, logSize, readLogBytes, readLogText, type SpoolLog, tailLogText } from "../../execution/spool-log.ts";
 import type { QueueStore } from "../../queue/store.ts";
+import { jobPlace, type Spools } from "./job-place.ts";
 
 const PIECE_BYTES = 256 * 1024;
 
 /** The logs of a worker's jobs: segments from the queue, bytes from the spool. */
-export function spoolLogs(store: QueueStore, spoolDir: string): Logs {
+export function spoolLogs(store: QueueStore, spools: Spools): Logs {
   const segmentsOf = async (jobId: string, stream: LogStream) => (await store.segments(jobId)).filter((s) => s.stream === stream);
   const open = async (jobId: string, stream: LogStream): Promise<SpoolLog> => ({
-    directory: jobDirectory(spoolDir, jobId),
+    directory: jobPlace(spools, jobId),
     stream,
     segments: await segmentsOf(jobId, stream),
   });
@@ -38,7 +38,7 @@ export function spoolLogs(store: QueueStore, spoolDir: string): Logs {
     async *bytes(jobId, stream, { offset, end }, signal) {
       if (end === null) {
         yield* followLog(
-          { directory: jobDirectory(spoolDir, jobId), stream },
+          { directory: jobPlace(spools, jobId), stream },
           {
             offset,
             segments: () => segmentsOf(jobId, stream),

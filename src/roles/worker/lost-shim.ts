@@ -14,6 +14,9 @@ import { isPassing } from "./patience.ts";
 /** As many as an outcome may name. */
 const RESIDUAL_MAX = 1_000;
 
+/** A claim that names nobody. */
+export const NOBODY: ShimClaim = { shim: null, cgroup: null, process: null, startedAt: null, understood: false };
+
 /** Who runs an attempt, as far as it is known. */
 export interface ShimClaim {
   /** Null where nothing names it: then it can be neither asked nor waited for. */
@@ -26,17 +29,21 @@ export interface ShimClaim {
   readonly understood: boolean;
 }
 
-export interface LostAttempt {
+/** An attempt whose shim will not tell how it ended. */
+export interface Lost {
   readonly context: WorkerContext;
   readonly fence: Fence;
   readonly directory: string;
   readonly claim: ShimClaim;
+  /** Bytes that the shim kept of one stream at most. */
+  readonly keptMax: number;
+}
+
+export interface LostAttempt extends Lost {
   /** Somebody asked for the end, so that it is known and not `outcome_unknown`. */
   readonly canceling: boolean;
   /** What ran below the shim when it was last seen. */
   readonly descendants: readonly ProcessStat[];
-  /** Bytes that the shim kept of one stream at most. */
-  readonly keptMax: number;
   readonly signal: AbortSignal;
 }
 
@@ -66,10 +73,16 @@ export async function endLostAttempt(lost: LostAttempt): Promise<ExitRecord> {
     message: canceling ? `canceled; ${why}, and ${rest}` : `${why}, so nobody knows how the command ended; ${rest}`,
     residual: left.slice(0, RESIDUAL_MAX),
   };
+  return recordLost(lost, outcome);
+}
+
+/** Write exit.json in a shim's place. */
+export async function recordLost(lost: Lost, outcome: Outcome): Promise<ExitRecord> {
+  const { context, directory, claim } = lost;
   return written(lost, {
     record_version: RECORD_VERSION,
     outcome,
-    started_at: claim.startedAt ?? known?.started_at ?? null,
+    started_at: claim.startedAt ?? readProcess(directory)?.started_at ?? null,
     ended_at: timestamp(context.clock),
     streams: await streamsOf(lost),
     usage: null,
@@ -100,7 +113,7 @@ const isOfEarlierBoot = ({ shim, process }: ShimClaim): boolean => {
 };
 
 /** What was recorded counts as kept, whatever the files hold by now; of what was not, no more than the shim may have written. */
-async function streamsOf({ context, fence, directory, keptMax }: LostAttempt): Promise<ExitRecord["streams"]> {
+async function streamsOf({ context, fence, directory, keptMax }: Lost): Promise<ExitRecord["streams"]> {
   const sizes = logSizes(directory);
   const segments = (await context.store.segments(fence.job_id)).filter(({ attempt }) => attempt === fence.attempt);
   const of = (stream: LogStream): ExitStream => {
@@ -113,7 +126,7 @@ async function streamsOf({ context, fence, directory, keptMax }: LostAttempt): P
 }
 
 /** The record that holds. Without a place to write it to, it goes into the queue all the same: the next worker would come to the same. */
-function written({ directory, claim, keptMax }: LostAttempt, record: ExitRecord): ExitRecord {
+function written({ directory, claim, keptMax }: Lost, record: ExitRecord): ExitRecord {
   try {
     if (writeExit(directory, record)) return record;
   } catch (error) {

@@ -5,7 +5,20 @@ import { eventsDirectory, prepareAttempt } from "../../execution/attempt-dir.ts"
 import { jobEnvironment } from "../../execution/environment.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
-import type { EnginePlan } from "./engines/engine.ts";
+import type { EngineAttempt, EnginePlan } from "./engines/engine.ts";
+import { inputVariables } from "./inputs.ts";
+
+/** Everything that an attempt's shim is to be told. */
+export async function preparationOf(
+  context: WorkerContext,
+  job: Job,
+  { job_id }: Fence,
+  engine: Pick<EngineAttempt, "plan">,
+): Promise<Preparation> {
+  const inputs = await inputVariables(context, job);
+  const segments = await context.store.segments(job_id);
+  return { plan: await engine.plan(), segments, inputs };
+}
 
 /** What the preparation of an attempt needs besides its job. */
 export interface Preparation {

@@ -9,7 +9,6 @@ import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { type LinkInfo, OLDEST_PROTOCOL, PROTOCOL } from "../../domain/link.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
-import { jobDirectory } from "../../execution/attempt-dir.ts";
 import { lostVariables } from "../../execution/environment.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
@@ -24,6 +23,7 @@ import { QUEUE_FILE } from "../../queue/sqlite/database-file.ts";
 import type { QueueStore } from "../../queue/store.ts";
 import { Ledger } from "../../transport/ledger.ts";
 import { type Storage, storageOf } from "./admission.ts";
+import { type Scheduling, schedulersOf } from "./allocation/scheduling.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { admitTo, ENGINES, kindsOf } from "./engines/engines.ts";
@@ -31,6 +31,7 @@ import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
 import { Inputs } from "./inputs.ts";
+import { jobPlace } from "./job-place.ts";
 import { keyService } from "./key-service.ts";
 import { LinkSessions } from "./link-sessions.ts";
 import { serveLinkSocket } from "./link-socket.ts";
@@ -59,6 +60,12 @@ export interface WorkerOptions {
   readonly limits: WorkerLimits;
   readonly coreDir: string;
   readonly spoolDir: string;
+  /** See WorkerContext; that of the cluster when left out. */
+  readonly sharedSpoolDir?: string | null;
+  /** What a batch script runs; see WorkerContext. */
+  readonly command: readonly string[];
+  /** No scheduler when left out. */
+  readonly scheduling?: Scheduling;
   readonly socketPath: string;
   /** Where sessions with the worker's own identity are answered; nowhere when left out. */
   readonly linkSocketPath?: string;
@@ -106,6 +113,7 @@ export async function runWorker(options: WorkerOptions, stop: AbortSignal): Prom
     );
   makePrivateDirectory(options.coreDir);
   makePrivateDirectory(options.spoolDir);
+  if (options.sharedSpoolDir) makePrivateDirectory(options.sharedSpoolDir);
   const metrics = new WorkerMetrics();
   const queue = await owning(
     () =>
@@ -155,18 +163,22 @@ interface Parts {
 async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const { options, clock, log, endpointId, metrics, store, launcher } = parts;
   let lastError: string | null = null;
+  const laneFailed = (where: string, error: unknown): void => {
+    lastError = `${timestamp(clock)} ${where}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 2_000);
+    log.error(where, error);
+  };
+  const schedulers = schedulersOf(options, { store, clock, laneFailed });
   const context: WorkerContext = {
     ...options,
+    sharedSpoolDir: options.sharedSpoolDir ?? null,
+    schedulers,
     endpointId,
     store,
     launcher,
     engines: ENGINES,
     clock,
     log,
-    laneFailed(where, error) {
-      lastError = `${timestamp(clock)} ${where}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 2_000);
-      log.error(where, error);
-    },
+    laneFailed,
   };
   const endpoint = endpointOf(parts);
   await store.registerEndpoint(endpoint);
@@ -210,6 +222,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     links = listenForLinks(context, options, sessions);
     relay = await meetAt(context, options, sessions);
     frp = await offerAt(context, options);
+    await Promise.race([schedulers.start(), aborted(stop)]);
     // Questions are answered meanwhile; nothing new is claimed before the fate of the old attempts is known.
     await Promise.race([dispatcher.recover(), aborted(stop)]);
     if (!stop.aborted) dispatcher.start();
@@ -222,6 +235,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     await stopInTurn(
       [
         ["the attempts that are looked after", () => dispatcher.stop()],
+        ["schedulers", () => schedulers.stop()],
         ["its record", () => withdraw(options.coreDir)],
         ["inputs", () => inputs.stop()],
         ["answers", () => server?.stop(DRAIN_GRACE_MS)],
@@ -340,7 +354,7 @@ function servicesOf(
   status: WorkerServices["status"],
   metrics: WorkerMetrics,
 ): Omit<WorkerServices, "link" | "keys" | "inputs" | "metrics"> {
-  const { cluster, version, clock, store, limits, spoolDir } = context;
+  const { cluster, version, clock, store, limits } = context;
   return {
     cluster,
     version,
@@ -349,10 +363,11 @@ function servicesOf(
     activeJobsMax: limits.activeJobsMax,
     engines: kindsOf(context.engines),
     laneFor: (submission) => admitTo(context.engines, submission),
-    logs: spoolLogs(store, spoolDir),
+    logs: spoolLogs(store, context),
+    scheduler: context.schedulers,
     artifacts: {
       async open(artifact, range) {
-        const file = await openArtifact(artifact, jobDirectory(spoolDir, artifact.job_id));
+        const file = await openArtifact(artifact, jobPlace(context, artifact.job_id));
         return file.stream(range);
       },
     },

@@ -8,7 +8,7 @@ import type { Job, Outcome, OutcomeReason } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { LOG_STREAMS, type StreamCapture } from "../../domain/log.ts";
 import { type Collected, collectOutputs } from "../../execution/artifacts.ts";
-import { clearMaking, jobDirectory, readProcess, readSpec } from "../../execution/attempt-dir.ts";
+import { clearMaking, readProcess, readSpec } from "../../execution/attempt-dir.ts";
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
 import { existingArtifacts } from "../../execution/own-place.ts";
@@ -43,7 +43,7 @@ export interface Ending {
  */
 export async function settle(ending: Ending): Promise<void> {
   const { context, fence, directory, exit, end, patience } = ending;
-  const jobDir = jobDirectory(context.spoolDir, fence.job_id);
+  const jobDir = path.dirname(directory);
   clearMaking(directory);
   await patience.run(
     "remove what an earlier settlement left",
@@ -162,7 +162,7 @@ async function documentsOf(
       issues,
       used: job.used_artifact_refs,
       relayVersion: context.version,
-      hostname: os.hostname(),
+      hostname: readProcess(directory)?.process.hostname ?? os.hostname(),
       signal,
       canceled,
     });

@@ -1,12 +1,42 @@
 /** A worker as a process of its own, from source: `bun worker-entry.ts DIRECTORY`. Settings come as WORKER_OPTIONS (JSON). */
 import path from "node:path";
+import { systemTimers } from "../../../src/lib/timers.ts";
+import type { Scheduling } from "../../../src/roles/worker/allocation/scheduling.ts";
 import { chooseLauncher } from "../../../src/roles/worker/launch.ts";
 import { runWorker } from "../../../src/roles/worker/run.ts";
+import type { SchedulerProvider } from "../../../src/scheduler/provider.ts";
+import { FakeScheduler } from "./allocation/fake-scheduler.ts";
 import { mortal } from "./mortal.ts";
 
+const FASTER = 25;
+/** Before the name of a call of the scheduler's, where a store has one of the same name. */
+const SCHEDULER = "scheduler.";
+
 const directory = process.argv[2]!;
-const { limits = {}, capacity = {}, spares = 0, command, death = null, ...rest } = JSON.parse(process.env["WORKER_OPTIONS"] ?? "{}");
+const {
+  limits = {},
+  capacity = {},
+  spares = 0,
+  command,
+  death = null,
+  scheduling,
+  ...rest
+} = JSON.parse(process.env["WORKER_OPTIONS"] ?? "{}");
+const FROM_SOURCE = [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")];
 const stop = new AbortController();
+
+/** `scheduling.fake`: a scheduler in that directory, which is asked more often than a real one: by a clock that runs faster. */
+function schedulingOf(): { scheduling?: Scheduling } {
+  if (scheduling === undefined) return {};
+  const { fake, ...options } = scheduling;
+  if (fake === undefined) return { scheduling: options };
+  const clock = { now: () => Date.now(), monotonic: () => performance.now() * FASTER };
+  const timers = { after: (ms: number, work: () => void) => systemTimers.after(ms / FASTER, work) };
+  const ofScheduler = death?.call.startsWith(SCHEDULER) ? { ...death, call: death.call.slice(SCHEDULER.length) } : null;
+  const provide = () => mortal<SchedulerProvider>(new FakeScheduler(fake), ofScheduler);
+  return { scheduling: { ...options, provide, observing: { clock, timers } } };
+}
+
 process.on("SIGTERM", () => stop.abort());
 
 await runWorker(
@@ -24,6 +54,8 @@ await runWorker(
       cancelGraceSeconds: 1,
       ...limits,
     },
+    command: command ?? FROM_SOURCE,
+    ...schedulingOf(),
     coreDir: path.join(directory, "core"),
     spoolDir: path.join(directory, "spool"),
     socketPath: path.join(directory, "run", "worker.sock"),
@@ -37,7 +69,7 @@ await runWorker(
     storeThrough: (store) => mortal(store, death),
     launcher: async (log) => {
       const launcher = await chooseLauncher({
-        command: command ?? [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")],
+        command: command ?? FROM_SOURCE,
         environment: process.env,
         spares,
         spool: rest.spoolDir ?? path.join(directory, "spool"),

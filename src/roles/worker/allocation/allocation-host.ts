@@ -1,0 +1,356 @@
+import { isRelayError } from "../../../domain/errors.ts";
+import type { CancellationRequest, Outcome } from "../../../domain/job.ts";
+import { hasEnded, type SchedulerJob, type SchedulerStatus } from "../../../domain/scheduler.ts";
+import { readExit, readStart, voidAttempt } from "../../../execution/attempt-dir.ts";
+import { attemptExit, isClaimOf } from "../../../execution/exit-record.ts";
+import type { ExitRecord, StartRecord } from "../../../execution/spool-records.ts";
+import type { SchedulerProvider } from "../../../scheduler/provider.ts";
+import { AGAIN, type AttemptHost, type Beginning, claimed, type HostedAttempt, OVER, WAITS } from "../attempt-host.ts";
+import { NOBODY, recordLost, type ShimClaim } from "../lost-shim.ts";
+import { isPassing, messageOf } from "../patience.ts";
+import { keptMaxOf } from "../recovered.ts";
+import { settleUnstarted } from "../settlement.ts";
+import { claimDamage } from "../spool-damage.ts";
+import { batchJob, requestOf, scriptOf, writeBatch } from "./batch.ts";
+import { Cancellation } from "./cancellation.ts";
+import { leave } from "./leave.ts";
+import type { Schedulers } from "./schedulers.ts";
+import { Submission } from "./submission.ts";
+import { batchWords, endedFor, explained, saidOf } from "./words.ts";
+
+/**
+ * An attempt in an allocation of a scheduler (docs/schedulers.md). Its shim is on another host, so its directory tells what happened there, and the scheduler
+ * whether more may come. No look waits for a command of the scheduler's.
+ */
+export class AllocationHost implements AttemptHost {
+  readonly tellsDelay = false;
+  readonly launchFailure = null;
+  /** Undefined until it was read. */
+  #record: SchedulerJob | null | undefined;
+  #provider: SchedulerProvider | null = null;
+  #submission: Submission | null = null;
+  #status: SchedulerStatus | null = null;
+  /** When the scheduler first said that its job has ended, and nothing else since. */
+  #endedAt: number | null = null;
+  #exitAt: number | null = null;
+  #unfollow: (() => void) | null = null;
+  #obstacle: string | null = null;
+  readonly #cancellation: Cancellation;
+  readonly #keptMax: number;
+
+  constructor(
+    private readonly around: HostedAttempt,
+    private readonly schedulers: Schedulers,
+  ) {
+    const { context, mode, directory } = around;
+    this.#cancellation = new Cancellation(around, schedulers.times);
+    this.#keptMax = keptMaxOf(context.limits, mode === "new" ? null : directory);
+  }
+
+  get obstacle(): string | null {
+    return this.#obstacle ?? this.#cancellation.obstacle ?? this.#submission?.obstacle ?? null;
+  }
+
+  async start(): Promise<Beginning> {
+    const { directory, attempt, mode } = this.around;
+    this.#obstacle = null;
+    const record = await this.#known();
+    const start = readStart(directory);
+    if (attempt.state === "running") return this.#goOn(start);
+    if (start === "torn") return claimed(NOBODY);
+    if (start?.claimed_by === "shim") {
+      await this.#foundBy(start);
+      return claimed({ ...NOBODY, shim: start.shim, understood: true });
+    }
+    if (record === null) return mode === "new" && start === null && !this.around.canceling() ? this.#submit() : this.#void();
+    if (start !== null) return this.#endWithout(record, start.reason);
+    // Where it works on this host's own file systems, it is sooner than a look.
+    this.around.watch();
+    return this.#waiting();
+  }
+
+  /** What the queue has on record of its submission; null where none was intended. */
+  async #known(): Promise<SchedulerJob | null> {
+    const { context, fence } = this.around;
+    if (this.#record === undefined) {
+      const { items } = await context.store.schedulerJobs(fence.job_id, { cursor: fence.attempt, limit: 1 });
+      this.#record = items.find(({ attempt }) => attempt === fence.attempt) ?? null;
+    }
+    return this.#record;
+  }
+
+  /** The provider of what is on record. */
+  async #providerOf(record: SchedulerJob): Promise<SchedulerProvider> {
+    this.#provider ??= await this.schedulers.providerOf(record);
+    return this.#provider;
+  }
+
+  /** Steps 2 to 4: what is thrown before the intention is recorded has submitted nothing. */
+  async #submit(): Promise<Beginning> {
+    const { context, job, fence } = this.around;
+    const request = requestOf(job);
+    let prepared: Awaited<ReturnType<typeof writeBatch>>;
+    try {
+      this.#provider = await this.schedulers.provider(request.provider);
+      prepared = await writeBatch(this.around, this.#provider);
+    } catch (error) {
+      if (!isRelayError(error) || isPassing(error)) throw error;
+      return this.#refuse(error.message);
+    }
+    const { marker, workdir } = prepared;
+    const record = await context.store.intendSubmission(fence, { provider: this.#provider.name, marker });
+    this.#record = record;
+    this.#submissionOf(this.#provider, record).submit(batchJob(this.around, marker, workdir));
+    return WAITS;
+  }
+
+  #submissionOf(provider: SchedulerProvider, record: SchedulerJob): Submission {
+    const { job } = this.around;
+    this.#submission ??= new Submission(
+      this.around,
+      provider,
+      record,
+      provider.clusters(requestOf(job), scriptOf(job)),
+      this.schedulers.times,
+    );
+    return this.#submission;
+  }
+
+  /** Nobody has claimed it yet, and it is at the scheduler, or may be. */
+  async #waiting(): Promise<Beginning> {
+    const found = await this.#look();
+    const record = this.#record!;
+    if (found !== null) return this.#endWithout(record, `${record.provider} refused it: ${found}`);
+    if (record.submission !== "submitted") {
+      if (!this.around.canceling() || this.#submission?.underWay === true) return WAITS;
+      const message = `canceled; whether ${record.provider} has the job was never known: one of the name ${record.marker} may be left there, and would start nothing`;
+      return this.#endWithout(record, message);
+    }
+    const request = await this.#cancelRequest();
+    if (request !== null && !request.cancel_scheduler) return (await this.#left()) ? OVER : AGAIN;
+    if (this.#isGone(request === null ? this.schedulers.times.lag : 0)) return this.#endWithout(record, this.#unstartedWords());
+    if (request !== null) {
+      this.#cancellation.write();
+      await this.#cancellation.look(await this.#providerOf(record), record, false);
+    }
+    return WAITS;
+  }
+
+  /** Take another look at the submission and follow what is submitted. The submit command's words where there is no such job, else null. */
+  async #look(): Promise<string | null> {
+    let record = this.#record!;
+    const provider = await this.#providerOf(record);
+    if (record.submission === "intended" || record.submission === "unresolved") {
+      const found = await this.#submissionOf(provider, record).look();
+      if (found.kind === "refused") return found.said;
+      if (found.kind === "open") return null;
+      record = found.record;
+      this.#record = record;
+    }
+    this.#unfollow ??= await this.schedulers.follow(record, (status) => this.#said(status));
+    return null;
+  }
+
+  #said(status: SchedulerStatus): void {
+    const before = this.#status;
+    this.#status = status;
+    if (!hasEnded(status.phase)) this.#endedAt = null;
+    else this.#endedAt ??= this.#now;
+    if (before?.phase !== status.phase) this.around.ring();
+  }
+
+  get #now(): number {
+    return this.around.context.clock.monotonic();
+  }
+
+  /** Whether the scheduler has said for so many milliseconds that its job has ended. */
+  #isGone(ms: number): boolean {
+    return this.#endedAt !== null && this.#now - this.#endedAt >= ms;
+  }
+
+  /** A shim has claimed it, and says in which allocation: no doubt is left about its submission. */
+  async #foundBy({ allocation }: Extract<StartRecord, { claimed_by: "shim" }>): Promise<void> {
+    const record = await this.#known();
+    if (record === null || allocation === undefined) return;
+    if (record.submission !== "intended" && record.submission !== "unresolved") return;
+    const { context, job, fence } = this.around;
+    const provider = await this.#providerOf(record);
+    // The cluster is part of its name only where the request has gone to one that it names.
+    const federated = provider.clusters(requestOf(job), scriptOf(job)).length > 0;
+    const finding = {
+      kind: "submitted",
+      native_id: allocation.native_id,
+      scheduler_cluster: federated ? allocation.cluster : null,
+    } as const;
+    this.#record = await context.store.recordSubmission(fence, finding);
+    this.#submission = null;
+  }
+
+  async #goOn(start: StartRecord | "torn" | null): Promise<Beginning> {
+    const { attempt, directory } = this.around;
+    if (start !== null && start !== "torn" && start.claimed_by === "shim") await this.#foundBy(start);
+    const same = isClaimOf(start, attempt.shim);
+    if (!same) await this.around.notice(claimDamage(directory, start));
+    return claimed({ ...NOBODY, shim: attempt.shim, process: attempt.process, startedAt: attempt.started_at, understood: same }, true);
+  }
+
+  /** Nothing of it was intended, so nothing of it can be anywhere. */
+  async #void(): Promise<Beginning> {
+    const { context, fence, directory } = this.around;
+    const reason = "never submitted";
+    if (!voidAttempt(directory, reason)) return AGAIN;
+    await context.store.voidAttempt(fence, reason);
+    return OVER;
+  }
+
+  /** Win start.json, so that nothing can start any more, and end the attempt with these words; or find that a shim has. */
+  async #endWithout(record: SchedulerJob, words: string): Promise<Beginning> {
+    const { context, fence, directory } = this.around;
+    if (!voidAttempt(directory, words.slice(0, 2_000))) return AGAIN;
+    const canceled = this.around.canceling() || endedFor(this.#status) === "canceled";
+    if (!canceled && (record.submission === "intended" || record.submission === "unresolved"))
+      await context.store.recordSubmission(fence, { kind: "refused" });
+    await settleUnstarted(context, fence, canceled ? "canceled" : "spawn_failed", words);
+    return OVER;
+  }
+
+  #unstartedWords(): string {
+    const batch = batchWords(this.around.directory);
+    const said = this.#status === null ? "" : `: ${saidOf(this.#status)}`;
+    return `the scheduler's job ended without starting the command${said}${batch === null ? "" : `; its script said: ${batch}`}`;
+  }
+
+  async #refuse(message: string): Promise<Beginning> {
+    const { context, fence } = this.around;
+    await settleUnstarted(context, fence, this.around.canceling() ? "canceled" : "spawn_failed", message);
+    return OVER;
+  }
+
+  /** What was intended may start whatever is in the way here. */
+  async cannotStart(cause: unknown): Promise<Beginning> {
+    if (this.around.attempt.state === "running") return this.#goOn("torn");
+    if (this.#record === null) return this.#refuse(`it could not be submitted: ${messageOf(cause)}`);
+    this.#obstacle = messageOf(cause);
+    return WAITS;
+  }
+
+  lives(): boolean {
+    return [null, "torn"].includes(readExit(this.around.directory) as null | "torn");
+  }
+
+  started(): void {
+    this.#obstacle = null;
+  }
+
+  mayRun(): boolean {
+    return this.#status === null || !hasEnded(this.#status.phase);
+  }
+
+  async end(claim: ShimClaim): Promise<ExitRecord | "over" | null> {
+    this.#obstacle = null;
+    await this.#observed();
+    const exit = this.#read(claim);
+    if (exit !== null && exit !== "torn") return this.#concluded(exit);
+    if (this.around.canceling() && (await this.#endedWithoutScheduler())) return "over";
+    if (!this.#isGone(this.schedulers.times.lag)) return this.#unsubmitted(claim);
+    // Looked at again after the scheduler has said so long that nothing runs.
+    const last = this.#read(claim);
+    if (last !== null && last !== "torn") return this.#concluded(last);
+    return recordLost(this.#lost(claim), this.#lostOutcome());
+  }
+
+  /** What the scheduler says is worth having, and nothing waits for it: without its commands the directory still tells. */
+  async #observed(): Promise<void> {
+    if ((await this.#known()) === null) return;
+    try {
+      await this.#look();
+    } catch (error) {
+      if (!isRelayError(error, "scheduler_unavailable")) throw error;
+      this.#obstacle = error.message;
+    }
+  }
+
+  #read({ shim, understood }: ShimClaim): ExitRecord | "torn" | null {
+    return attemptExit(this.around.directory, { shim, understood, keptMax: this.#keptMax });
+  }
+
+  /** The shim's record, once the scheduler has had its say where that matters; null until then. */
+  async #concluded(exit: ExitRecord): Promise<ExitRecord | null> {
+    this.#exitAt ??= this.#now;
+    const status = this.#status;
+    const { reason } = exit.outcome;
+    if (reason === "canceled" && (await this.#cancelRequest())?.cancel_scheduler === true) {
+      if (status !== null && (hasEnded(status.phase) || status.active_record_found === false)) return exit;
+      this.#obstacle = `its shim has ended it; whether ${this.#record?.provider ?? "the scheduler"} has ended the allocation is not known yet`;
+      return null;
+    }
+    if (reason !== "signaled" && reason !== "outcome_unknown") return exit;
+    if (status !== null && hasEnded(status.phase)) return { ...exit, outcome: explained(exit.outcome, status) };
+    return this.#record == null || this.#now - this.#exitAt >= this.schedulers.times.why ? exit : null;
+  }
+
+  /** A cancel that leaves the scheduler's job alone. True when that has ended the attempt. */
+  async #endedWithoutScheduler(): Promise<boolean> {
+    const request = await this.#cancelRequest();
+    if (request === null || request.cancel_scheduler || this.#record?.submission !== "submitted") return false;
+    return this.#left();
+  }
+
+  /** Claimed by whom nobody can tell, of a submission that is in doubt: only a cancel ends that. */
+  async #unsubmitted(claim: ShimClaim): Promise<ExitRecord | null> {
+    const record = this.#record;
+    if (!this.around.canceling() || record === undefined || record?.submission === "submitted" || this.#submission?.underWay === true)
+      return null;
+    const left = record === null ? "" : `; a job of the name ${record.marker} may be left at ${record.provider}`;
+    return recordLost(this.#lost(claim), outcome("canceled", `canceled; start.json does not say which shim ran the command${left}`));
+  }
+
+  #lost(claim: ShimClaim) {
+    const { context, fence, directory } = this.around;
+    return { context, fence, directory, claim, keptMax: this.#keptMax };
+  }
+
+  #lostOutcome(): Outcome {
+    const said = this.#status === null ? "the scheduler's job has ended" : saidOf(this.#status);
+    const why = endedFor(this.#status);
+    if (this.around.canceling()) return outcome("canceled", `canceled; its shim left no record: ${said}`);
+    if (why !== null)
+      return outcome(
+        why,
+        `${why === "timeout" ? "ended after its time limit" : "canceled at the scheduler"}; its shim left no record: ${said}`,
+      );
+    return outcome("outcome_unknown", `its shim left no record, so nobody knows how the command ended: ${said}`);
+  }
+
+  async askToEnd(_claim: ShimClaim, write: boolean): Promise<void> {
+    const record = this.#record;
+    if (record?.submission !== "submitted" || this.#isGone(0) || (await this.#cancelRequest())?.cancel_scheduler !== true) return;
+    if (write) this.#cancellation.write();
+    await this.#cancellation.look(await this.#providerOf(record), record, true);
+  }
+
+  /** What was asked for; null before that. */
+  async #cancelRequest(): Promise<CancellationRequest | null> {
+    if (!this.around.canceling()) return null;
+    return (await this.around.context.store.job(this.around.fence.job_id)).cancellation_request;
+  }
+
+  /** End the attempt and leave the scheduler's job. False where somebody has asked for that, too, meanwhile. */
+  async #left(): Promise<boolean> {
+    await this.around.takeIn();
+    return leave(this.around, this.#record!);
+  }
+
+  close(): void {
+    this.#unfollow?.();
+    this.#unfollow = null;
+  }
+}
+
+const outcome = (reason: Outcome["reason"], message: string): Outcome => ({
+  reason,
+  exit_code: null,
+  signal: null,
+  message: message.slice(0, 2_000),
+  residual: [],
+});

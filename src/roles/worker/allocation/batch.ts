@@ -1,0 +1,52 @@
+import path from "node:path";
+import { RelayError } from "../../../domain/errors.ts";
+import type { Job } from "../../../domain/job.ts";
+import { markerOf, type SchedulerRequest } from "../../../domain/scheduler.ts";
+import { allocationScript } from "../../../execution/allocation-script.ts";
+import { FILES } from "../../../execution/spool-records.ts";
+import type { BatchJob, SchedulerProvider } from "../../../scheduler/provider.ts";
+import type { HostedAttempt } from "../attempt-host.ts";
+import { preparationOf, prepare } from "../prepare.ts";
+
+/** What a job asks of a scheduler. */
+export function requestOf({ spec }: Job): SchedulerRequest {
+  const request = "scheduler" in spec ? spec.scheduler : undefined;
+  if (request === undefined) throw new RelayError("internal_error", "a job without a request to a scheduler has none");
+  return request;
+}
+
+/** The text whose directives are the user's. */
+export const scriptOf = ({ spec }: Job): string | null => ("script" in spec ? (spec.script ?? null) : null);
+
+/**
+ * Write down what the shim and the scheduler need. Directives that were left out are said.
+ *
+ * @throws RelayError job_submission_refused and others for what cannot be honoured
+ */
+export async function writeBatch(
+  around: HostedAttempt,
+  provider: SchedulerProvider,
+): Promise<{ readonly marker: string; readonly workdir: string }> {
+  const { context, job, fence, directory, engine } = around;
+  const request = requestOf(job);
+  const { text, removed } = provider.script(request, scriptOf(job), allocationScript(context.command, directory));
+  const preparation = await preparationOf(context, job, fence, engine);
+  const { plan } = preparation;
+  prepare(context, job, fence, directory, { ...preparation, plan: { ...plan, files: { ...plan.files, [FILES.batch]: text } } });
+  if (removed.length > 0) {
+    const message = `The relay sets this itself, so it was left out: ${removed.join(", ")}`.slice(0, 2_000);
+    await around.notice({
+      about: "directives",
+      event: { event_type: "scheduler.directives_removed", level: "warning", message, payload: { removed: removed.slice(0, 100) } },
+    });
+  }
+  return { marker: markerOf(job.job_id, fence.attempt, request.name), workdir: plan.workdir ?? context.homeDir };
+}
+
+export const batchJob = ({ job, directory }: HostedAttempt, marker: string, workdir: string): BatchJob => ({
+  request: requestOf(job),
+  marker,
+  script: path.join(directory, FILES.batch),
+  output: path.join(directory, FILES.schedulerLog),
+  workdir,
+});

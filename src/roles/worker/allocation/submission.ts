@@ -1,0 +1,119 @@
+import { isRelayError } from "../../../domain/errors.ts";
+import type { SchedulerJob } from "../../../domain/scheduler.ts";
+import { Backoff } from "../../../lib/backoff.ts";
+import type { SubmissionFinding } from "../../../queue/store.ts";
+import type { BatchJob, Lookup, MarkerFinding, SchedulerProvider, SubmitOutcome } from "../../../scheduler/provider.ts";
+import type { HostedAttempt } from "../attempt-host.ts";
+import { messageOf } from "../patience.ts";
+import { Question } from "./question.ts";
+import type { AllocationTimes } from "./times.ts";
+
+/** `open`: nobody knows yet. `submitted`: the record says as what. `refused`: there is no such job, in the submit command's words. */
+export type Found =
+  | { readonly kind: "open" }
+  | { readonly kind: "submitted"; readonly record: SchedulerJob }
+  | { readonly kind: "refused"; readonly said: string };
+
+const OPEN: Found = { kind: "open" };
+
+/**
+ * A submission that is on record as intended, until it is known what became of it (docs/schedulers.md, Submitting at most once). It is made at most once; whatever
+ * is in doubt is looked up by its marker, and never submitted again.
+ */
+export class Submission {
+  readonly #submit: Question<SubmitOutcome>;
+  readonly #find: Question<MarkerFinding>;
+  readonly #backoff: Backoff;
+  #refused: { readonly said: string; readonly since: number } | null = null;
+  #nones = 0;
+  #nextLook = 0;
+  #obstacle: string | null = null;
+
+  constructor(
+    private readonly around: HostedAttempt,
+    private readonly provider: SchedulerProvider,
+    private readonly intended: SchedulerJob,
+    private readonly clusters: readonly string[],
+    private readonly times: AllocationTimes,
+  ) {
+    const ring = () => around.ring();
+    this.#submit = new Question(ring);
+    this.#find = new Question(ring);
+    this.#backoff = new Backoff(times.doubtFirst, times.doubtMost);
+  }
+
+  /** What is in the way; null where nothing is. */
+  get obstacle(): string | null {
+    return this.#submit.open ? `it is being submitted to ${this.provider.name}` : this.#obstacle;
+  }
+
+  /** Whether the submit command runs, so that its word is worth waiting for. */
+  get underWay(): boolean {
+    return this.#submit.open;
+  }
+
+  /** Run the submit command; once, by whoever has recorded the intention. */
+  submit(job: BatchJob): void {
+    this.#submit.ask(() =>
+      this.provider.submit(job).catch((error: unknown): SubmitOutcome => {
+        // What the provider refuses has started nothing.
+        if (isRelayError(error, "job_submission_refused") || isRelayError(error, "scheduler_unavailable"))
+          return { kind: "refused", said: error.message };
+        return { kind: "doubt", said: messageOf(error) };
+      }),
+    );
+  }
+
+  /** One look, which never waits for the scheduler. */
+  async look(): Promise<Found> {
+    const outcome = this.#submit.take();
+    if (outcome?.kind === "accepted") {
+      const { id, cluster } = outcome.native;
+      return this.#record({ kind: "submitted", native_id: id, scheduler_cluster: cluster });
+    }
+    if (outcome?.kind === "refused") this.#refused = { said: outcome.said, since: this.#now };
+    if (outcome?.kind === "doubt") await this.#unresolved(outcome.said);
+    if (this.#submit.open) return OPEN;
+    const finding = this.#find.take();
+    if (finding === undefined) {
+      if (this.#now >= this.#nextLook) this.#find.ask(() => this.provider.find(this.intended.marker, this.#lookup()));
+      return OPEN;
+    }
+    return this.#judge(finding);
+  }
+
+  #lookup(): Lookup {
+    return { since: Date.parse(this.intended.intended_at), ...(this.clusters.length === 0 ? {} : { clusters: this.clusters }) };
+  }
+
+  get #now(): number {
+    return this.around.context.clock.monotonic();
+  }
+
+  async #judge({ found, complete, said }: MarkerFinding): Promise<Found> {
+    const [first] = found;
+    if (first !== undefined && found.length === 1)
+      return this.#record({ kind: "submitted", native_id: first.id, scheduler_cluster: first.cluster });
+    const { name } = this.provider;
+    if (first !== undefined) return this.#unresolved(`${found.length} jobs of ${name} have its name, ${this.intended.marker}`);
+    const missing = complete ? "" : `, and not all of its sources answered: ${said ?? "no reason given"}`;
+    if (this.#refused === null) return this.#unresolved(`${name} has no job of the name ${this.intended.marker}${missing}`);
+    if (complete) this.#nones++;
+    const { said: words, since } = this.#refused;
+    if (this.#nones >= 2 || (!complete && this.#now - since >= this.times.refusedPatience)) return { kind: "refused", said: words };
+    this.#nextLook = this.#now + (complete ? this.times.refusedAgain : this.#backoff.next());
+    this.#obstacle = `${name} has refused it (${words}); whether it has the job nevertheless is looked up once more${missing}`;
+    return OPEN;
+  }
+
+  async #unresolved(message: string): Promise<Found> {
+    this.#nextLook = this.#now + this.#backoff.next();
+    this.#obstacle = `whether ${this.provider.name} has the job is not known, and it is looked up again and again: ${message}`;
+    return this.#record({ kind: "unresolved", message: message.slice(0, 1_500) });
+  }
+
+  async #record(finding: SubmissionFinding): Promise<Found> {
+    const record = await this.around.context.store.recordSubmission(this.around.fence, finding);
+    return record.submission === "submitted" ? { kind: "submitted", record } : OPEN;
+  }
+}

@@ -1,0 +1,55 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { Outcome } from "../../../domain/job.ts";
+import { hasEnded, type SchedulerStatus } from "../../../domain/scheduler.ts";
+import { inAttempt } from "../../../execution/own-place.ts";
+import { FILES } from "../../../execution/spool-records.ts";
+import { openRegular } from "../../../lib/regular-file.ts";
+
+const LOG_MAX_BYTES = 64 * 1024;
+const LOG_WORDS_MAX = 1_000;
+
+/** What a scheduler says of a job, in part of a sentence: its own word, why, and where. */
+export function saidOf({ scheduler, scheduler_job_id, raw_state, phase, reason, nodes, exit_code }: SchedulerStatus): string {
+  const why = reason === null || reason === "None" ? "" : ` (${reason})`;
+  const where = nodes === null ? "" : ` on ${nodes}`;
+  const code = exit_code === null || exit_code === 0 ? "" : `, exit code ${exit_code}`;
+  return `${scheduler} says of ${scheduler_job_id}: ${raw_state ?? phase}${why}${where}${code}`;
+}
+
+/** Why a scheduler ended a job: for its time limit, or because somebody cancelled it there; null where it says neither. */
+export function endedFor(status: SchedulerStatus | null): "timeout" | "canceled" | null {
+  if (status === null || !hasEnded(status.phase)) return null;
+  if (status.phase === "canceled") return "canceled";
+  return TIME_LIMITS.has(status.raw_state?.split(" ")[0] ?? "") ? "timeout" : null;
+}
+
+/** States of sacct(1), JOB STATE CODES, that mean that the time was over. */
+const TIME_LIMITS: ReadonlySet<string> = new Set(["TIMEOUT", "DEADLINE"]);
+
+/** An outcome of which a signal was the cause, with the scheduler's word on it. */
+export function explained(outcome: Outcome, status: SchedulerStatus): Outcome {
+  const message = `${outcome.message}; ${saidOf(status)}`.slice(0, 2_000);
+  const why = outcome.reason === "signaled" ? endedFor(status) : null;
+  return { ...outcome, reason: why ?? outcome.reason, message };
+}
+
+/** The end of what the batch script said before it became the shim; null where it has said nothing. */
+export function batchWords(directory: string): string | null {
+  const text = inAttempt(directory, (place) => tailOf(path.join(place, FILES.schedulerLog)), null);
+  const words = text?.trim() ?? "";
+  return words === "" ? null : words.slice(-LOG_WORDS_MAX);
+}
+
+function tailOf(file: string): string | null {
+  const opened = openRegular(file);
+  if (typeof opened === "string") return null;
+  try {
+    const length = Math.min(opened.size, LOG_MAX_BYTES);
+    const bytes = Buffer.alloc(length);
+    const read = fs.readSync(opened.fd, bytes, 0, length, opened.size - length);
+    return bytes.toString("utf8", 0, read);
+  } finally {
+    fs.closeSync(opened.fd);
+  }
+}

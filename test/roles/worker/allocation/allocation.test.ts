@@ -1,0 +1,254 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { eventually } from "../../../runner/wait.ts";
+import { historyFaults } from "../harness.ts";
+import { Site } from "./site.ts";
+
+let site: Site;
+beforeAll(async () => {
+  site = await new Site().start();
+});
+afterAll(() => site[Symbol.asyncDispose]());
+
+const native = async (jobId: string): Promise<string> =>
+  eventually(async () => (await site.events(jobId, "scheduler.job_detected"))[0]?.payload?.["scheduler_job_id"] as string | undefined, {
+    what: "its id at the scheduler",
+  });
+
+describe("a job in an allocation", () => {
+  test("runs once, is followed while it runs, and leaves what every job leaves", async () => {
+    const { job_id } = await site.submit("echo one; until [ -e go ]; do sleep 0.05; done; echo $SLURM_JOB_ID; echo out > result", {
+      outputs: ["result"],
+    });
+    const running = await site.worker.running(job_id);
+    expect(running.attempt?.shim).not.toBeNull();
+    await eventually(async () => (await site.worker.stdout(job_id)) === "one\n", { what: "what it wrote first" });
+    fs.writeFileSync(path.join(site.directory, "go"), "");
+    const { job } = await site.worker.ended(job_id);
+    const id = await native(job_id);
+    expect(job).toMatchObject({ state: "succeeded", lane: "scheduler", outcome: { reason: "completed", exit_code: 0 } });
+    expect(await site.worker.stdout(job_id)).toBe(`one\n${id}\n`);
+    expect(historyFaults(await site.worker.events(job_id))).toEqual([]);
+    const { artifacts } = await site.worker.client.artifacts(job_id);
+    expect(artifacts.map(({ name }) => name).sort()).toEqual(["log-capture.json", "provenance.json", "result", "stderr.log", "stdout.log"]);
+    expect(site.scheduler.asked().filter((line) => line.startsWith("submit"))).toHaveLength(1);
+    // The scheduler's own word comes later.
+    await eventually(async () => (await site.events(job_id, "scheduler.job_completed")).length === 1, {
+      what: "the scheduler's word on its end",
+    });
+  }, 20_000);
+
+  test("that fails ends with its code, which the scheduler knows, too", async () => {
+    const { job_id } = await site.submit("exit 3");
+    expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 3 });
+    const done = await eventually(async () => (await site.events(job_id, "scheduler.job_completed"))[0], { what: "the scheduler's word" });
+    expect(done.payload).toMatchObject({ phase: "failed", raw_state: "FAILED" });
+  });
+
+  test("that the scheduler refuses has its words for an outcome, and was looked up before that is believed", async () => {
+    site.scheduler.behave({ submit: "refuses" });
+    const { job_id } = await site.submit("echo ran");
+    const { job } = await site.worker.ended(job_id);
+    site.scheduler.behave({ submit: "accepts" });
+    expect(job.outcome).toMatchObject({ reason: "spawn_failed", message: "slurm refused it: no such partition" });
+    const marker = `clio-${job_id.replace("job_", "")}-1`;
+    expect(site.scheduler.asked().filter((line) => line.endsWith(marker))).toEqual([
+      `submit ${marker}`,
+      `find ${marker}`,
+      `find ${marker}`,
+    ]);
+  });
+
+  test.each(["lost", "refuses-though-accepted"] as const)(
+    "whose submission was %s is found by its marker, and submitted once",
+    async (submit) => {
+      site.scheduler.behave({ submit });
+      const { job_id } = await site.submit("echo ran");
+      const { job } = await site.worker.ended(job_id);
+      site.scheduler.behave({ submit: "accepts" });
+      expect(job.outcome).toMatchObject({ reason: "completed" });
+      const marker = `clio-${job_id.replace("job_", "")}-1`;
+      expect(site.scheduler.jobs().filter((one) => one.marker === marker)).toHaveLength(1);
+    },
+  );
+
+  test("of which nobody knows whether the scheduler has it says so once, and ends by a cancel, naming what may be left", async () => {
+    site.scheduler.behave({ submit: "vanishes" });
+    const { job_id } = await site.submit("echo ran");
+    const marker = `clio-${job_id.replace("job_", "")}-1`;
+    await eventually(async () => (await site.worker.client.status(job_id)).obstacle?.includes(marker), { what: "the obstacle" });
+    await eventually(() => site.scheduler.asked().filter((line) => line === `find ${marker}`).length > 2, { what: "several looks" });
+    site.scheduler.behave({ submit: "accepts" });
+    expect(await site.events(job_id, "scheduler.reconciliation_unresolved")).toHaveLength(1);
+    await site.worker.client.cancel(job_id);
+    const { job } = await site.worker.ended(job_id);
+    expect(job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
+    expect(job.outcome?.message).toContain(marker);
+  });
+
+  test("whose name several jobs have stays unresolved until its shim says which it is", async () => {
+    site.scheduler.behave({ submit: "lost", holds: true, silent: true });
+    const { job_id } = await site.submit("echo ran");
+    const mine = await eventually(() => site.scheduler.jobs().find(({ marker }) => marker.includes(job_id.replace("job_", ""))), {
+      what: "the job",
+    });
+    site.scheduler.double(mine.id);
+    site.scheduler.behave({ submit: "accepts", silent: false, holds: false });
+    await eventually(async () => (await site.worker.client.status(job_id)).obstacle?.includes("2 jobs"), { what: "the obstacle" });
+    site.scheduler.say(mine.id, null);
+    site.scheduler.run(mine.id);
+    expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+    expect((await site.events(job_id, "scheduler.job_detected"))[0]?.payload).toMatchObject({
+      scheduler_job_id: mine.id,
+      reconciled: true,
+    });
+  }, 15_000);
+});
+
+describe("an allocation that ends by itself", () => {
+  test("before the shim has claimed: nothing ran, and the batch script's words are in the outcome", async () => {
+    site.scheduler.behave({ holds: true });
+    const { job_id } = await site.submit("echo ran");
+    const id = await native(job_id);
+    site.scheduler.behave({ holds: false });
+    fs.writeFileSync(path.join(site.worker.attemptDir(job_id), "scheduler.log"), "clio-relay: the executable cannot be executed on n1\n");
+    site.scheduler.say(id, { phase: "failed", raw_state: "FAILED" });
+    const { job } = await site.worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "spawn_failed" });
+    expect(job.outcome?.message).toContain(
+      `slurm says of ${id}: FAILED on n1; its script said: clio-relay: the executable cannot be executed on n1`,
+    );
+    // A requeue comes too late.
+    site.scheduler.run(id);
+    await eventually(() => fs.existsSync(path.join(site.scheduler.directory, `${id}.code`)), { what: "the end of the second run" });
+    expect(fs.readFileSync(path.join(site.scheduler.directory, `${id}.code`), "utf8")).toBe("0\n");
+    expect(await site.worker.stdout(job_id).catch(() => "")).toBe("");
+  });
+
+  test.each([
+    ["TIMEOUT", "failed", "timeout", "failed"],
+    ["CANCELLED by 1000", "canceled", "canceled", "canceled"],
+    ["NODE_FAIL", "failed", "outcome_unknown", "failed"],
+  ] as const)(
+    "with its shim killed, as %s: %s, %s",
+    async (raw_state, phase, reason, state) => {
+      const { job_id } = await site.submit("echo up; sleep 60");
+      await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+      const id = await native(job_id);
+      site.scheduler.signal(id, "SIGKILL");
+      site.scheduler.say(id, { phase, raw_state });
+      const { job } = await site.worker.ended(job_id);
+      expect(job).toMatchObject({ state, outcome: { reason } });
+      expect(job.outcome?.message).toContain(raw_state);
+      expect(await site.worker.stdout(job_id)).toBe("up\n");
+    },
+    15_000,
+  );
+
+  test.each([
+    ["TIMEOUT", "failed", "timeout"],
+    ["CANCELLED by 1000", "canceled", "canceled"],
+    ["OUT_OF_MEMORY", "failed", "signaled"],
+    ["PREEMPTED", "failed", "signaled"],
+  ] as const)(
+    "with TERM to its shim, as %s: its record with the scheduler's word on it",
+    async (raw_state, phase, reason) => {
+      const { job_id } = await site.submit("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done");
+      await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+      const id = await native(job_id);
+      site.scheduler.say(id, { phase, raw_state });
+      site.scheduler.signal(id, "SIGTERM");
+      const { job } = await site.worker.ended(job_id);
+      expect(job.outcome).toMatchObject({ reason, exit_code: 4 });
+      expect(job.outcome?.message).toContain(raw_state);
+      expect(await site.worker.stdout(job_id)).toBe("up\nbye\n");
+    },
+    15_000,
+  );
+
+  test("is no end while no source says so: an id that is nowhere is unknown, and the shim tells", async () => {
+    const { job_id } = await site.submit("until [ -e go2 ]; do sleep 0.05; done; echo done");
+    await site.worker.running(job_id);
+    const id = await native(job_id);
+    await eventually(async () => (await site.events(job_id, "scheduler.job_running")).length === 1, { what: "that it is seen to run" });
+    site.scheduler.forget(id);
+    await eventually(async () => (await site.events(job_id, "scheduler.job_unknown")).length === 1, { what: "that it is unknown" });
+    expect((await site.worker.client.status(job_id)).job.state).toBe("running");
+    fs.writeFileSync(path.join(site.directory, "go2"), "");
+    expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+  }, 15_000);
+});
+
+describe("a cancel", () => {
+  test("leaves the scheduler's job alone unless it is meant, too", async () => {
+    const { job_id } = await site.submit("echo up; until [ -e go3 ]; do sleep 0.05; done; echo late");
+    await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const id = await native(job_id);
+    await site.worker.client.cancel(job_id);
+    const { job } = await site.worker.ended(job_id);
+    expect(job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
+    expect(job.outcome?.message).toContain(`job ${id} of slurm was left alone`);
+    expect(site.scheduler.asked().filter((line) => /^(?:cancel|terminate) /.test(line) && line.endsWith(` ${id}`))).toEqual([]);
+    expect(fs.existsSync(path.join(site.worker.attemptDir(job_id), "cancel.json"))).toBe(false);
+    fs.writeFileSync(path.join(site.directory, "go3"), "");
+    // It goes on being observed.
+    await eventually(async () => (await site.events(job_id, "scheduler.job_completed")).length === 1, {
+      what: "the scheduler's word on its end",
+    });
+    expect(await site.worker.stdout(job_id)).toBe("up\n");
+  }, 15_000);
+
+  test("of both ends a running job in order, with its outputs and its last words", async () => {
+    const { job_id } = await site.submit("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done");
+    await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const id = await native(job_id);
+    await site.worker.client.cancel(job_id, { cancel_scheduler_job: true });
+    const { job } = await site.worker.ended(job_id);
+    expect(job).toMatchObject({ state: "canceled", outcome: { reason: "canceled", exit_code: 4 } });
+    expect(await site.worker.stdout(job_id)).toBe("up\nbye\n");
+    expect(site.scheduler.asked()).toContain(`terminate ${id}`);
+    expect(site.scheduler.asked()).not.toContain(`cancel ${id}`);
+    expect(await site.events(job_id, "scheduler.cancel_requested")).toHaveLength(1);
+  }, 15_000);
+
+  test("of both ends a job that does not listen by the scheduler's own cancel", async () => {
+    const { job_id } = await site.submit("trap '' TERM; echo up; while :; do sleep 0.05; done");
+    await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const id = await native(job_id);
+    // Its shim does not listen either.
+    site.scheduler.signal(id, "SIGSTOP");
+    await site.worker.client.cancel(job_id, { cancel_scheduler_job: true });
+    const { job } = await site.worker.ended(job_id);
+    expect(job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
+    expect(site.scheduler.asked().filter((line) => line.endsWith(` ${id}`) && !line.startsWith("observe"))).toEqual([
+      `terminate ${id}`,
+      `cancel ${id}`,
+    ]);
+  }, 15_000);
+
+  test("of both ends a job that waits at once, and it never starts", async () => {
+    site.scheduler.behave({ holds: true });
+    const { job_id } = await site.submit("echo ran");
+    const id = await native(job_id);
+    site.scheduler.behave({ holds: false });
+    await site.worker.client.cancel(job_id, { cancel_scheduler_job: true });
+    const { job } = await site.worker.ended(job_id);
+    expect(job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
+    expect(site.scheduler.asked()).toContain(`cancel ${id}`);
+    expect(site.scheduler.asked()).not.toContain(`terminate ${id}`);
+  });
+
+  test("that the scheduler refuses, or does not answer, is said and asked for again", async () => {
+    site.scheduler.behave({ holds: true });
+    const { job_id } = await site.submit("echo ran");
+    const id = await native(job_id);
+    site.scheduler.behave({ holds: false, silent: true });
+    await site.worker.client.cancel(job_id, { cancel_scheduler_job: true });
+    await eventually(async () => (await site.events(job_id, "scheduler.cancel_failed")).length === 1, { what: "that it failed" });
+    expect((await site.worker.client.status(job_id)).obstacle).toContain(`slurm does not cancel ${id}: no answer`);
+    expect((await site.worker.client.status(job_id)).job.state).toBe("leased");
+    site.scheduler.behave({ silent: false });
+    expect((await site.worker.ended(job_id)).job.state).toBe("canceled");
+  }, 15_000);
+});

@@ -1,0 +1,69 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import type { SchedulerJob } from "../../../../src/domain/scheduler.ts";
+import { removeTree } from "../../../runner/remove.ts";
+import { WorkerHarness } from "../harness.ts";
+import type { Death } from "../mortal.ts";
+import { FakeScheduler } from "./fake-scheduler.ts";
+
+/** What a worker waits for here, as short as the steps of a test need. */
+export const TIMES = {
+  refusedAgain: 100,
+  refusedPatience: 500,
+  doubtFirst: 50,
+  doubtMost: 100,
+  lag: 300,
+  why: 2_000,
+  cancelMargin: 100,
+  cancelFirst: 50,
+  cancelMost: 1_000,
+};
+
+/** A worker, one after the other, at a scheduler that outlives them. */
+export class Site implements AsyncDisposable {
+  readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-site-"));
+  readonly scheduler = new FakeScheduler(path.join(this.directory, "scheduler"));
+  worker: WorkerHarness;
+
+  constructor(private readonly options: Record<string, unknown> = {}) {
+    this.worker = this.#worker(null);
+  }
+
+  #worker(death: Death | null): WorkerHarness {
+    const scheduling = { choice: "slurm", fake: this.scheduler.directory, times: TIMES };
+    return new WorkerHarness({ scheduling, death, ...this.options }, this.directory);
+  }
+
+  async start(): Promise<this> {
+    await this.worker.start();
+    return this;
+  }
+
+  /** The next worker, which may be one that is to die. */
+  next(death: Death | null = null): WorkerHarness {
+    this.worker = this.#worker(death);
+    return this.worker;
+  }
+
+  /** Submit a shell command line to the scheduler. */
+  submit(line: string, spec: Record<string, unknown> = {}, more: Record<string, unknown> = {}) {
+    return this.worker.submit({ argv: ["/bin/sh", "-c", line], workdir: this.directory, scheduler: {}, ...spec }, more);
+  }
+
+  /** The jobs of the scheduler that the relay's job has on record. */
+  async records(jobId: string): Promise<readonly SchedulerJob[]> {
+    const { scheduler } = (await this.worker.client.status(jobId)) as unknown as { scheduler: readonly { readonly job: SchedulerJob }[] };
+    return scheduler.map((one) => ("job" in one ? one.job : (one as unknown as SchedulerJob)));
+  }
+
+  async events(jobId: string, type: string) {
+    return (await this.worker.events(jobId)).filter(({ event_type }) => event_type === type);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.scheduler.end();
+    await this.worker[Symbol.asyncDispose]();
+    removeTree(this.directory);
+  }
+}

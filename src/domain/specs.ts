@@ -102,6 +102,10 @@ export const JarvisSpec = v.pipe(
     pipeline_yaml: v.optional(v.pipe(v.string(), v.minLength(1), v.maxLength(LIMITS.scriptBytes))),
     pipeline_path: v.optional(AbsolutePath),
     pipeline_name: v.optional(text(256)),
+    /** Ask the scheduler for nodes of its own; only of a pipeline that has a scheduler. */
+    exclusive: v.optional(v.boolean()),
+    /** Settings that are files of the submitter's, as `PACKAGE.SETTING`, each with the artifact that it is. */
+    inputs: v.optional(Inputs),
     workdir: v.optional(v.nullable(AbsolutePath), null),
     env: v.optional(Env, {}),
     timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),

@@ -65,6 +65,8 @@ const ALLOWED: ReadonlySet<string> = new Set([
   "SSL_CERT_FILE",
   "SSL_CERT_DIR",
   "KRB5CCNAME",
+  // where JARVIS-CD has its configuration
+  "JARVIS_ROOT",
 ]);
 
 /** Where the installation that runs the job lies, so that `clio-relay` within the job finds the same. Relative ones are the worker's. */
@@ -105,10 +107,10 @@ function handedOn(name: string, value: string): string | null {
 
 const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
 
-/** The complete environment of a job. */
-export function jobEnvironment(input: JobEnvironmentInput): Record<string, string> {
+/** What every job gets of the worker's environment, and what beside the worker looks after one. */
+export function handedOnEnvironment(worker: JobEnvironmentInput["worker"]): Record<string, string> {
   const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(input.worker)) {
+  for (const [name, value] of Object.entries(worker)) {
     const left = value === undefined ? null : whole(name, value);
     const given = left === null ? null : handedOn(name, left);
     if (given !== null) environment[name] = given;
@@ -122,7 +124,12 @@ export function jobEnvironment(input: JobEnvironmentInput): Record<string, strin
     environment.SHELL ||= shell;
   }
   environment.PATH ||= DEFAULT_PATH;
-  const merged = { ...environment, ...traceVariables(input.trace ?? null), ...input.spec };
+  return environment;
+}
+
+/** The complete environment of a job. */
+export function jobEnvironment(input: JobEnvironmentInput): Record<string, string> {
+  const merged = { ...handedOnEnvironment(input.worker), ...traceVariables(input.trace ?? null), ...input.spec };
   return {
     ...merged,
     ...(input.executableDir === null ? {} : { PATH: withDirectory(merged["PATH"] ?? DEFAULT_PATH, input.executableDir) }),

@@ -25,6 +25,7 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
     errors: [
       "job_submission_conflict",
       "job_submission_refused",
+      "jarvis_submission_refused",
       "artifact_not_found",
       "resource_ownership_refused",
       "job_cluster_mismatch",
@@ -89,7 +90,13 @@ export function requireScheduler(
 }
 
 /** Why a worker may take nothing new for now. What a key has brought about before is not new. */
-const NOT_NOW: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["shutting_down", "storage_admission_refused", "queue_unavailable"]);
+const NOT_NOW: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "shutting_down",
+  "storage_admission_refused",
+  "queue_unavailable",
+  "engine_unavailable",
+  "jarvis_submission_refused",
+]);
 
 async function admitted(
   services: WorkerServices,

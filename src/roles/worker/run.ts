@@ -26,7 +26,7 @@ import { type Storage, storageOf } from "./admission.ts";
 import { type Scheduling, schedulersOf } from "./allocation/scheduling.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { admitTo, ENGINES, kindsOf } from "./engines/engines.ts";
+import { admitTo, enginesOf, kindsOf } from "./engines/engines.ts";
 import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
@@ -80,6 +80,8 @@ export interface WorkerOptions {
   readonly executableDir: string | null;
   readonly envSetup: string | null;
   readonly envSetupStrict: boolean;
+  /** Path or name of JARVIS-CD's program; `jarvis` when left out. */
+  readonly jarvis?: string;
   /** Take over a queue whose owner's record is of another host. */
   readonly takeOver: boolean;
   readonly confirmHostDead: boolean;
@@ -175,7 +177,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     endpointId,
     store,
     launcher,
-    engines: ENGINES,
+    engines: enginesOf({ ...options, clock, jarvis: options.jarvis ?? "jarvis" }),
     clock,
     log,
     laneFailed,

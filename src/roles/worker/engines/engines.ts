@@ -1,11 +1,28 @@
 import { RelayError } from "../../../domain/errors.ts";
 import type { JobKind, JobSubmission, Lane } from "../../../domain/job.ts";
+import { handedOnEnvironment } from "../../../execution/environment.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import { runSiteCommand } from "../../../scheduler/site-command.ts";
 import { commandEngine } from "./command.ts";
 import { type Engine, type EngineAround, type EngineAttempt, type EngineEnd, type Engines, recordedEnd } from "./engine.ts";
+import { JarvisEngine } from "./jarvis/engine.ts";
+import { JarvisInstallation } from "./jarvis/installation.ts";
+
+/** What the engines of a worker are given. */
+export interface EnginesAround {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly envSetup: string | null;
+  readonly clock: Clock;
+  /** Path or name of JARVIS-CD's program. */
+  readonly jarvis: string;
+}
 
 /** The engines that there are. */
-export const ENGINES: Engines = { command: commandEngine };
+export function enginesOf({ environment, envSetup, clock, jarvis }: EnginesAround): Engines {
+  const site = { program: jarvis, environment: handedOnEnvironment(environment), envSetup, run: runSiteCommand };
+  return { command: commandEngine, jarvis: new JarvisEngine(new JarvisInstallation(site, clock)) };
+}
 
 export const kindsOf = (engines: Engines): ReadonlySet<JobKind> => new Set(Object.keys(engines) as JobKind[]);
 

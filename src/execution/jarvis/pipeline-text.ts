@@ -1,0 +1,182 @@
+import { type Document, isMap, LineCounter, parseAllDocuments, type YAMLMap, type YAMLSeq } from "yaml";
+import { RelayError } from "../../domain/errors.ts";
+import { JARVIS_ID } from "./documents.ts";
+import { yamlDepth } from "./yaml-depth.ts";
+
+/** A package of a pipeline. */
+export interface PipelinePackage {
+  /** Its name within the pipeline. */
+  readonly id: string;
+  /** As the pipeline names it: `repository.package`, or only the package. */
+  readonly type: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+/** What a `scheduler:` block says, as far as the relay needs it. */
+export interface PipelineScheduler {
+  readonly name: string;
+  readonly jobName: string | null;
+}
+
+/** More than this is no pipeline, but a way to use up memory. */
+const ALIASES_MAX = 100;
+/** The parser takes the square of the depth in time, and its stack ends somewhere. */
+const DEPTH_MAX = 200;
+const PACKAGES_MAX = 1_000;
+/** Bytes of a text. Parsing one of this size keeps the worker busy for a moment. */
+export const PIPELINE_MAX_BYTES = 128 * 1024;
+const PACKAGE_TYPE = /^[A-Za-z0-9_-]{1,128}(\.[A-Za-z0-9_-]{1,128}){0,2}$/;
+/** What a pipeline test has beside `config` (jarvis_cd/core/pipeline_test.py). */
+const TEST_FIELDS = ["vars", "loop", "repeat", "output"];
+
+/** A refusal of a pipeline. `cause` is one of those of docs/jarvis.md. */
+export const pipelineRefused = (cause: string, message: string, data: Readonly<Record<string, unknown>> = {}, hint?: string): RelayError =>
+  new RelayError("jarvis_submission_refused", message, { cause, ...data }, hint);
+
+/**
+ * The text of a JARVIS-CD pipeline, of which single values can be replaced. Without a replacement it is written back byte for byte.
+ *
+ * Read as PyYAML reads it, which is what JARVIS uses: YAML 1.1, of several equal keys the last.
+ */
+export class PipelineText {
+  readonly name: string;
+  /** Packages and interceptors. */
+  readonly packages: readonly PipelinePackage[];
+  readonly scheduler: PipelineScheduler | null;
+  readonly #document: Document;
+  #changed = false;
+
+  /** @throws RelayError jarvis_submission_refused, with `line` and `column` for what is no YAML */
+  constructor(private readonly given: string) {
+    if (Buffer.byteLength(given) > PIPELINE_MAX_BYTES)
+      throw pipelineRefused("pipeline", `the pipeline takes more than ${PIPELINE_MAX_BYTES} bytes`);
+    this.#document = parse(given);
+    const value = contentOf(this.#document);
+    if (!isMapping(value)) throw pipelineRefused("pipeline", "a pipeline is a YAML mapping");
+    const tested = "config" in value && TEST_FIELDS.some((field) => field in value);
+    if (tested || "experiments" in value)
+      throw pipelineRefused("pipeline", "this is a pipeline test, which is many runs and has no handle; submit its pipelines one by one");
+    this.name = nameOf(value["name"]);
+    this.packages = [...packagesOf(value["pkgs"], "pkgs"), ...packagesOf(value["interceptors"], "interceptors")];
+    refuseTwins(this.packages);
+    this.scheduler = schedulerOf(value["scheduler"]);
+  }
+
+  /** Give a setting of a package a value. */
+  set(packageId: string, setting: string, value: string): void {
+    for (const list of ["pkgs", "interceptors"]) {
+      const items = (this.#document.get(list) as YAMLSeq | undefined)?.items ?? [];
+      for (const item of items) {
+        if (!isMap(item)) continue;
+        const map = item as YAMLMap;
+        if (idOf(map.get("pkg_name"), map.get("pkg_type")) === packageId) this.#put(map, setting, value);
+      }
+    }
+  }
+
+  /** Give a member of the `scheduler:` block a value. */
+  setScheduler(member: string, value: string | boolean): void {
+    this.#put(this.#document.get("scheduler") as YAMLMap, member, value);
+  }
+
+  #put(map: YAMLMap, key: string, value: string | boolean): void {
+    if (map.get(key) === value) return;
+    // Of equal keys the last counts; all but one would be in its way.
+    while (map.delete(key));
+    map.set(key, value);
+    this.#changed = true;
+  }
+
+  /** What is to run. */
+  toString(): string {
+    return this.#changed ? this.#document.toString({ lineWidth: 0 }) : this.given;
+  }
+}
+
+function parse(text: string): Document {
+  if (yamlDepth(text, DEPTH_MAX) > DEPTH_MAX)
+    throw pipelineRefused("yaml", `the pipeline is nested too deeply, or indented by more than ${DEPTH_MAX} columns`);
+  const lines = new LineCounter();
+  const parsed = parseAllDocuments(text, {
+    version: "1.1",
+    uniqueKeys: false,
+    prettyErrors: false,
+    lineCounter: lines,
+    logLevel: "silent",
+  });
+  const documents: readonly Document[] = "empty" in parsed ? [] : parsed;
+  const [error] = documents.flatMap(({ errors }) => errors);
+  if (error !== undefined) {
+    const { line, col } = lines.linePos(error.pos[0]);
+    throw pipelineRefused("yaml", `line ${line}, column ${col}: ${error.message}`, { line, column: col });
+  }
+  const [document, second] = documents;
+  if (document === undefined) throw pipelineRefused("pipeline", "the pipeline is empty");
+  if (second !== undefined) {
+    const { line, col } = lines.linePos(second.range?.[0] ?? 0);
+    throw pipelineRefused("yaml", `line ${line}, column ${col}: a second document begins; a pipeline is one`, { line, column: col });
+  }
+  return document;
+}
+
+function contentOf(document: Document): unknown {
+  try {
+    return document.toJS({ maxAliasCount: ALIASES_MAX });
+  } catch (error) {
+    if (error instanceof ReferenceError)
+      throw pipelineRefused("yaml", `an alias leads nowhere, or stands for more than ${ALIASES_MAX} others`);
+    if (error instanceof TypeError) throw pipelineRefused("yaml", `the pipeline cannot be read: ${error.message}`);
+    throw error;
+  }
+}
+
+const isMapping = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === "object" && !Array.isArray(value);
+
+function nameOf(name: unknown): string {
+  if (name === undefined) throw pipelineRefused("pipeline", "the pipeline has no name", {}, "begin it with a line such as: name: demo");
+  if (typeof name === "string" && JARVIS_ID.test(name) && !name.endsWith(".")) return name;
+  throw pipelineRefused(
+    "pipeline",
+    "the pipeline's name has to be letters, digits, `.`, `_` and `-`, at most 128, and begin with a letter or digit",
+  );
+}
+
+const idOf = (name: unknown, type: unknown): unknown => name ?? (typeof type === "string" ? type.split(".").at(-1) : undefined);
+
+function packagesOf(list: unknown, where: string): PipelinePackage[] {
+  if (list === undefined || list === null) return [];
+  if (!Array.isArray(list) || list.length > PACKAGES_MAX)
+    throw pipelineRefused("pipeline", `${where} has to be a list of at most ${PACKAGES_MAX} packages`);
+  return list.map((item: unknown, index) => {
+    const place = `${where}[${index}]`;
+    const type = isMapping(item) ? item["pkg_type"] : undefined;
+    if (!isMapping(item) || typeof type !== "string") throw pipelineRefused("pipeline", `${place} has no pkg_type`);
+    if (!PACKAGE_TYPE.test(type)) throw pipelineRefused("pipeline", `${place}.pkg_type is no name of a package: repository.package`);
+    const id = idOf(item["pkg_name"], type);
+    if (typeof id !== "string" || !JARVIS_ID.test(id))
+      throw pipelineRefused("pipeline", `${place}.pkg_name has to be letters, digits, \`.\`, \`_\` and \`-\`, at most 128`);
+    const { pkg_type: _type, pkg_name: _name, ...settings } = item;
+    return { id, type, settings };
+  });
+}
+
+function refuseTwins(packages: readonly PipelinePackage[]): void {
+  const seen = new Set<string>();
+  for (const { id } of packages) {
+    if (seen.has(id))
+      throw pipelineRefused("pipeline", `two packages are called ${id}; give one of them another pkg_name`, { package: id });
+    seen.add(id);
+  }
+}
+
+function schedulerOf(block: unknown): PipelineScheduler | null {
+  // An empty block is none (jarvis_cd/core/pipeline.py, _load_from_file).
+  if (!block || (isMapping(block) && Object.keys(block).length === 0)) return null;
+  if (!isMapping(block) || typeof block["name"] !== "string")
+    throw pipelineRefused("scheduler", "scheduler: has to be a mapping with a name, such as slurm");
+  const { name, job_name: jobName } = block;
+  if (name.trim().toLowerCase() !== "slurm")
+    throw pipelineRefused("scheduler", `JARVIS-CD submits to slurm only, not to ${name.slice(0, 100)}`);
+  return { name: "slurm", jobName: typeof jobName === "string" ? jobName : null };
+}

@@ -1,0 +1,55 @@
+import path from "node:path";
+import { executionIdOf } from "../../../../execution/jarvis/execution-id.ts";
+import { pipelineRefused } from "../../../../execution/jarvis/pipeline-text.ts";
+import type { JarvisProgram } from "../../../../execution/jarvis/program.ts";
+import type { EngineAround, EnginePlan } from "../engine.ts";
+import type { JarvisInstallation } from "./installation.ts";
+import runNamed from "./run-named.py" with { type: "text" };
+import { checkInputs, type ReadyPipeline, readyPipeline } from "./source.ts";
+
+/** The pipeline as it runs, in the attempt's directory. */
+export const PIPELINE_FILE = "pipeline.yaml";
+const RUN_NAMED_FILE = "run-named.py";
+
+/** What an attempt runs, and what has to be known of it when it has ended. */
+export interface JarvisPlan {
+  readonly plan: EnginePlan;
+  readonly text: string;
+  readonly ready: ReadyPipeline;
+}
+
+/** @throws RelayError jarvis_submission_refused, engine_unavailable */
+export async function jarvisPlan(
+  around: EngineAround<"jarvis">,
+  jarvis: JarvisInstallation,
+  inputs: ReadonlyMap<string, string>,
+): Promise<JarvisPlan> {
+  const { directory, job } = around;
+  const { spec } = job;
+  const ready = await readyPipeline(spec, jarvis);
+  const { pipeline } = ready;
+  if (ready.own) checkInputs(ready, spec.inputs ?? {});
+  for (const { name, packageId, setting } of ready.wanted) {
+    const staged = inputs.get(name);
+    if (staged !== undefined) pipeline.set(packageId, setting, staged);
+  }
+  if (pipeline.scheduler !== null) throw pipelineRefused("scheduler", "this worker submits no pipelines to a scheduler");
+  const text = pipeline.toString();
+  const program = await jarvis.program();
+  const { pipeline_name: name } = spec;
+  const argv =
+    name !== undefined
+      ? namedArgv(program, directory, name, executionIdOf(job))
+      : [program.file, "ppl", "run", "yaml", path.join(directory, PIPELINE_FILE), "--execution-id", executionIdOf(job), "+json"];
+  const files = { [PIPELINE_FILE]: text, ...(name !== undefined ? { [RUN_NAMED_FILE]: runNamed } : {}) };
+  const { workdir, timeout_seconds } = spec;
+  // Else its output comes when it ends, and a run that is killed has had none.
+  const env = { PYTHONUNBUFFERED: "1", ...spec.env };
+  return { plan: { argv, files, env, workdir, login: false, timeout_seconds }, text, ready };
+}
+
+const namedArgv = ({ python, place }: JarvisProgram, directory: string, name: string, executionId: string): string[] => [
+  ...python,
+  path.join(directory, RUN_NAMED_FILE),
+  ...[place ?? "", name, "run", executionId],
+];

@@ -214,7 +214,9 @@ END`;
 });
 
 test("a job that floods its event file can be cancelled, and reads and writes go on", async () => {
-  const { job_id } = await worker.shell(`yes '{"type":"progress","current":1}' > "$CLIO_RELAY_EVENTS/flood.jsonl"`);
+  // Without a pause a busy worker would have as much to read over as it reads at most, which takes it minutes.
+  const pieces = `while :; do yes '{"type":"progress","current":1}' | head -c 20000; sleep 0.1; done`;
+  const { job_id } = await worker.shell(`${pieces} > "$CLIO_RELAY_EVENTS/flood.jsonl"`);
   const { attempt } = await worker.running(job_id);
   await eventually(async () => (await worker.client.progress(job_id)).total > 1_000);
   const other = await worker.shell("echo meanwhile");

@@ -15,7 +15,8 @@ export type { Job, JobReceipt, JobState, JobSubmissionInput as JobSubmission } f
 export type { LogChunk, LogStream } from "./domain/log.ts";
 export type { Progress } from "./domain/progress.ts";
 export type { Task, TaskEvent } from "./domain/task.ts";
-export type { JobStatus, JobSummary, JobWaitResult } from "./domain/views.ts";
+export type { SchedulerRequest, SchedulerStatus } from "./domain/scheduler.ts";
+export type { JobStatus, JobSummary, JobWaitResult, SchedulerCanceled, SchedulerObserved } from "./domain/views.ts";
 export type { ClusterClient, DesktopClient };
 
 /** Where the desktop daemon is. Without any of it, it is the user's own, and is started where it does not run. */

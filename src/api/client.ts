@@ -14,6 +14,7 @@ import type { Monitor, QueueListing } from "./answers.ts";
 import type { HttpPeer } from "./http-peer.ts";
 import { LineageClient } from "./lineage-client.ts";
 import { segment } from "./path-segment.ts";
+import { SchedulerClient } from "./scheduler-client.ts";
 
 type Named<K extends string, T> = Record<K, T[]> & { cursor: number; limit: number; next_cursor: number; total: number };
 
@@ -63,6 +64,8 @@ export class ClusterClient {
   readonly http: HttpPeer;
   /** What its jobs use, and who uses what they left. */
   readonly lineage: LineageClient;
+  /** Jobs of its scheduler, by that one's ids. */
+  readonly scheduler: SchedulerClient;
 
   /** @param name what the cluster is called here */
   constructor(
@@ -71,6 +74,7 @@ export class ClusterClient {
   ) {
     this.http = http.under("", `the worker of ${name}`);
     this.lineage = new LineageClient(this.http);
+    this.scheduler = new SchedulerClient(this.http);
   }
 
   /** Whether it answers. @throws as any operation, where it does not */

@@ -2,7 +2,7 @@ import { toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
 import type * as v from "valibot";
 import { Artifact } from "../domain/artifact.ts";
 import { Attempt, ProcessIdentity } from "../domain/attempt.ts";
-import { Capacity, Endpoint } from "../domain/endpoint.ts";
+import { Capacity, Endpoint, Slots } from "../domain/endpoint.ts";
 import { ERRORS, type ErrorCode } from "../domain/errors.ts";
 import { Event } from "../domain/event.ts";
 import { ID_PATTERN } from "../domain/id.ts";
@@ -12,6 +12,7 @@ import { ArtifactUse, UsedArtifactRef } from "../domain/lineage.ts";
 import { LOG_STREAMS, LogChunk, StreamCapture } from "../domain/log.ts";
 import { JsonValue, Metadata } from "../domain/primitives.ts";
 import { NewProgress, Progress } from "../domain/progress.ts";
+import { SchedulerJob, SchedulerRequest, SchedulerStatus } from "../domain/scheduler.ts";
 import { NewTaskEvent, Task, TaskEvent } from "../domain/task.ts";
 import { NewTransform, TransformRef } from "../domain/transform.ts";
 import { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
@@ -25,7 +26,7 @@ interface Info {
 }
 
 /** Schemas that the document names; wherever one is used, it is a reference. */
-const SHARED = { JsonValue, Metadata, Outcome, ProcessIdentity };
+const SHARED = { JsonValue, Metadata, Outcome, ProcessIdentity, Slots };
 const OUTPUT = {
   ...SHARED,
   Artifact,
@@ -42,6 +43,9 @@ const OUTPUT = {
   JobWaitResult,
   LogChunk,
   Progress,
+  SchedulerJob,
+  SchedulerRequest,
+  SchedulerStatus,
   Task,
   StreamCapture,
   TaskEvent,

@@ -14,6 +14,7 @@ import { metricsRoute } from "./routes/metrics.ts";
 import { openApiRoute } from "./routes/open-api.ts";
 import { progressRoutes } from "./routes/progress.ts";
 import { queueRoutes } from "./routes/queue.ts";
+import { schedulerRoutes } from "./routes/scheduler.ts";
 import { submissionRoutes } from "./routes/submission.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { withProblems } from "./with-problems.ts";
@@ -47,6 +48,7 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
   ...artifactRoutes(services),
   ...lineageRoutes(services),
   ...queueRoutes(services),
+  ...schedulerRoutes(services),
 ];
 
 /**

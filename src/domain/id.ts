@@ -8,3 +8,6 @@ export const isDeviceName = (text: string): boolean => WINDOWS_DEVICE_NAME.test(
 
 /** Whether a text can be an identifier; for those who load no schemas. */
 export const isId = (text: string): boolean => ID_PATTERN.test(text) && !isDeviceName(text);
+
+/** What a scheduler calls one of its jobs, with a step or an element of an array where somebody means one: nothing that would be read as an option. */
+export const SCHEDULER_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.+[\]-]{0,127}$/;

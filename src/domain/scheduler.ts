@@ -1,10 +1,14 @@
 import * as v from "valibot";
+import { SCHEDULER_ID_PATTERN } from "./id.ts";
 import { ByteCount, Count, Finite, Id, looseText, OsString, Sequence, Timestamp, text } from "./primitives.ts";
 
 /** Schedulers that there is a provider for. */
 export const SCHEDULERS = ["slurm", "gridengine"] as const;
 export const SchedulerName = v.picklist(SCHEDULERS);
 export type SchedulerName = v.InferOutput<typeof SchedulerName>;
+
+/** See SCHEDULER_ID_PATTERN. */
+export const SchedulerJobId = v.pipe(v.string(), v.regex(SCHEDULER_ID_PATTERN, "must be the id of a scheduler's job"));
 
 /** One argument's worth of a site's own name: no line break, and nothing that would be read as an option. */
 const Word = v.pipe(OsString(256), v.minLength(1), v.regex(/^[^\s-]\S*$/, "must be one word, and no option"));

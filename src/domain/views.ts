@@ -6,6 +6,7 @@ import { Job, JobKind, JobState, jobWith, Lane } from "./job.ts";
 import { LogStream, StreamCapture } from "./log.ts";
 import { ByteCount, Count, Id, looseText, recordOf, Timestamp, text } from "./primitives.ts";
 import { Progress } from "./progress.ts";
+import { SchedulerJob, SchedulerName, SchedulerStatus } from "./scheduler.ts";
 import { TransformRef } from "./transform.ts";
 
 /** Where a job stands in the queue. */
@@ -17,6 +18,27 @@ export const QueuePosition = v.strictObject({
   position: v.nullable(Count),
 });
 
+/** What an attempt has at a scheduler, with the task that stands for it. */
+export const JobScheduler = v.strictObject({ ...SchedulerJob.entries, task_name: text(256) });
+export type JobScheduler = v.InferOutput<typeof JobScheduler>;
+
+/** What a scheduler says of one of its jobs, and which attempt here it is; null where it is none. */
+export const SchedulerObserved = v.strictObject({ ...SchedulerStatus.entries, job_id: v.nullable(Id), attempt: v.nullable(Count) });
+export type SchedulerObserved = v.InferOutput<typeof SchedulerObserved>;
+
+/** The answer to who asks for the end of a scheduler's job. */
+export const SchedulerCanceled = v.strictObject({
+  scheduler: SchedulerName,
+  scheduler_job_id: text(128),
+  job_id: Id,
+  attempt: Count,
+  /** Of the job here. */
+  state: JobState,
+  /** `terminal`: the scheduler has said before that it has ended. */
+  disposition: v.picklist(["cancel_requested", "terminal"]),
+});
+export type SchedulerCanceled = v.InferOutput<typeof SchedulerCanceled>;
+
 /** A job with all that a person asks about it. */
 export const JobStatus = v.strictObject({
   job: Job,
@@ -25,6 +47,8 @@ export const JobStatus = v.strictObject({
   /** What keeps the current attempt from starting, or its worker from looking after it; null where nothing does, or nobody knows. */
   obstacle: v.nullable(looseText(2_000)),
   relay_queue: QueuePosition,
+  /** What its attempts have at a scheduler, in their order; absent from a worker of an earlier version. */
+  scheduler: v.optional(v.nullable(v.array(JobScheduler))),
   /** What the job did to its inputs; null where nobody has recorded that. */
   transform: v.nullable(TransformRef),
   /** Its inputs, at most 100, in the order of their names. */

@@ -55,6 +55,9 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   submitRemoteAgent: { body: () => ({ cluster: "far", prompt_path: "/p" }), status: 422 },
   submitMcpCall: { body: () => ({ cluster: "far", server: "s", operation: "tools/list" }), status: 422 },
   submitJarvisMcpCall: { body: () => ({ cluster: "far", operation: "tools/list" }), status: 422 },
+  // There is no scheduler, and no job has one's id.
+  observeSchedulerJob: { status: 422 },
+  cancelSchedulerJob: { body: () => ({}), status: 403 },
   recordTaskEvent: { body: () => ({ event_type: "seen", label: "a", summary: "b" }), status: 201 },
   recordTransform: { body: () => TRANSFORM, status: 201 },
   recordProgress: { body: () => ({ label: "a", current: 1 }), status: 201 },
@@ -108,6 +111,7 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "queue audit": () => [],
   "queue repair": () => ["--yes"],
   "worker run": null,
+  "mcp-server": null,
   "worker bridge": null,
   "worker configure": null,
   "worker status": () => [],

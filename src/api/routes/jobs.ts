@@ -7,7 +7,7 @@ import { LOG_STREAMS } from "../../domain/log.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
 import { flag, seconds, several, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
-import { JobStatus, JobWaitResult } from "../../domain/views.ts";
+import { type JobScheduler, JobStatus, JobWaitResult } from "../../domain/views.ts";
 import { JobList } from "../answers.ts";
 import { ownName } from "../called.ts";
 import { jobInputs } from "../job-inputs.ts";
@@ -38,6 +38,7 @@ const WaitQuery = v.strictObject({
 
 const CancelBody = v.strictObject({
   cluster: v.optional(v.string()),
+  /** Whether its job of a scheduler is to end, too; otherwise that goes on. */
   cancel_scheduler_job: v.optional(v.boolean(), false),
 });
 
@@ -84,7 +85,7 @@ const readingRoutes = (services: WorkerServices): Operation[] => {
       method: "get",
       path: "/jobs/:id/status",
       id: "getJobStatus",
-      summary: "The job with its attempt, queue position, progress and log sizes",
+      summary: "The job with its attempt, queue position, what it has at a scheduler, progress and log sizes",
       answer: { kind: "json", schema: JobStatus },
       errors: ["job_not_found"],
       handler: async ({ param }) => json(await jobStatus(services, param("id"))),
@@ -157,13 +158,20 @@ async function untilTerminal(services: WorkerServices, jobId: string, timeoutMs:
   }
 }
 
+/** A job has as many attempts at most as a page has entries. */
+async function jobScheduler({ store }: WorkerServices, jobId: string): Promise<JobScheduler[]> {
+  const { items } = await store.schedulerJobs(jobId, { cursor: 1, limit: LIMITS.pageMax });
+  return Promise.all(items.map(async (one) => ({ ...one, task_name: (await store.task(one.task_id)).name })));
+}
+
 /** Assemble the status document of a job. */
 export async function jobStatus(services: WorkerServices, jobId: string): Promise<JobStatus> {
   const { store, logs } = services;
   const job = await store.job(jobId);
-  const [attempt, ahead, transform, progress, states] = await Promise.all([
+  const [attempt, ahead, scheduler, transform, progress, states] = await Promise.all([
     job.attempts === 0 ? null : store.attempt(jobId),
     store.jobsAhead(jobId),
+    jobScheduler(services, jobId),
     store.transform(jobId),
     store.latestProgress(jobId),
     Promise.all(LOG_STREAMS.map(async (stream) => ({ stream, ...(await logs.state(jobId, stream)) }))),
@@ -173,6 +181,7 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
     attempt,
     obstacle: services.obstacle(job),
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
+    scheduler,
     transform,
     inputs: await jobInputs(store, job),
     progress: [...progress.items],

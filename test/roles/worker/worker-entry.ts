@@ -8,7 +8,6 @@ import type { SchedulerProvider } from "../../../src/scheduler/provider.ts";
 import { FakeScheduler } from "./allocation/fake-scheduler.ts";
 import { mortal } from "./mortal.ts";
 
-const FASTER = 25;
 /** Before the name of a call of the scheduler's, where a store has one of the same name. */
 const SCHEDULER = "scheduler.";
 
@@ -25,13 +24,13 @@ const {
 const FROM_SOURCE = [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")];
 const stop = new AbortController();
 
-/** `scheduling.fake`: a scheduler in that directory, which is asked more often than a real one: by a clock that runs faster. */
+/** `scheduling.fake`: a scheduler in that directory. `faster`: by how much the clock runs faster by which a scheduler is asked. */
 function schedulingOf(): { scheduling?: Scheduling } {
   if (scheduling === undefined) return {};
-  const { fake, ...options } = scheduling;
-  if (fake === undefined) return { scheduling: options };
-  const clock = { now: () => Date.now(), monotonic: () => performance.now() * FASTER };
-  const timers = { after: (ms: number, work: () => void) => systemTimers.after(ms / FASTER, work) };
+  const { fake, faster = 25, ...options } = scheduling;
+  const clock = { now: () => Date.now(), monotonic: () => performance.now() * faster };
+  const timers = { after: (ms: number, work: () => void) => systemTimers.after(ms / faster, work) };
+  if (fake === undefined) return { scheduling: { ...options, observing: { clock, timers } } };
   const ofScheduler = death?.call.startsWith(SCHEDULER) ? { ...death, call: death.call.slice(SCHEDULER.length) } : null;
   const provide = () => mortal<SchedulerProvider>(new FakeScheduler(fake), ofScheduler);
   return { scheduling: { ...options, provide, observing: { clock, timers } } };

@@ -16,7 +16,7 @@ import { Cancellation } from "./cancellation.ts";
 import { leave } from "./leave.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { Submission } from "./submission.ts";
-import { batchWords, endedFor, explained, saidOf } from "./words.ts";
+import { batchWords, endedFor, explained, isBySignal, saidOf } from "./words.ts";
 
 /**
  * An attempt in an allocation of a scheduler (docs/schedulers.md). Its shim is on another host, so its directory tells what happened there, and the scheduler
@@ -284,7 +284,7 @@ export class AllocationHost implements AttemptHost {
       this.#obstacle = `its shim has ended it; whether ${this.#record?.provider ?? "the scheduler"} has ended the allocation is not known yet`;
       return null;
     }
-    if (reason !== "signaled" && reason !== "outcome_unknown") return exit;
+    if (!isBySignal(exit.outcome) && reason !== "outcome_unknown") return exit;
     if (status !== null && hasEnded(status.phase)) return { ...exit, outcome: explained(exit.outcome, status) };
     return this.#record == null || this.#now - this.#exitAt >= this.schedulers.times.why ? exit : null;
   }

@@ -27,10 +27,20 @@ export function endedFor(status: SchedulerStatus | null): "timeout" | "canceled"
 /** States of sacct(1), JOB STATE CODES, that mean that the time was over. */
 const TIME_LIMITS: ReadonlySet<string> = new Set(["TIMEOUT", "DEADLINE"]);
 
-/** An outcome of which a signal was the cause, with the scheduler's word on it. */
+/**
+ * Whether the scheduler may have to do with an end: by a signal, or with the code by which a shell says that a program of its was ended by one (a scheduler's TERM
+ * goes to all processes of a job, in no order).
+ */
+export const isBySignal = ({ reason, exit_code }: Outcome): boolean =>
+  reason === "signaled" || (reason === "exit_nonzero" && exit_code !== null && SIGNALED_CODES.has(exit_code));
+
+/** 128 and the number of TERM, KILL, XCPU, USR1 or USR2, which are what schedulers send. */
+const SIGNALED_CODES: ReadonlySet<number> = new Set([143, 137, 152, 138, 140]);
+
+/** An outcome with the scheduler's word on it. */
 export function explained(outcome: Outcome, status: SchedulerStatus): Outcome {
   const message = `${outcome.message}; ${saidOf(status)}`.slice(0, 2_000);
-  const why = outcome.reason === "signaled" ? endedFor(status) : null;
+  const why = isBySignal(outcome) ? endedFor(status) : null;
   return { ...outcome, reason: why ?? outcome.reason, message };
 }
 

@@ -1,6 +1,6 @@
-import { RelayError } from "../domain/errors.ts";
 import type { SchedulerName } from "../domain/scheduler.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { GridEngineProvider } from "./gridengine/provider.ts";
 import type { SchedulerProvider } from "./provider.ts";
 import { type RunSiteCommand, runSiteCommand, siteEnvironment } from "./site-command.ts";
 import { SlurmProvider } from "./slurm/provider.ts";
@@ -17,7 +17,6 @@ export function schedulerProvider(
   name: SchedulerName,
   { variables, clock = systemClock, run = runSiteCommand }: SchedulerOptions,
 ): SchedulerProvider {
-  if (name !== "slurm") throw new RelayError("scheduler_unavailable", `there is no provider for ${name} here`);
   const environment = siteEnvironment(variables);
-  return new SlurmProvider({ environment, run, clock });
+  return name === "slurm" ? new SlurmProvider({ environment, run, clock }) : new GridEngineProvider({ environment, run, clock });
 }

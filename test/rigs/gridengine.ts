@@ -7,7 +7,8 @@ import { eventually } from "../runner/wait.ts";
 import { endBelow } from "./slurm.ts";
 import { freePort } from "./sshd.ts";
 
-const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** The programs themselves come first: the package's wrappers find out the architecture anew at each call, which takes them some 200 ms. */
+const PATH = "/usr/lib/gridengine:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** Where Debian's package has what is the same for every cluster. */
 const PACKAGE = "/var/lib/gridengine";
 const INITIALIZE = "/usr/share/gridengine/scripts/init_cluster";
@@ -126,7 +127,7 @@ export class GridEngine implements AsyncDisposable {
       min_uid: "0",
       min_gid: "0",
       execd_spool_dir: this.#at("execd"),
-      reporting_params: "accounting=true reporting=false flush_time=00:00:01 joblog=false",
+      reporting_params: "accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00",
     };
     this.must("qconf", "-Mconf", this.#file("global", this.#changed(this.must("qconf", "-sconf"), global)));
     this.must("qconf", "-Ahgrp", this.#file("hostgroup", ["group_name @allhosts", "hostlist localhost"]));

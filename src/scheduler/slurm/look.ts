@@ -1,9 +1,10 @@
 import type { SchedulerStatus } from "../../domain/scheduler.ts";
+import { Places } from "../position.ts";
 import type { Look, Observation } from "../provider.ts";
+import { isActive, type Row, Rows } from "../rows.ts";
 import { blankStatus, withAnswers } from "../status.ts";
+import { newDelimiter } from "./fields.ts";
 import { listed } from "./ids.ts";
-import { Places } from "./position.ts";
-import { isActive, newDelimiter, type Row, Rows } from "./row.ts";
 import { readSacct, sacctCommand } from "./sacct.ts";
 import { readScontrol, scontrolCommand } from "./scontrol.ts";
 import type { Answer, Site, Source } from "./site.ts";

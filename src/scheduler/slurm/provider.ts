@@ -1,6 +1,7 @@
 import { RelayError } from "../../domain/errors.ts";
 import type { SchedulerRequest, SchedulerStatus } from "../../domain/scheduler.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
+import { cancelOutcome, notOurs, submitOutcome } from "../outcomes.ts";
 import {
   type BatchJob,
   type CancelOutcome,
@@ -14,16 +15,17 @@ import {
   type SchedulerProvider,
   type SubmitOutcome,
 } from "../provider.ts";
-import { lastWords, type RunSiteCommand, type SiteCommandEnd } from "../site-command.ts";
+import type { Row } from "../rows.ts";
+import type { RunSiteCommand } from "../site-command.ts";
+import { newDelimiter } from "./fields.ts";
 import { readNative } from "./ids.ts";
 import { lookAt } from "./look.ts";
-import { isActive, newDelimiter, type Row } from "./row.ts";
 import { readSacct, sacctCommand } from "./sacct.ts";
 import { readScontrol, scontrolCommand } from "./scontrol.ts";
 import { batchScript, requestedClusters } from "./script.ts";
 import { Site } from "./site.ts";
 import { readSqueue, squeueCommand } from "./squeue.ts";
-import { submitCommand, submitOutcome } from "./submission.ts";
+import { submitCommand, submittedIn } from "./submission.ts";
 
 /** How far back a marker is looked for in the accounts, where nobody says. */
 const SINCE_MS = 30 * 86_400_000;
@@ -65,7 +67,7 @@ export class SlurmProvider implements SchedulerProvider {
   }
 
   async submit(job: BatchJob): Promise<SubmitOutcome> {
-    return submitOutcome(await this.#site.order(submitCommand(job, await this.#site.ways())));
+    return submitOutcome(await this.#site.order(submitCommand(job, await this.#site.ways())), submittedIn);
   }
 
   async find(marker: string, { since, clusters = [] }: Lookup = {}): Promise<MarkerFinding> {
@@ -123,13 +125,10 @@ export class SlurmProvider implements SchedulerProvider {
     return this.#end(job, marker, []);
   }
 
-  /** Ids are used again: what has not the name is somebody else's. scancel looks at the name once more. */
+  /** scancel looks at the name once more. */
   async #end({ id, cluster }: NativeJob, marker: string, options: readonly string[]): Promise<CancelOutcome> {
-    const answer = await this.#active(marker, cluster);
-    if ("failure" in answer) return { kind: "doubt", said: `nothing was sent, because nobody says whose job ${id} is: ${answer.failure}` };
-    const row = answer.rows.find(({ raw, shown }) => raw === id || shown === id);
-    if (row === undefined) return { kind: "refused", said: `there is no job ${id} of the name ${marker}` };
-    if (!isActive(row)) return { kind: "refused", said: `job ${id} has ended: ${row.answers.raw_state ?? row.phase}` };
+    const refusal = notOurs(id, marker, await this.#active(marker, cluster));
+    if (refusal !== null) return refusal;
     const where = cluster === null ? [] : [`--clusters=${cluster}`];
     return cancelOutcome(await this.#site.order(["scancel", ...where, `--name=${marker}`, ...options, id]));
   }
@@ -142,11 +141,4 @@ function named(
   source: string,
 ): { readonly rows: readonly Row[] } | { readonly failure: string } {
   return rows === null ? { failure: `${source} answered in an unknown form` } : { rows: rows.filter(({ name }) => name === marker) };
-}
-
-function cancelOutcome(end: SiteCommandEnd): CancelOutcome {
-  if (end.kind === "killed") return { kind: "doubt", said: `scancel ${lastWords(end)}` };
-  return end.kind === "ended" && end.code === 0
-    ? { kind: "asked", said: end.stderr.trim().slice(-1_024) }
-    : { kind: "refused", said: `scancel ${lastWords(end)}` };
 }

@@ -1,6 +1,8 @@
+import { isEnd } from "../phases.ts";
+import type { Row } from "../rows.ts";
 import { count, words } from "../status.ts";
-import { fieldsOf, type Row } from "./row.ts";
-import { isEnd, phaseOf } from "./states.ts";
+import { fieldsOf } from "./fields.ts";
+import { phaseOf } from "./states.ts";
 import { exitCode, instant, NOTHING } from "./values.ts";
 
 /** sacct(1), `--format`: fields that every release from 20.11 to 25.11 has. One unknown field, and it prints nothing. */

@@ -1,6 +1,7 @@
+import { isEnd } from "../phases.ts";
+import type { Row } from "../rows.ts";
 import { words } from "../status.ts";
-import type { Row } from "./row.ts";
-import { isEnd, phaseOf } from "./states.ts";
+import { phaseOf } from "./states.ts";
 import { exitCode, instant, NOTHING, seconds } from "./values.ts";
 
 /** All jobs that the controller remembers, each in a line. */

@@ -1,6 +1,8 @@
+import { isEnd } from "../phases.ts";
+import type { Row } from "../rows.ts";
 import { count, words } from "../status.ts";
-import { fieldsOf, type Row } from "./row.ts";
-import { isEnd, phaseOf } from "./states.ts";
+import { fieldsOf } from "./fields.ts";
+import { phaseOf } from "./states.ts";
 import { instant, NOTHING, seconds } from "./values.ts";
 
 /** squeue(1), `--format`: these letters mean the same in every release from 20.11 to 25.11. */

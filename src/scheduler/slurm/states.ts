@@ -60,6 +60,3 @@ export function phaseOf(rawState: string): SchedulerPhase {
   const word = rawState.trim().split(/\s/, 1)[0]!;
   return Object.hasOwn(PHASES, word) ? PHASES[word]! : "unknown";
 }
-
-/** Whether it is one of those that a job does not leave. */
-export const isEnd = (phase: SchedulerPhase): boolean => phase === "completed" || phase === "failed" || phase === "canceled";

@@ -1,7 +1,6 @@
 import { RelayError } from "../../domain/errors.ts";
 import type { SchedulerRequest } from "../../domain/scheduler.ts";
-import type { BatchJob, SubmitOutcome } from "../provider.ts";
-import { lastWords, type SiteCommandEnd } from "../site-command.ts";
+import type { BatchJob, NativeJob } from "../provider.ts";
 import { readNative } from "./ids.ts";
 import { checkedOptions } from "./options.ts";
 
@@ -83,20 +82,5 @@ function timeOf(total: number): string {
   return `${Math.floor(total / 86_400)}-${two((total % 86_400) / 3_600)}:${two((total % 3_600) / 60)}:${two(total % 60)}`;
 }
 
-/** Codes above say that a program below a site's wrapper was ended by a signal (sh(1)): nobody knows how far it had come. */
-const BY_SIGNAL = 128;
-
-/**
- * What became of a submission, by how sbatch ended and by the one line of its output that is an id: `123` or `123;cluster`. Warnings before and behind it
- * do not matter; several such lines, or one of a command that says it failed, are a doubt.
- */
-export function submitOutcome(end: SiteCommandEnd): SubmitOutcome {
-  const said = lastWords(end);
-  if (end.kind === "missing") return { kind: "refused", said };
-  const natives = end.stdout.split("\n").flatMap((line) => (/^\d{1,10}(?:;\S+)?\s*$/.test(line) ? (readNative(line) ?? []) : []));
-  if (end.kind === "killed") return { kind: "doubt", said };
-  if (end.code !== 0) return { kind: natives.length > 0 || end.code > BY_SIGNAL ? "doubt" : "refused", said };
-  if (natives.length !== 1)
-    return { kind: "doubt", said: `sbatch ended well and named ${natives.length === 0 ? "no job" : "several jobs"}` };
-  return { kind: "accepted", native: natives[0]!, said: end.stderr.trim().slice(-1_024) };
-}
+/** The job that a line of `sbatch --parsable` names: `123`, or `123;cluster`. */
+export const submittedIn = (line: string): NativeJob | null => (/^\d{1,10}(?:;\S+)?\s*$/.test(line) ? readNative(line) : null);

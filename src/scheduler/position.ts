@@ -1,6 +1,6 @@
-import type { SchedulerStatus } from "../../domain/scheduler.ts";
-import { jobsIn } from "./ids.ts";
-import type { Row, Rows } from "./row.ts";
+import type { SchedulerStatus } from "../domain/scheduler.ts";
+import { jobsIn } from "./elements.ts";
+import type { Row, Rows } from "./rows.ts";
 
 const NOTE =
   "approximate: by time of submission, among the jobs that this user may see; priorities, fair share and reservations are not known";

@@ -38,7 +38,10 @@ export const HOST_TASKS = {
   "service-remove": none,
   "service-status": none,
   "worker-start": none,
-  "worker-stop": none,
+  "worker-stop": v.strictObject({
+    /** End it by force where it does not end by itself. */
+    kill: v.optional(v.boolean(), false),
+  }),
 } as const;
 export type HostTaskName = keyof typeof HOST_TASKS;
 export type HostTaskOptions<N extends HostTaskName> = v.InferOutput<(typeof HOST_TASKS)[N]>;

@@ -51,6 +51,16 @@ function recorded(coreDir: string): ProcessIdentity | null {
 /** Part of the time in which a process may end by itself. Windows has no TERM: the signal would cut it off in the middle of that. */
 const UNSIGNALLED = process.platform === "win32" ? 0.5 : 0;
 
+/** How long the system may take to end what is killed, in milliseconds. */
+const KILLED_MS = 5_000;
+
+/** End a process that does not end by itself. False where the system has not done so after 5 s. Only exactly this process is ever signalled. */
+export async function killProcess(identity: ProcessIdentity): Promise<boolean> {
+  if (isAlive(identity)) process.kill(identity.pid, "SIGKILL");
+  for (const until = performance.now() + KILLED_MS; isAlive(identity); await Bun.sleep(20)) if (performance.now() > until) return false;
+  return true;
+}
+
 /** Ask a process to end, and wait until it is gone. False when it still runs after so long. Only exactly this process is ever signalled. */
 export async function terminate(identity: ProcessIdentity, withinMs: number): Promise<boolean> {
   const begun = performance.now();

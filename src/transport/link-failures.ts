@@ -6,13 +6,16 @@ export const NOT_SENT: ErrorData = { sent: false };
 export const linkDown = (cluster: string, what: string, data: ErrorData = {}): RelayError =>
   new RelayError("link_down", what, { cluster, ...data }, `clio-relay connect ${cluster}`);
 
+/** The command that ends a worker which does not end by itself. */
+export const killCommand = (cluster: string): string => `clio-relay worker stop --kill --cluster ${cluster}`;
+
 /** A worker whose host, or whose socket, answers for it, while it does not. */
 export const workerHangs = (cluster: string): RelayError =>
   new RelayError(
     "link_down",
     `the worker of ${cluster} is there, but does not answer`,
     { cluster },
-    `jobs go on when it is replaced: clio-relay worker stop --cluster ${cluster} && clio-relay worker start --cluster ${cluster}`,
+    `jobs go on when it is replaced: ${killCommand(cluster)} && clio-relay worker start --cluster ${cluster}`,
   );
 
 /** A request that got no answer while others got none either. @param pathAnswers whether at least the other end of the session does */

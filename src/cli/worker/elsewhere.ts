@@ -59,10 +59,14 @@ interface Stopped {
   readonly stopped: readonly string[];
 }
 
-/** Stop the worker of a cluster on its own host, and what would start it again. */
-export async function stopElsewhere(call: Elsewhere, cluster: string, ssh: boolean): Promise<number> {
+/** Stop the worker of a cluster on its own host, and what would start it again. @param kill by force where it does not end by itself */
+export async function stopElsewhere(call: Elsewhere, cluster: string, ssh: boolean, kill: boolean): Promise<number> {
   await checkSsh(call, cluster, "worker stop", ssh);
-  const done = await onHost<"worker-stop", Stopped>(call, cluster, { task: "worker-stop", command: "worker stop", options: {} });
+  const done = await onHost<"worker-stop", Stopped>(call, cluster, {
+    task: "worker-stop",
+    command: "worker stop",
+    options: { kill },
+  });
   if (call.json) await printJson(call.io.stdout, done);
   else
     await call.io.stdout.write(

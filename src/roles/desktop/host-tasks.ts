@@ -70,7 +70,7 @@ export function hostTask(work: HostWork, { task, options }: HostTask): Promise<u
     case "worker-start":
       return startWorkerOf(work);
     case "worker-stop":
-      return stopWorkerOf(work);
+      return stopWorkerOf(work, options);
   }
 }
 
@@ -358,14 +358,16 @@ async function startWorkerOf(work: HostWork) {
   return { cluster: work.entry.name, state: state === "kept" ? "already_running" : "started", pid, host: host.hostname, supervised_by };
 }
 
-async function stopWorkerOf(work: HostWork) {
+async function stopWorkerOf(work: HostWork, { kill }: HostTaskOptions<"worker-stop">) {
   const place = placeOf(work);
   const host = await probeHost(work.remote, place);
   refuseOwned(host);
+  // What waits for its end cannot be stopped before; another one may be there by the time that it is.
+  if (kill && host.worker?.alive === true) await stopWorker(work.remote, place, true);
   // What would start it again is stopped first.
   const { stopped } = await removeService(work.remote, { ...place, stopOnly: true });
   const pid = host.worker?.alive === true ? host.worker.process.pid : null;
-  if (pid !== null) await stopWorker(work.remote, place);
+  if (pid !== null) await stopWorker(work.remote, place, kill);
   return {
     cluster: work.entry.name,
     state: pid === null ? "not_running" : "stopped",

@@ -9,9 +9,12 @@ import type { Journal } from "./journal.ts";
 import type { Limits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Desktop, type Proven, Room, type Standing, Worker, type WorkerEvents } from "./room.ts";
+import { WorkerPlaces } from "./worker-places.ts";
 
 /** Rooms without anybody in them of which it is remembered whom their worker has let in. */
 const MAX_REMEMBERED = 4_096;
+/** How long a worker stays away that had to go for one of an address with fewer, in milliseconds. */
+const OUSTED_MS = 60_000;
 
 export interface RoomsContext {
   readonly times: MeetingTimes;
@@ -31,6 +34,7 @@ export class Rooms implements WorkerEvents {
   readonly #remembered = new Map<string, ReadonlySet<string>>();
   /** Rooms whose worker may not be asked as often as it would be. */
   readonly #rationed = new Set<Room>();
+  readonly #places = new WorkerPlaces();
   #workers = 0;
 
   constructor(private readonly context: RoomsContext) {}
@@ -66,10 +70,10 @@ export class Rooms implements WorkerEvents {
 
   /** A worker, whose key is the room's. */
   register({ guest, token, room: name, answer, key, addressKey }: Proven): void {
-    const { limits, metrics, journal } = this.context;
+    const { metrics, journal } = this.context;
     const room = this.#room(name);
     const before = room.worker;
-    const uncount = limits.worker(token, addressKey, before !== null);
+    const uncount = this.#placeOfWorker(token, addressKey, before !== null);
     if (uncount === null) {
       this.#tidy(room);
       guest.dismiss("busy", 5_000);
@@ -77,7 +81,12 @@ export class Rooms implements WorkerEvents {
     }
     this.#workers++;
     this.#parked.add(guest);
-    const worker = new Worker(guest, uncount, room, this);
+    const leave = (): void => {
+      uncount();
+      this.#places.remove(worker, token, addressKey);
+    };
+    const worker: Worker = new Worker(guest, leave, room, this);
+    this.#places.add(worker, token, addressKey);
     room.worker = worker;
     guest.events = worker;
     if (before !== null) {
@@ -89,6 +98,16 @@ export class Rooms implements WorkerEvents {
     // Whoever was asked before may be gone without having heard.
     for (const desktop of room.offered) if (desktop.join >= 0) this.#ask(worker, desktop);
     this.#advance(room);
+  }
+
+  /** A place for a worker, where there is one, or where somebody's of an address that has many; null: none. @returns the way to take it back */
+  #placeOfWorker(token: number, addressKey: string | null, supersedes: boolean): (() => void) | null {
+    const { limits } = this.context;
+    const free = limits.worker(token, addressKey, supersedes);
+    const instead = free === null ? this.#places.insteadOf(token, addressKey) : null;
+    if (instead === null) return free;
+    instead.guest.dismiss("busy", OUSTED_MS);
+    return limits.worker(token, addressKey, supersedes);
   }
 
   /** A worker's control connection is gone. */

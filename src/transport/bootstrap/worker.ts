@@ -12,6 +12,8 @@ import { runRelay, type Whereabouts } from "./relay-command.ts";
 
 /** How long a worker may take to drain, and to start: opening a large queue included. */
 const STOP_SECONDS = 60;
+/** The same where it is ended by force then. */
+const KILL_AFTER_SECONDS = 5;
 const START_MS = 120_000;
 
 /**
@@ -108,9 +110,10 @@ export async function ensureWorker(remote: Remote, worker: HostProbe["worker"], 
   return { state, pid: await startWorker(remote, wanted), supervised_by: null };
 }
 
-/** Drain the worker; its jobs go on. @throws RelayError as runRelay */
-export async function stopWorker(remote: Remote, place: WorkerPlace): Promise<"stopped" | "not_running"> {
-  const args = ["worker", "stop", "--cluster", place.cluster, "--timeout-seconds", String(STOP_SECONDS)];
+/** Drain the worker; its jobs go on. @param kill whether it is ended by force where it does not end by itself @throws RelayError as runRelay */
+export async function stopWorker(remote: Remote, place: WorkerPlace, kill = false): Promise<"stopped" | "not_running"> {
+  const args = ["worker", "stop", "--cluster", place.cluster, "--timeout-seconds", String(kill ? KILL_AFTER_SECONDS : STOP_SECONDS)];
+  if (kill) args.push("--kill");
   return v.parse(Stopped, await runRelay(remote, { ...place, args, withinMs: (STOP_SECONDS + 30) * 1_000 })).state;
 }
 

@@ -30,7 +30,11 @@ const REFUSALS: Readonly<Record<string, readonly [code: ErrorCode, message: (det
   ],
   not_loaded: ["service_failed", (detail) => `the service manager does not use the unit that was written: ${detail}`],
   manager: ["service_failed", (detail) => `the service manager refused: ${detail}`],
-  still_running: ["service_failed", (pid) => `the supervisor, process ${pid}, was asked to stop and still runs`],
+  still_running: [
+    "service_failed",
+    (pid) => `the supervisor, process ${pid}, was asked to stop and still runs: it waits for its worker`,
+    "clio-relay worker stop --kill --cluster NAME ends that, and its jobs go on",
+  ],
   no_supervisor: ["service_failed", (detail) => `${detail} is not there`],
   elsewhere: ["wrong_login_node", (host) => `the supervisor runs on ${host}`],
   no_cron: ["host_unfit", () => "there is no crontab on that host", "--launcher setsid"],

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { journal } from "../../../src/roles/relay-host/journal.ts";
 import { type JoinOptions, join } from "../../../src/transport/meeting/join.ts";
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
-import { type RegisterOptions, register } from "../../../src/transport/meeting/register.ts";
+import { type RegisterOptions, type Registration, register } from "../../../src/transport/meeting/register.ts";
 import type { Ed25519Signer } from "../../../src/transport/session/signer.ts";
 import { requireComponent } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -154,4 +154,43 @@ test("who registers again and again makes no more lines than a log can bear, and
   now += 60_000;
   log.often("registered", { room: "b" });
   expect(JSON.parse(lines.at(-1)!)).toMatchObject({ event: "registered", room: "b", omitted_before: 760 });
+});
+
+describe.skipIf(!HERE)("many workers of one token", () => {
+  test("from few addresses give way to those of others, and none of them comes back in their place", async () => {
+    const place = edge({ limits: { openingsPerAddress: 100_000, workersPerToken: 6 } });
+    try {
+      const comes = async (address: string): Promise<string | Registration> =>
+        register(await place.dialFrom(address), {
+          relay: place.urls.ws,
+          token: TOKEN,
+          signer: newSigner(),
+          onJoining: () => undefined,
+        }).catch((error) => String(error.data?.close));
+      const registered = async (address: string): Promise<Registration> => {
+        const worker = await comes(address);
+        if (typeof worker === "string") throw new Error(`${address}: ${worker}`);
+        return worker;
+      };
+      const squatters: Registration[] = [];
+      for (let i = 0; i < 6; i++) squatters.push(await registered(`192.0.2.${i % 2}`));
+      expect(await comes("192.0.2.0")).toBe("busy");
+      const honest = [await registered("198.51.100.1"), await registered("198.51.100.2")];
+      expect(place.relay.gauges().workers).toBe(6);
+      // Of each crowd the one that came last.
+      for (const gone of squatters.slice(4))
+        expect(await gone.closed).toMatchObject({ code: "relay_host_busy", data: { retry_ms: 60_000 } });
+      expect(await comes("192.0.2.0")).toBe("busy");
+      expect(await comes("192.0.2.1")).toBe("busy");
+      for (const worker of [...honest, ...squatters.slice(0, 4)]) {
+        expect(await Promise.race([worker.closed, Bun.sleep(0).then(() => "it is there")])).toBe("it is there");
+        worker.close();
+      }
+      await eventually(() => place.relay.gauges().workers === 0);
+      // Who has gone is not counted any more.
+      for (let i = 0; i < 6; i++) (await registered("192.0.2.0")).close();
+    } finally {
+      await place.close();
+    }
+  });
 });

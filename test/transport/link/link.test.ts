@@ -370,7 +370,7 @@ describe("liveness", () => {
     await time.pass(30_000);
     const hangs = async (outcome: Promise<unknown>) => {
       const error = (await Promise.race([outcome, Bun.sleep(100)])) as RelayError | undefined;
-      return error?.code === "link_down" && error.hint?.includes("worker stop --cluster far");
+      return error?.code === "link_down" && error.hint?.includes("worker stop --kill --cluster far");
     };
     for (const outcome of outcomes) expect(await hangs(outcome)).toBe(true);
     const later = rig.link.request(get("/later")).catch((error: unknown) => error);

@@ -15,7 +15,7 @@ const minutes = (n: number): number => n * 60_000;
 
 /** A file belongs to rig or soak by its name, to fast otherwise; `project` is the part of fast that looks at the project itself. */
 export const SUITES: readonly Suite[] = [
-  { name: "fast", about: "units, contracts, rules", testTimeoutMs: minutes(1), suiteTimeoutMs: minutes(20), lanes: 2 },
+  { name: "fast", about: "units, contracts, rules", testTimeoutMs: minutes(1), suiteTimeoutMs: minutes(20), lanes: 3 },
   {
     name: "rig",
     about: "the built executable and services of this machine",

@@ -80,8 +80,8 @@ export class AllocationHost implements AttemptHost {
   }
 
   /** The provider of what is on record. */
-  async #providerOf(record: SchedulerJob): Promise<SchedulerProvider> {
-    this.#provider ??= await this.schedulers.providerOf(record);
+  #providerOf(record: SchedulerJob): SchedulerProvider {
+    this.#provider ??= this.schedulers.providerOf(record);
     return this.#provider;
   }
 
@@ -131,7 +131,7 @@ export class AllocationHost implements AttemptHost {
     if (this.#isGone(request === null ? this.schedulers.times.lag : 0)) return this.#endWithout(record, this.#unstartedWords());
     if (request !== null) {
       this.#cancellation.write();
-      await this.#cancellation.look(await this.#providerOf(record), record, false);
+      await this.#cancellation.look(this.#providerOf(record), record, false);
     }
     return WAITS;
   }
@@ -139,7 +139,7 @@ export class AllocationHost implements AttemptHost {
   /** Take another look at the submission and follow what is submitted. The submit command's words where there is no such job, else null. */
   async #look(): Promise<string | null> {
     let record = this.#record!;
-    const provider = await this.#providerOf(record);
+    const provider = this.#providerOf(record);
     if (record.submission === "intended" || record.submission === "unresolved") {
       const found = await this.#submissionOf(provider, record).look();
       if (found.kind === "refused") return found.said;
@@ -147,7 +147,7 @@ export class AllocationHost implements AttemptHost {
       record = found.record;
       this.#record = record;
     }
-    this.#unfollow ??= await this.schedulers.follow(record, (status) => this.#said(status));
+    this.#unfollow ??= this.schedulers.follow(record, (status) => this.#said(status));
     return null;
   }
 
@@ -174,7 +174,7 @@ export class AllocationHost implements AttemptHost {
     if (record === null || allocation === undefined) return;
     if (record.submission !== "intended" && record.submission !== "unresolved") return;
     const { context, job, fence } = this.around;
-    const provider = await this.#providerOf(record);
+    const provider = this.#providerOf(record);
     // The cluster is part of its name only where the request has gone to one that it names.
     const federated = provider.clusters(requestOf(job), scriptOf(job)).length > 0;
     const finding = {
@@ -248,7 +248,7 @@ export class AllocationHost implements AttemptHost {
 
   async end(claim: ShimClaim): Promise<ExitRecord | "over" | null> {
     this.#obstacle = null;
-    await this.#observed();
+    if ((await this.#known()) !== null) await this.#look();
     const exit = this.#read(claim);
     if (exit !== null && exit !== "torn") return this.#concluded(exit);
     if (this.around.canceling() && (await this.#endedWithoutScheduler())) return "over";
@@ -257,17 +257,6 @@ export class AllocationHost implements AttemptHost {
     const last = this.#read(claim);
     if (last !== null && last !== "torn") return this.#concluded(last);
     return recordLost(this.#lost(claim), this.#lostOutcome());
-  }
-
-  /** What the scheduler says is worth having, and nothing waits for it: without its commands the directory still tells. */
-  async #observed(): Promise<void> {
-    if ((await this.#known()) === null) return;
-    try {
-      await this.#look();
-    } catch (error) {
-      if (!isRelayError(error, "scheduler_unavailable")) throw error;
-      this.#obstacle = error.message;
-    }
   }
 
   #read({ shim, understood }: ShimClaim): ExitRecord | "torn" | null {
@@ -326,7 +315,7 @@ export class AllocationHost implements AttemptHost {
     const record = this.#record;
     if (record?.submission !== "submitted" || this.#isGone(0) || (await this.#cancelRequest())?.cancel_scheduler !== true) return;
     if (write) this.#cancellation.write();
-    await this.#cancellation.look(await this.#providerOf(record), record, true);
+    await this.#cancellation.look(this.#providerOf(record), record, true);
   }
 
   /** What was asked for; null before that. */

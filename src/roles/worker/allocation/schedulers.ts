@@ -3,6 +3,7 @@ import { isRelayError, RelayError } from "../../../domain/errors.ts";
 import { SCHEDULERS, type SchedulerJob, type SchedulerName } from "../../../domain/scheduler.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Timers } from "../../../lib/timers.ts";
+import { within } from "../../../lib/within.ts";
 import type { QueueStore } from "../../../queue/store.ts";
 import { SchedulerObserver } from "../../../scheduler/observer.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
@@ -22,18 +23,22 @@ export interface SchedulersOptions {
   readonly times?: Partial<AllocationTimes>;
 }
 
-interface Found {
+interface Parts {
   readonly provider: SchedulerProvider;
   readonly observer: SchedulerObserver;
 }
 
+/** How long a starting worker waits to know what the site has; it goes on asking. */
+const DISCOVERY_MS = 2_000;
 /** How long it counts that no scheduler was found. */
 const ABSENT_MS = 30_000;
 
 /** The schedulers of a worker, and what it has submitted to them. */
 export class Schedulers implements SchedulerServices {
   readonly times: AllocationTimes;
-  readonly #found = new Map<SchedulerName, Found>();
+  readonly #parts = new Map<SchedulerName, Parts>();
+  /** Whether a scheduler's commands are there, as far as that is known. */
+  readonly #present = new Map<SchedulerName, boolean>();
   readonly #following: Following;
   #lookedAt = Number.NEGATIVE_INFINITY;
 
@@ -42,27 +47,23 @@ export class Schedulers implements SchedulerServices {
     this.#following = new Following(options.store, options.laneFailed);
   }
 
-  /** Find out which there are, and go on with what earlier workers have submitted. */
+  /** Go on with what earlier workers have submitted, and find out which schedulers there are. */
   async start(): Promise<void> {
-    await this.#discover();
     for (const record of await this.options.store.openSchedulerJobs()) {
-      if (record.native_id === null) continue;
-      try {
-        const { observer } = await this.#probed(record.provider);
-        this.#following.follow(observer, record);
-      } catch (error) {
-        this.options.laneFailed(`observation of ${record.provider} ${record.native_id}`, error);
-      }
+      if (record.native_id !== null) this.#following.follow(this.#of(record.provider).observer, record);
     }
+    await within(this.#discover(), DISCOVERY_MS);
   }
 
   async stop(): Promise<void> {
     this.#following.close();
-    await Promise.all([...this.#found.values()].map(({ observer }) => observer.stop()));
+    await Promise.all([...this.#parts.values()].map(({ observer }) => observer.stop()));
   }
 
   providers(): readonly SchedulerName[] {
-    const names = this.#configured().filter((name) => this.#found.has(name));
+    const { choice } = this.options;
+    // One that is named counts until it is known not to be there.
+    const names = this.#configured().filter((name) => this.#present.get(name) ?? choice !== "auto");
     if (names.length === 0) void this.#discover();
     return names;
   }
@@ -80,7 +81,8 @@ export class Schedulers implements SchedulerServices {
     const missing: string[] = [];
     for (const each of name === null ? configured : [name]) {
       try {
-        return (await this.#probed(each)).provider;
+        if (this.#present.get(each) !== true) await this.#probe(each);
+        return this.providerOf({ provider: each });
       } catch (error) {
         if (!isRelayError(error, "scheduler_unavailable")) throw error;
         missing.push(error.message);
@@ -90,23 +92,23 @@ export class Schedulers implements SchedulerServices {
   }
 
   /** The provider of what is on record, whatever is configured by now. */
-  async providerOf({ provider }: Pick<SchedulerJob, "provider">): Promise<SchedulerProvider> {
-    return (await this.#probed(provider)).provider;
+  providerOf({ provider }: Pick<SchedulerJob, "provider">): SchedulerProvider {
+    return this.#of(provider).provider;
   }
 
   /**
    * Have what the scheduler says of a submitted job recorded, and be told of it, until the returned function is called. It goes on being recorded afterwards
    * until the job has ended, or no source knows it any more.
    */
-  async follow(record: SchedulerJob, heard: StatusHeard): Promise<() => void> {
-    return this.#following.follow((await this.#probed(record.provider)).observer, record, heard);
+  follow(record: SchedulerJob, heard: StatusHeard): () => void {
+    return this.#following.follow(this.#of(record.provider).observer, record, heard);
   }
 
   async observe(name: SchedulerName | null, id: string) {
     const provider = await this.provider(name);
     const native = provider.native(id);
     if (native === null) throw new RelayError("request_validation_failed", `${id} is no job id of ${provider.name}`);
-    const { observer } = await this.#probed(provider.name);
+    const { observer } = this.#of(provider.name);
     const status = await observer.once(native);
     if (status.record_found !== null || status.phase !== "unknown") return status;
     const said = [...observer.failures()].map(([source, words]) => `${source}: ${words}`).join("; ");
@@ -118,7 +120,7 @@ export class Schedulers implements SchedulerServices {
 
   async cancel({ provider, native_id, scheduler_cluster, marker }: SchedulerJob) {
     if (native_id === null) return { kind: "refused", said: "nobody knows its id" } as const;
-    return (await this.providerOf({ provider })).cancel({ id: native_id, cluster: scheduler_cluster }, marker);
+    return this.providerOf({ provider }).cancel({ id: native_id, cluster: scheduler_cluster }, marker);
   }
 
   #configured(): readonly SchedulerName[] {
@@ -132,7 +134,7 @@ export class Schedulers implements SchedulerServices {
     if (now - this.#lookedAt < ABSENT_MS) return;
     this.#lookedAt = now;
     for (const name of this.#configured()) {
-      await this.#probed(name).catch((error: unknown) => {
+      await this.#probe(name).catch((error: unknown) => {
         // Of one that is named it is news that it is not there.
         if (this.options.choice !== "auto" || !isRelayError(error, "scheduler_unavailable"))
           this.options.laneFailed(`scheduler ${name}`, error);
@@ -140,19 +142,27 @@ export class Schedulers implements SchedulerServices {
     }
   }
 
-  async #probed(name: SchedulerName): Promise<Found> {
-    const known = this.#found.get(name);
-    if (known !== undefined) return known;
-    const { provide, clock, timers, laneFailed } = this.options;
-    const provider = provide(name);
-    await provider.probe();
-    // Whoever was asked first stays.
-    const first = this.#found.get(name);
-    if (first !== undefined) return first;
-    const observer = new SchedulerObserver({ provider, clock, timers, onTrouble: laneFailed });
-    observer.start();
-    const found = { provider, observer };
-    this.#found.set(name, found);
-    return found;
+  /** @throws RelayError scheduler_unavailable */
+  async #probe(name: SchedulerName): Promise<void> {
+    try {
+      await this.#of(name).provider.probe();
+      this.#present.set(name, true);
+    } catch (error) {
+      this.#present.set(name, false);
+      throw error;
+    }
+  }
+
+  #of(name: SchedulerName): Parts {
+    let parts = this.#parts.get(name);
+    if (parts === undefined) {
+      const { provide, clock, timers, laneFailed } = this.options;
+      const provider = provide(name);
+      const observer = new SchedulerObserver({ provider, clock, timers, onTrouble: laneFailed });
+      observer.start();
+      parts = { provider, observer };
+      this.#parts.set(name, parts);
+    }
+    return parts;
   }
 }

@@ -2,11 +2,14 @@ import { type Carrier, HIGH } from "./carrier.ts";
 
 /** How long one direction may go on after the other has ended, in milliseconds. */
 const LINGER_MS = 10_000;
+/** How long what is for nobody is read over, in milliseconds. */
+const READ_OVER_MS = 30_000;
 
 export interface SpliceOptions {
   /**
-   * The end of what the first says is kept from the second, who would take it for the end of the connection: that one has so long for what is due, in milliseconds. Once it has
-   * answered, who says that it was all is gone. What the second has said by its own end may take as long as it is taken.
+   * The first is a client of HTTP, the second its server. The end of what the first says is kept from the second, who would take it for the end of the connection: that one has so long
+   * for what is due, in milliseconds. Once it has answered, who says that it was all is gone. What the second has said by its own end may take as long as it is taken. What the first
+   * still says by then is read over for some time: a reset would take the answer away from whoever sends all of a request before it reads (RFC 9112, section 9.6).
    */
   readonly keepsEndMs?: number;
 }
@@ -22,6 +25,8 @@ export class Splice {
   #closed = 0;
   /** Who has said something last. */
   #last: 0 | 1 = 0;
+  /** Until when what the first says is read over; null while the second is there. */
+  #overUntil: number | null = null;
   #linger: ReturnType<typeof setTimeout> | undefined;
 
   /**
@@ -59,6 +64,10 @@ export class Splice {
     const [from, to] = [this.sides[side], this.sides[side === 0 ? 1 : 0]];
     from.sink = {
       data: (chunk) => {
+        if (side === 0 && this.#overUntil !== null) {
+          if (this.now() > this.#overUntil) from.destroy();
+          return;
+        }
         this.bytes[side] += chunk.length;
         this.#last = side;
         this.#movedAt = this.now();
@@ -72,7 +81,8 @@ export class Splice {
       },
       end: () => this.#end(side, to),
       close: (broken) => {
-        if (broken || !this.#ended[side] || this.#keeps(side)) to.destroy();
+        if (side === 1 && this.#keeps(0)) this.#serverGone();
+        else if (broken || !this.#ended[side] || this.#keeps(side)) to.destroy();
         else this.#end(side, to);
         if (++this.#closed < 2) return;
         clearTimeout(this.#linger);
@@ -84,6 +94,10 @@ export class Splice {
   #end(side: 0 | 1, to: Carrier): void {
     if (this.#ended[side]) return;
     this.#ended[side] = true;
+    if (this.#keeps(0) && (side === 1 || this.#overUntil !== null)) {
+      this.#serverGone();
+      return;
+    }
     const { keepsEndMs } = this.options;
     if (this.#keeps(side)) {
       if (this.#last === 1) this.destroy();
@@ -92,6 +106,15 @@ export class Splice {
       to.end();
       if (keepsEndMs === undefined) this.#lingers();
     }
+  }
+
+  /** The server has said everything, or is gone, and nothing more is for it. */
+  #serverGone(): void {
+    const [client, server] = this.sides;
+    this.#overUntil ??= this.now() + READ_OVER_MS;
+    server.destroy();
+    client.end();
+    client.resume();
   }
 
   #keeps(side: 0 | 1): boolean {

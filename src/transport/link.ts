@@ -300,6 +300,11 @@ export class Link {
     await this.#regaining?.now(signal, patienceMs);
   }
 
+  /** What kept the last bring-up may be another now: of a link that is down it is no longer told. */
+  forgetReason(): void {
+    if (this.#state === "down") this.#reason = null;
+  }
+
   /** Say what keeps an attempt to have the link again from its end, while it goes on. */
   hindered(why: RelayError): void {
     if (this.#regaining === null) return;

@@ -146,6 +146,7 @@ export class SshCluster {
         );
         if (task.task === "uninstall") this.#uninstalled = arrival.found;
         else if (task.task === "bootstrap") this.#uninstalled = null;
+        if (STARTING.has(task.task)) this.link.forgetReason();
         if (this.isUp && STARTING.has(task.task)) await this.#findAgain(entry, arrival, attended.attending.signal);
         return done;
       } catch (error) {

@@ -1,5 +1,8 @@
 # Switch back to the version before. Behind install.sh, whose functions it uses. What stands before this: a_home, a_at.
-main() { locked "$state/lock" roll_back; }
+main() {
+  [ -d "$state" ] || refuse not_installed "$root/current"
+  locked "$state/lock" roll_back
+}
 
 # What is to be done is put down first, as the target of a link: a run that was cut is finished by the next, instead of being turned around.
 roll_back() {

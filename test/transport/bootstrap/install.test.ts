@@ -67,6 +67,12 @@ for (const [name, shell] of Object.entries(SHELLS)) {
   });
 }
 
+test("there is no way back where nothing is installed, which is said so", async () => {
+  const home = directories();
+  const { data } = await failure(rollback(remoteAt(home), PLACE, systemClock), "relay_not_installed");
+  expect([data["reason"], fs.existsSync(root(home))]).toEqual(["not_installed", false]);
+});
+
 describe("what is there already", () => {
   test("an upload that was cut goes on where it stopped, to the block", async () => {
     const home = directories();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import net from "node:net";
 import { RelayError } from "../../../src/domain/errors.ts";
-import type { BringUp } from "../../../src/transport/link-transport.ts";
+import type { BringUp, LinkTransport } from "../../../src/transport/link-transport.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { FakeTime } from "./fake-time.ts";
@@ -68,11 +68,36 @@ describe("a link", () => {
     const changed = new RelayError("host_key_changed", "no");
     await expect(rig.link.connect(() => Promise.reject(changed), { cluster: "far" })).rejects.toBe(changed);
     expect(rig.link.snapshot()).toMatchObject({ state: "down", reason: changed });
+    await expect(rig.link.request(get("/x"))).rejects.toMatchObject({ code: "link_down", message: "no" });
+    // Something was put right meanwhile, for all that is known.
+    rig.link.forgetReason();
+    await expect(rig.link.request(get("/x"))).rejects.toMatchObject({ code: "link_down", message: "there is no link to far" });
     const prompt = new RelayError("authorization_required", "nobody there");
     await expect(rig.link.connect(() => Promise.reject(prompt), { cluster: "far" })).rejects.toBe(prompt);
-    expect(rig.link.snapshot().state).toBe("authorization_required");
+    rig.link.forgetReason();
+    expect(rig.link.snapshot()).toMatchObject({ state: "authorization_required", reason: prompt });
     await expect(rig.link.connect(() => Promise.reject(changed), { cluster: "far" })).rejects.toBe(changed);
     expect(rig.link.snapshot().state).toBe("authorization_required");
+  });
+
+  test("whose bring-up fails behind a session that is kept for others leaves that, and closes one of its own", async () => {
+    await using rig = await LinkRig.start(directories());
+    const other = { cluster: "other" };
+    for (const [held, ends] of [
+      [true, false],
+      [false, true],
+    ] as const) {
+      const made: LinkTransport[] = [];
+      const bringUp: BringUp = async (signal) => {
+        made.push({ ...(await rig.bringUp(signal)), held });
+        return made[0]!;
+      };
+      await expect(rig.link.connect(bringUp, other)).rejects.toMatchObject({ code: "link_bringup_failed" });
+      const { session } = made[0]!;
+      const over = await Promise.race([session.closed.then(() => true), session.roundTrip().then(() => false)]).catch(() => true);
+      expect([held, over]).toEqual([held, ends]);
+      session.close();
+    }
   });
 
   test("that is being brought up lets requests wait, each for as long as it wants to", async () => {

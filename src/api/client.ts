@@ -83,19 +83,25 @@ export class ClusterClient {
   }
 
   /** @param trace that the job is to belong to */
-  submit(submission: JobSubmissionInput, trace: TraceContext | null = null): Promise<JobReceipt> {
+  submit(submission: JobSubmissionInput, trace: TraceContext | null = null, signal?: AbortSignal): Promise<JobReceipt> {
     const { traceparent, tracestate = null } = trace ?? {};
     const headers = { ...(traceparent === undefined ? {} : { traceparent }), ...(tracestate === null ? {} : { tracestate }) };
     const repeatable = submission.idempotency_key !== undefined;
-    return this.http.json("/jobs", async () => (await job()).JobReceipt, { method: "POST", body: submission, headers, repeatable });
+    return this.http.json("/jobs", async () => (await job()).JobReceipt, {
+      method: "POST",
+      body: submission,
+      headers,
+      repeatable,
+      signal,
+    });
   }
 
   job(id: string, signal?: AbortSignal): Promise<Job> {
     return this.http.json(`/jobs/${segment(id)}`, async () => (await job()).Job, { signal });
   }
 
-  status(id: string): Promise<JobStatus> {
-    return this.http.json(`/jobs/${segment(id)}/status`, async () => (await views()).JobStatus);
+  status(id: string, signal?: AbortSignal): Promise<JobStatus> {
+    return this.http.json(`/jobs/${segment(id)}/status`, async () => (await views()).JobStatus, { signal });
   }
 
   wait(id: string, options: { timeout_seconds?: number; signal?: AbortSignal } = {}): Promise<JobWaitResult> {
@@ -108,8 +114,8 @@ export class ClusterClient {
     });
   }
 
-  cancel(id: string, options: { cancel_scheduler_job?: boolean } = {}): Promise<Job> {
-    const request = { method: "POST", body: options, repeatable: true };
+  cancel(id: string, options: { cancel_scheduler_job?: boolean } = {}, signal?: AbortSignal): Promise<Job> {
+    const request = { method: "POST", body: options, repeatable: true, signal };
     return this.http.json(`/jobs/${segment(id)}/cancel`, async () => (await job()).Job, request);
   }
 
@@ -162,8 +168,8 @@ export class ClusterClient {
     return this.http.json(`/tasks/${segment(taskId)}/events`, page("events", one), { query, signal });
   }
 
-  recordTaskEvent(taskId: string, event: NewTaskEventInput): Promise<TaskEvent> {
-    const request = { method: "POST", body: event };
+  recordTaskEvent(taskId: string, event: NewTaskEventInput, signal?: AbortSignal): Promise<TaskEvent> {
+    const request = { method: "POST", body: event, signal };
     return this.http.json(`/tasks/${segment(taskId)}/events`, async () => (await task()).TaskEvent, request);
   }
 
@@ -172,8 +178,8 @@ export class ClusterClient {
     return this.http.json(`/jobs/${segment(id)}/progress`, page("progress", one), { query, signal });
   }
 
-  recordProgress(id: string, report: NewProgressInput): Promise<Progress> {
-    const request = { method: "POST", body: report };
+  recordProgress(id: string, report: NewProgressInput, signal?: AbortSignal): Promise<Progress> {
+    const request = { method: "POST", body: report, signal };
     return this.http.json(`/jobs/${segment(id)}/progress`, async () => (await progress()).Progress, request);
   }
 
@@ -186,16 +192,22 @@ export class ClusterClient {
     return this.http.json(`/artifacts/${segment(artifactId)}`, async () => (await artifact()).Artifact, { signal });
   }
 
-  /** The bytes of an artifact, from `offset` on. The body is a stream; its SHA-256 is the ETag. */
-  artifactContent(artifactId: string, options: { offset?: number; signal?: AbortSignal } = {}): Promise<Response> {
+  /** The bytes of an artifact, from `offset` on, at most `limit`. The body is a stream; its SHA-256 is the ETag. @throws RelayError range_not_satisfiable behind the end */
+  artifactContent(artifactId: string, options: { offset?: number; limit?: number; signal?: AbortSignal } = {}): Promise<Response> {
+    const { offset = 0, limit } = options;
+    const last = limit === undefined ? "" : offset + limit - 1;
     return this.http.send(`/artifacts/${segment(artifactId)}/content`, {
-      headers: options.offset ? { range: `bytes=${options.offset}-` } : {},
+      headers: offset > 0 || limit !== undefined ? { range: `bytes=${offset}-${last}` } : {},
       signal: options.signal,
     });
   }
 
-  log(id: string, stream: LogStream, options: { offset?: number; limit?: number; tail?: number } = {}): Promise<LogChunk> {
-    return this.http.json(`/jobs/${segment(id)}/logs/${stream}`, async () => (await log()).LogChunk, { query: { ...options } });
+  log(
+    id: string,
+    stream: LogStream,
+    { signal, ...query }: { offset?: number; limit?: number; tail?: number; signal?: AbortSignal } = {},
+  ): Promise<LogChunk> {
+    return this.http.json(`/jobs/${segment(id)}/logs/${stream}`, async () => (await log()).LogChunk, { query, signal });
   }
 
   /** Where the output of one attempt lies in the job's logs. @throws RelayError not_found where there is no such attempt */

@@ -59,8 +59,8 @@ export class DesktopClient {
     return this.http.json("/listener/rotate-token", listener, { method: "POST", repeatable: true });
   }
 
-  async clusters(): Promise<ClusterEntry[]> {
-    return (await this.http.json("/clusters", async () => (await desktop()).ClusterList)).clusters;
+  async clusters(signal?: AbortSignal): Promise<ClusterEntry[]> {
+    return (await this.http.json("/clusters", async () => (await desktop()).ClusterList, { signal })).clusters;
   }
 
   /** @throws RelayError cluster_not_found */

@@ -19,6 +19,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     connect: command("Bring the link to a cluster up", () => import("./connect.ts")),
     disconnect: command("End the link to a cluster; its worker and jobs go on", () => import("./disconnect.ts")),
     "install-frp": command("Install frpc and frps for modes frp-stcp and frp-xtcp", () => import("./install-frp.ts")),
+    "mcp-server": command("Serve the clusters to an agent, by MCP", () => import("./mcp-server.ts")),
     completion: command("Print what a shell needs to complete command lines", () => import("./completion.ts")),
     version: command("Print the version", () => import("./version.ts")),
   },

@@ -32,6 +32,8 @@ export interface CliIo {
     read(maxBytes: number): Promise<Uint8Array>;
     /** The next line without its end; empty at the end of input. */
     line(): Promise<string>;
+    /** As it comes, until its end. */
+    bytes(): AsyncIterable<Uint8Array>;
   };
   /** The terminal that this process belongs to, wherever its input and output lead; null where there is none. */
   terminal(): Promise<Terminal | null>;
@@ -64,6 +66,7 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
       },
       read: readInput,
       line: readLine,
+      bytes: () => Bun.stdin.stream() as unknown as AsyncIterable<Uint8Array>,
     },
     async terminal() {
       if (process.platform === "win32") return (await import("../lib/windows-console.ts")).WindowsConsole.open();

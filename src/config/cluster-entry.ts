@@ -42,6 +42,8 @@ const SHARED = {
   env_setup: v.optional(v.nullable(looseText(64 * 1024)), null),
   /** Whether a command of it that fails, fails the job. Absent: no. */
   env_setup_strict: v.exactOptional(v.boolean()),
+  /** Whether agents may submit commands to it (docs/mcp.md). Absent: no. */
+  agent_commands: v.exactOptional(v.boolean()),
   worker_capacity: v.optional(Slots, DEFAULT_CAPACITY),
 };
 

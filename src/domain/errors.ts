@@ -91,6 +91,9 @@ export const ERRORS = {
   resource_ownership_refused: rule(403, "This is owned by somebody else"),
   confirmation_required: rule(403, "It takes something away, and nobody has said yes to that"),
   confirmation_declined: rule(403, "The question was not answered with yes", { exit: EXIT.failed }),
+  agent_commands_refused: rule(403, "Agents may not submit commands to this cluster", {
+    hint: "its operator can allow it: clio-relay cluster add --name NAME --agent-commands",
+  }),
   host_refused: rule(403, "The Host header names another server"),
   origin_refused: rule(403, "Pages of that origin may not use this"),
 
@@ -101,10 +104,13 @@ export const ERRORS = {
   task_not_found: rule(404, "There is no such task"),
   artifact_not_found: rule(404, "There is no such artifact"),
   cluster_not_found: rule(404, "There is no such cluster", { hint: "clio-relay cluster list" }),
+  tool_not_found: rule(404, "There is no such tool"),
+  resource_not_found: rule(404, "There is no such resource"),
   log_not_found: rule(404, "The job has no such log yet", { retryable: true }),
 
   // conflicts
   job_submission_conflict: rule(409, "The idempotency key belongs to another submission"),
+  job_route_refused: rule(422, "The cluster's route is another than the one that was meant", { exit: EXIT.conflict }),
   job_cluster_mismatch: rule(409, "The worker serves another cluster"),
   state_conflict: rule(409, "The record has changed meanwhile", { retryable: true }),
   transform_conflict: rule(409, "The job has another transform on record"),

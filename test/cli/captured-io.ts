@@ -42,7 +42,12 @@ export function capturedIo({ variables = {}, cwd = "/", terminal = false, column
   return {
     stdout: new Captured(terminal, columns),
     stderr: new Captured(terminal, columns),
-    stdin: { isTerminal: false, read: () => Promise.resolve(Buffer.from(stdin)), line: () => Promise.resolve(stdin) },
+    stdin: {
+      isTerminal: false,
+      read: () => Promise.resolve(Buffer.from(stdin)),
+      line: () => Promise.resolve(stdin),
+      bytes: () => new Blob([stdin]).stream() as unknown as AsyncIterable<Uint8Array>,
+    },
     terminal: () => Promise.resolve(null),
     stopSelf: () => undefined,
     env: readEnvironment(variables, cwd),

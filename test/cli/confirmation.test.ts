@@ -49,6 +49,7 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   // Jobs go on.
   "worker stop": null,
   "worker status": null,
+  "mcp-server": null,
   "worker bridge": null,
   "worker configure": null,
   "worker pair": null,

@@ -33,6 +33,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "cluster uninstall": "test/cli/bootstrap.rig.test.ts",
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
+  "mcp-server": "test/mcp/stdio.test.ts",
   "worker bridge": "test/cli/bridge.rig.test.ts",
   "worker pair": "test/cli/pairing.rig.test.ts",
 };

@@ -34,6 +34,7 @@ const APART = new Set([
   ...["desktop start", "desktop stop", "desktop status", "desktop logs", "desktop run"],
   ...[
     "worker run",
+    "mcp-server",
     "worker bridge",
     "worker configure",
     "worker pair",

@@ -59,6 +59,8 @@ export const ENTRY = {
   ...UNSET,
   "env-setup-strict": toggle("A command of --env-setup that fails ends the job (env_setup_failed), as set -e has it"),
   "no-env-setup-strict": toggle("It may fail again"),
+  "agent-commands": toggle("Agents may submit commands, by the tool relay_submit_command of mcp-server"),
+  "no-agent-commands": toggle("They may not any more"),
   "worker-concurrency": option(slots, SLOTS_DOC),
   "worker-control-query-concurrency": option(whole(1, 10_000), CONTROL_DOC),
   "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
@@ -88,6 +90,7 @@ export function entryWith(
   const shared = {
     name,
     ...setupWith(before, flags, setup),
+    ...agentCommandsWith(before, flags),
     worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
       concurrency: flags["worker-concurrency"],
       control: flags["worker-control-query-concurrency"],
@@ -114,6 +117,12 @@ function setupWith(
   if (strict && env_setup === null) throw new RelayError("usage", "--env-setup-strict needs --env-setup: there is no text that could fail");
   const kept = env_setup !== null && !lenient && before?.env_setup_strict === true;
   return { env_setup, ...(strict || kept ? { env_setup_strict: true } : {}) };
+}
+
+function agentCommandsWith(before: ClusterEntry | null, flags: EntryFlags): Pick<ClusterEntry, "agent_commands"> {
+  const [given, taken] = [flags["agent-commands"], flags["no-agent-commands"]];
+  if (given && taken) throw new RelayError("usage", "--agent-commands and --no-agent-commands exclude each other");
+  return given || (!taken && before?.agent_commands === true) ? { agent_commands: true } : {};
 }
 
 /** @throws RelayError usage where the options name several */

@@ -52,6 +52,7 @@ export const PRINTED: Readonly<Record<string, Printed>> = {
   connect: document("LinkStatus", LinkStatus),
   disconnect: document("LinkStatus", LinkStatus),
   "install-frp": document("FrpInstalled", own.FrpInstalled),
+  "mcp-server": NOTHING,
   completion: document("CompletionScript", own.CompletionScript),
   version: document("Version", own.Version),
   "job submit": document("JobSubmitted", jobs.JobSubmitted),

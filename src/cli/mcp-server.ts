@@ -1,0 +1,52 @@
+import { EXIT, RelayError } from "../domain/errors.ts";
+import { oneOf, text, whole } from "./values.ts";
+import { defineVerb, optionOr } from "./verb.ts";
+
+const MCP_PORT = 8_766;
+/** Other names of profiles. */
+const PROFILES = { user: "user", agent: "user", admin: "admin", operator: "admin", all: "admin" } as const;
+
+export const verb = defineVerb({
+  summary: "Serve the clusters to an agent, by MCP",
+  details:
+    "One endpoint for every cluster, on standard input and output, or over HTTP with the token that CLIO_RELAY_API_TOKEN holds. The profile `user` has what an agent needs; `admin` has every tool. It ends with its input, or on TERM; jobs go on.",
+  positionals: {},
+  flags: {
+    profile: optionOr(oneOf("user", "agent", "admin", "operator", "all"), "user", "Which tools there are"),
+    transport: optionOr(oneOf("stdio", "http"), "stdio", "How it is spoken to"),
+    host: optionOr(text("HOST"), "127.0.0.1", "Address to listen on, of loopback"),
+    port: optionOr(whole(0, 65_535), MCP_PORT, "Port to listen on; 0 for one that is free"),
+    path: optionOr(text("PATH"), "/mcp", "Where it is on the server"),
+  },
+  examples: [
+    ["mcp-server", "for a client that starts it"],
+    ["mcp-server --transport http --port 8766", "for clients that come over HTTP, with the token of CLIO_RELAY_API_TOKEN"],
+  ],
+  async run({ flags, io, relay }) {
+    const profile = PROFILES[flags.profile as keyof typeof PROFILES];
+    const stop = new AbortController();
+    const off = (["SIGTERM", "SIGINT", "SIGHUP"] as const).map((signal) => io.onSignal(signal, () => stop.abort()));
+    try {
+      const { McpService } = await import("../mcp/service.ts");
+      const { VERSION } = await import("../config/version.ts");
+      const service = new McpService({
+        desktop: relay.desktop,
+        profile,
+        version: VERSION,
+        now: () => io.clock.monotonic(),
+        onFault: (error) => io.stderr.log(`warn: ${error.message}\n`, (count) => `warn: ${count} lines are left out\n`),
+      });
+      if (flags.transport === "http") throw new RelayError("platform_unsupported", "not yet");
+      const { serveOnStdio } = await import("../mcp/stdio/serve.ts");
+      await serveOnStdio(
+        service,
+        { input: io.stdin.bytes(), write: (text) => io.stdout.write(text) },
+        relay.paths.clustersFile,
+        stop.signal,
+      );
+      return EXIT.ok;
+    } finally {
+      for (const remove of off) remove();
+    }
+  },
+});

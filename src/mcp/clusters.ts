@@ -1,0 +1,144 @@
+import type { ClusterClient } from "../api/client.ts";
+import type { DesktopClient } from "../api/desktop-client.ts";
+import type { LinkStatus } from "../api/link-views.ts";
+import { recordHolder } from "../api/record-holder.ts";
+import { type ClusterEntry, routeRevision } from "../config/cluster-entry.ts";
+import { RelayError } from "../domain/errors.ts";
+import { asked } from "./asked.ts";
+
+/** How long the registry is taken to be as it was read, in milliseconds. */
+const FRESH_MS = 1_000;
+/** Places of jobs that are remembered. */
+const REMEMBERED = 10_000;
+
+const JOB_ID = /^job_[0-9a-f]{32}$/;
+
+/** A cluster as it is meant now. */
+export interface Place {
+  readonly client: ClusterClient;
+  readonly entry: ClusterEntry;
+  /** SHA-256 over what decides where requests go. */
+  readonly route_revision: string;
+}
+
+/** Where a caller says that a record is. */
+export interface Where {
+  readonly cluster?: string | undefined;
+  readonly route_revision?: string | undefined;
+}
+
+/** The clusters of this installation, as the daemon knows them. */
+export class Clusters {
+  #read: { readonly at: number; readonly entries: Promise<readonly ClusterEntry[]> } | null = null;
+  /** Where jobs were found, the latest last. */
+  readonly #found = new Map<string, string>();
+
+  constructor(
+    private readonly desktop: DesktopClient,
+    private readonly now: () => number,
+  ) {}
+
+  /** The registered clusters. No cluster is asked for it. */
+  entries(signal: AbortSignal): Promise<readonly ClusterEntry[]> {
+    const at = this.now();
+    if (this.#read === null || at - this.#read.at > FRESH_MS) this.#read = this.#readEntries(at, signal);
+    return this.#read.entries;
+  }
+
+  #readEntries(at: number, signal: AbortSignal) {
+    // Whoever comes next does not depend on whether this one goes away.
+    const entries = asked("the desktop daemon", new AbortController().signal, (bounded) => this.desktop.clusters(bounded));
+    const read = { at, entries };
+    entries.catch(() => {
+      if (this.#read === read) this.#read = null;
+    });
+    signal.throwIfAborted();
+    return read;
+  }
+
+  /** @throws RelayError cluster_not_found; job_route_refused where it is reached by another way than the one that is meant */
+  async named(name: string, signal: AbortSignal, route?: string): Promise<Place> {
+    let entries = await this.entries(signal);
+    if (!entries.some((one) => one.name === name)) {
+      this.#read = null;
+      entries = await this.entries(signal);
+    }
+    const entry = entries.find((one) => one.name === name);
+    if (entry === undefined) {
+      const known = entries.slice(0, 50).map((one) => one.name);
+      throw new RelayError("cluster_not_found", `there is no cluster ${name}; there are ${known.join(", ") || "none"}`, {
+        clusters: known,
+      });
+    }
+    const place = this.#place(entry);
+    if (route !== undefined && route !== place.route_revision) {
+      const data = { cluster: name, route_revision: place.route_revision };
+      throw new RelayError(
+        "job_route_refused",
+        `the route of ${name} has changed since`,
+        data,
+        "without route_revision it is looked for there",
+      );
+    }
+    return place;
+  }
+
+  #place = (entry: ClusterEntry): Place => ({
+    client: this.desktop.cluster(entry.name),
+    entry,
+    route_revision: routeRevision(entry),
+  });
+
+  /** The cluster that has a job. @throws RelayError job_not_found, link_down, as named */
+  async ofJob(id: string, where: Where, signal: AbortSignal): Promise<Place> {
+    if (where.cluster !== undefined) return this.named(where.cluster, signal, where.route_revision);
+    if (!JOB_ID.test(id)) throw new RelayError("job_not_found", `there is no job ${id.slice(0, 128)}`, { job_id: id.slice(0, 128) });
+    const known = this.#found.get(id);
+    if (known !== undefined) {
+      const place = await this.named(known, signal).catch(() => null);
+      if (place !== null) return place;
+    }
+    const place = await this.#holder(`job ${id}`, "job_not_found", signal, (client, bounded) => client.job(id, bounded));
+    // A sole cluster was not asked whether it has it.
+    if ((await this.entries(signal)).length > 1) this.remember(id, place.entry.name);
+    return place;
+  }
+
+  ofTask(id: string, where: Where, signal: AbortSignal): Promise<Place> {
+    if (where.cluster !== undefined) return this.named(where.cluster, signal, where.route_revision);
+    return this.#holder(`task ${id}`, "task_not_found", signal, (client, bounded) => client.taskEvents(id, { limit: 1, signal: bounded }));
+  }
+
+  ofArtifact(id: string, where: Where, signal: AbortSignal): Promise<Place> {
+    if (where.cluster !== undefined) return this.named(where.cluster, signal, where.route_revision);
+    return this.#holder(`artifact ${id}`, "artifact_not_found", signal, (client, bounded) => client.artifact(id, bounded));
+  }
+
+  async #holder(
+    what: string,
+    missing: Parameters<typeof recordHolder>[2],
+    signal: AbortSignal,
+    ask: (client: ClusterClient, signal: AbortSignal) => Promise<unknown>,
+  ): Promise<Place> {
+    const places = (await this.entries(signal)).map(this.#place);
+    if (places.length === 0) throw new RelayError(missing, `there is no ${what}: there is no cluster yet`);
+    const holder = await recordHolder(
+      places.map(({ client }) => client),
+      what,
+      missing,
+      (client, bounded) => ask(client, AbortSignal.any([signal, bounded])),
+    );
+    return places.find(({ client }) => client === holder)!;
+  }
+
+  /** A job is on that cluster, which need not be looked for. */
+  remember(jobId: string, cluster: string): void {
+    this.#found.delete(jobId);
+    this.#found.set(jobId, cluster);
+    if (this.#found.size > REMEMBERED) this.#found.delete(this.#found.keys().next().value!);
+  }
+
+  links(signal: AbortSignal): Promise<LinkStatus[]> {
+    return asked("the desktop daemon", signal, (bounded) => this.desktop.links(bounded));
+  }
+}

@@ -1,0 +1,55 @@
+import * as v from "valibot";
+import { RelayError } from "../domain/errors.ts";
+import { answerOf, failureAnswer, type ToolAnswer } from "./answer.ts";
+import { isOf, TOOLS } from "./catalogue.ts";
+import { JSON_BOUNDS, refuseLarge } from "./json-bounds.ts";
+import type { Profile, Submitted, Tool, ToolCall } from "./tool.ts";
+
+/** Issues of arguments that one answer shows. */
+const ISSUES = 10;
+
+/**
+ * The tool of a name, in a profile. Another profile's tool is none.
+ *
+ * @throws RelayError tool_not_found
+ */
+export function toolOf(profile: Profile, name: string, tools: readonly Tool[] = TOOLS): Tool {
+  const tool = tools.find((one) => one.name === name);
+  if (tool !== undefined && isOf(profile, tool)) return tool;
+  throw new RelayError("tool_not_found", `there is no tool ${JSON.stringify(name.slice(0, 128))}`, { tool: name.slice(0, 128) });
+}
+
+/** Arguments as a tool takes them. What is null is left out: many clients send what they leave open as null. @throws RelayError request_validation_failed */
+export function argumentsOf(tool: Tool, given: Readonly<Record<string, unknown>>): unknown {
+  refuseLarge(given, JSON_BOUNDS.argumentBytes, "the arguments");
+  const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+  const result = v.safeParse(tool.input, present, { abortPipeEarly: true });
+  if (result.success) return result.output;
+  const issues = result.issues.slice(0, ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: issue.message.slice(0, 300) }));
+  const [first] = issues;
+  const what = first === undefined ? "they do not fit" : first.path === "" ? first.message : `${first.path}: ${first.message}`;
+  throw new RelayError("request_validation_failed", `the arguments of ${tool.name} do not fit: ${what}`, { issues });
+}
+
+/** Run a tool. Whatever fails is an answer, which the agent reads. */
+export async function runTool(tool: Tool, given: Readonly<Record<string, unknown>>, call: ToolCall): Promise<ToolAnswer> {
+  try {
+    return answerOf(await tool.run(argumentsOf(tool, given), call));
+  } catch (error) {
+    if (call.signal.aborted) throw error;
+    return failureAnswer(error);
+  }
+}
+
+/** The same of a tool that submits, up to where its job is in the queue; what keeps it from there is an answer. */
+export async function submitTool(
+  tool: Tool & Required<Pick<Tool, "submit">>,
+  given: Readonly<Record<string, unknown>>,
+  call: ToolCall,
+): Promise<{ readonly submitted: Submitted } | { readonly refused: ToolAnswer }> {
+  try {
+    return { submitted: await tool.submit(argumentsOf(tool, given), call) };
+  } catch (error) {
+    return { refused: failureAnswer(error) };
+  }
+}

@@ -1,0 +1,21 @@
+import fs from "node:fs";
+
+/** How often the registry's file is looked at, in milliseconds. */
+const LOOK_MS = 2_000;
+
+/** Call `changed` when the registry of clusters is another, since each cluster is a value that tools take. Returns how to stop. */
+export function registryWatch(file: string, changed: () => void): () => void {
+  const seen = (): string => {
+    const stat = fs.statSync(file, { throwIfNoEntry: false });
+    return stat === undefined ? "" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
+  };
+  let known = seen();
+  const timer = setInterval(() => {
+    const now = seen();
+    if (now === known) return;
+    known = now;
+    changed();
+  }, LOOK_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}

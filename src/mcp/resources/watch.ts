@@ -1,0 +1,75 @@
+import type { McpService } from "../service.ts";
+import type { Address } from "./address.ts";
+
+/** The most that one resource is said to have changed, in milliseconds. */
+const EVERY_MS = 1_000;
+/** How often the links are looked at for whoever wants to hear of them, in milliseconds. */
+const LOOK_MS = 5_000;
+
+/**
+ * Call `changed` when a resource may be another, at most once a second. Returns how to stop.
+ *
+ * @throws RelayError cluster_not_found
+ */
+export async function watchResource(service: McpService, address: Address, signal: AbortSignal, changed: () => void): Promise<() => void> {
+  // What an artifact is does not change.
+  if (address.what === "artifact") {
+    await service.clusters.named(address.cluster, signal);
+    return () => undefined;
+  }
+  const pace = new Pace(changed);
+  if (address.what === "clusters") return watchClusters(service, pace);
+  const place = await service.clusters.named(address.cluster, signal);
+  const stop = service.watch.on(place, address.id, (event) => {
+    if (address.what !== "log" || event.event_type.startsWith(`${address.stream}.`)) pace.changed();
+  });
+  return () => {
+    stop();
+    pace.close();
+  };
+}
+
+function watchClusters({ clusters }: McpService, pace: Pace): () => void {
+  const over = new AbortController();
+  let known: string | null = null;
+  const look = async (): Promise<void> => {
+    const [entries, links] = await Promise.all([clusters.entries(over.signal), clusters.links(over.signal)]);
+    const now = JSON.stringify([entries.map(({ name }) => name), links.map(({ cluster, state }) => [cluster, state])]);
+    if (known !== null && known !== now) pace.changed();
+    known = now;
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS);
+  look().catch(() => undefined);
+  return () => {
+    clearInterval(timer);
+    over.abort();
+    pace.close();
+  };
+}
+
+/** At once, and then once for all that happens within the time. */
+class Pace {
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #due = false;
+
+  constructor(private readonly tell: () => void) {}
+
+  changed(): void {
+    if (this.#timer !== null) {
+      this.#due = true;
+      return;
+    }
+    this.tell();
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      if (!this.#due) return;
+      this.#due = false;
+      this.changed();
+    }, EVERY_MS);
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#due = false;
+  }
+}

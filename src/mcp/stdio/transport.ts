@@ -1,0 +1,151 @@
+import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
+import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
+import { acknowledged, isListen, type Listening, listening, type Message, type MessageId, resourceUpdated } from "../listen.ts";
+import type { McpService } from "../service.ts";
+import { linesOf } from "./lines.ts";
+
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
+
+export interface StdioStreams {
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Resolves when the bytes are with the system. */
+  readonly write: (text: string) => Promise<void>;
+}
+
+/**
+ * One JSON-RPC message a line, each bounded before it is parsed. What is none is answered, and the next line is read. Subscriptions to tasks and to resources are looked
+ * after here: the SDK knows neither tasks, nor who has to be told to watch a resource.
+ */
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: NonNullable<Transport["onmessage"]>;
+  readonly #over = new AbortController();
+  readonly #pending = new Map<MessageId, Listening>();
+  readonly #listening = new Map<MessageId, () => void>();
+  #written: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(
+    private readonly service: McpService,
+    private readonly streams: StdioStreams,
+  ) {}
+
+  start(): Promise<void> {
+    void this.#read();
+    return Promise.resolve();
+  }
+
+  async #read(): Promise<void> {
+    try {
+      for await (const line of linesOf(this.streams.input)) {
+        if (this.#closed) return;
+        if ("tooLong" in line) await this.#refuse(INVALID_REQUEST, `a message has at most ${JSON_BOUNDS.messageBytes} bytes`);
+        else await this.#take(line.bytes);
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+    await this.close();
+  }
+
+  async #take(bytes: Uint8Array): Promise<void> {
+    if (bytes.length === 0 || (bytes.length === 1 && bytes[0] === 0x0d)) return;
+    const excess = tooMuch(bytes);
+    if (excess !== null) return this.#refuse(INVALID_REQUEST, excess);
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    } catch {
+      return this.#refuse(PARSE_ERROR, "a line is no JSON in UTF-8");
+    }
+    if (Array.isArray(parsed)) return this.#refuse(INVALID_REQUEST, "batches are not taken");
+    let message: JSONRPCMessage;
+    try {
+      message = parseJSONRPCMessage(parsed);
+    } catch {
+      return this.#refuse(INVALID_REQUEST, "this is no message of JSON-RPC 2.0", idOf(parsed));
+    }
+    this.#deliver(message);
+  }
+
+  #deliver(message: JSONRPCMessage): void {
+    const seen = message as Message;
+    // Meanwhile other messages are read.
+    if (isListen(seen)) void this.#subscribe(message, seen);
+    else {
+      if (seen.method === "notifications/cancelled") this.#end(seen.params?.["requestId"] as MessageId | undefined);
+      this.onmessage?.(message);
+    }
+  }
+
+  async #subscribe(message: JSONRPCMessage, seen: Message): Promise<void> {
+    const wanted = await listening(this.service, seen, this.#over.signal).catch(() => null);
+    if (this.#closed) return;
+    if (wanted !== null && "refused" in wanted) return this.#write(wanted.refused);
+    if (wanted !== null) this.#pending.set(wanted.id, wanted);
+    this.onmessage?.(message);
+  }
+
+  #end(id: MessageId | undefined): void {
+    if (id === undefined) return;
+    this.#pending.delete(id);
+    this.#listening.get(id)?.();
+    this.#listening.delete(id);
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const seen = message as Message;
+    for (const [id, wanted] of this.#pending) {
+      const answer = acknowledged(seen, wanted);
+      if (answer === null) continue;
+      this.#pending.delete(id);
+      await this.#write(answer);
+      if (this.#closed) return;
+      const send = (told: Message): void => void this.#write(told);
+      this.#listening.set(
+        id,
+        wanted.start(send, (uri) => send(resourceUpdated(id, uri))),
+      );
+      return;
+    }
+    // A refusal, or the end of it.
+    if (seen.method === undefined) this.#end(seen.id);
+    await this.#write(seen);
+  }
+
+  #refuse(code: number, message: string, id: MessageId | null = null): Promise<void> {
+    return this.#write({ jsonrpc: "2.0", id, error: { code, message } });
+  }
+
+  #write(message: object): Promise<void> {
+    const text = `${JSON.stringify(message)}\n`;
+    const written = this.#written.then(() => this.streams.write(text));
+    this.#written = written.catch((error: unknown) => {
+      this.#failed(error);
+      // Nobody reads any more.
+      return this.close();
+    });
+    return this.#written;
+  }
+
+  #failed(error: unknown): void {
+    this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+  }
+
+  close(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    this.#closed = true;
+    this.#over.abort();
+    for (const stop of this.#listening.values()) stop();
+    this.#listening.clear();
+    this.onclose?.();
+    return Promise.resolve();
+  }
+}
+
+function idOf(parsed: unknown): MessageId | null {
+  const id = parsed !== null && typeof parsed === "object" && "id" in parsed ? parsed.id : null;
+  return typeof id === "string" || typeof id === "number" ? id : null;
+}

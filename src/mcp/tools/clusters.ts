@@ -1,0 +1,59 @@
+import * as v from "valibot";
+import { routeRevision } from "../../config/cluster-entry.ts";
+import { LINK_STATES } from "../../domain/link.ts";
+import { Id, Sha256 } from "../../domain/primitives.ts";
+import type { Clusters } from "../clusters.ts";
+import { defineTool, type Profile, READS, type Tool } from "../tool.ts";
+import { fitting } from "../views.ts";
+
+const ClusterView = v.object({
+  cluster: Id,
+  route_revision: Sha256,
+  mode: v.pipe(v.string(), v.description("how it is reached")),
+  link: v.object({
+    state: v.picklist(LINK_STATES),
+    round_trip_ms: v.nullable(v.number()),
+    worker_version: v.nullable(v.string()),
+    detail: v.nullable(v.string()),
+  }),
+  may_submit_commands: v.boolean(),
+});
+
+export const ClustersView = v.object({ clusters: v.array(ClusterView), truncated: v.boolean() });
+
+/** The clusters with their links, as the daemon knows them: no cluster is asked. */
+export async function clustersView(clusters: Clusters, profile: Profile, signal: AbortSignal): Promise<v.InferOutput<typeof ClustersView>> {
+  const [entries, links] = await Promise.all([clusters.entries(signal), clusters.links(signal)]);
+  const byName = new Map(links.map((link) => [link.cluster, link]));
+  const views = entries.map((entry) => {
+    const link = byName.get(entry.name);
+    return {
+      cluster: entry.name,
+      route_revision: routeRevision(entry),
+      mode: entry.mode,
+      link: {
+        state: link?.state ?? "down",
+        round_trip_ms: link?.round_trip_ms ?? null,
+        worker_version: link?.worker_version ?? null,
+        detail: link?.detail ?? null,
+      },
+      may_submit_commands: profile === "admin" || entry.agent_commands === true,
+    };
+  });
+  const { items, truncated } = fitting(views);
+  return { clusters: items, truncated };
+}
+
+export const clusterTools: readonly Tool[] = [
+  defineTool({
+    name: "relay_list_clusters",
+    title: "The clusters",
+    profile: "user",
+    description:
+      "Lists the clusters that jobs can be submitted to, with the state of the link to each: up is ready, authorization_required needs a person to type the command that detail names. Begin with it where you do not know what there is.",
+    hints: READS,
+    input: v.strictObject({}),
+    output: ClustersView,
+    run: (_args, { clusters, profile, signal }) => clustersView(clusters, profile, signal),
+  }),
+];

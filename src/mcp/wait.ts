@@ -1,0 +1,133 @@
+import * as v from "valibot";
+import { errorRule, RelayError } from "../domain/errors.ts";
+import type { LogStream } from "../domain/log.ts";
+import { ByteCount } from "../domain/primitives.ts";
+import { isTerminal } from "../domain/transitions.ts";
+import { Observation } from "../domain/views.ts";
+import { Backoff } from "../lib/backoff.ts";
+import { sleep } from "../lib/sleep.ts";
+import { asked } from "./asked.ts";
+import type { Place } from "./clusters.ts";
+import { followEvents } from "./follow.ts";
+import type { ToolCall } from "./tool.ts";
+import { LOG_BYTES, StatusView as STATUS, type StatusView, statusView } from "./views.ts";
+
+/** One request to a worker waits for so long at most, in seconds: a way that breaks is noticed. */
+const PIECE_SECONDS = 60;
+
+export const LogView = v.object({
+  text: v.string(),
+  offset: ByteCount,
+  next_offset: ByteCount,
+  /** Whether nothing follows. */
+  eof: v.boolean(),
+});
+export type LogView = v.InferOutput<typeof LogView>;
+
+/** What to call to go on. */
+export const Retry = v.object({ tool: v.string(), arguments: v.record(v.string(), v.unknown()) });
+
+/** What a wait adds to how a job stands. */
+export const OBSERVED = {
+  observation: Observation,
+  logs_tail: v.optional(v.object({ stdout: LogView, stderr: LogView })),
+  retry: v.optional(v.pipe(Retry, v.description("the call that goes on waiting"))),
+};
+export const WaitedView = v.object({ ...STATUS, ...OBSERVED });
+export type WaitedView = v.InferOutput<typeof WaitedView>;
+
+interface WaitOptions {
+  readonly timeout_seconds: number;
+  readonly include_logs?: boolean;
+  readonly log_limit?: number;
+}
+
+/** Whether a later try may find the way open. */
+const isOutage = (error: unknown): boolean =>
+  error instanceof RelayError && errorRule(error.code).retryable && errorRule(error.code).http >= 500;
+
+/**
+ * Wait until a job has ended, or the time is over. The first question has to come through; what breaks later is tried again for as long as there is time.
+ *
+ * @throws RelayError as any operation, of the first question
+ */
+export async function waited(place: Place, jobId: string, options: WaitOptions, call: ToolCall): Promise<WaitedView> {
+  const deadline = call.now() + options.timeout_seconds * 1_000;
+  const first = await status(place, jobId, call.signal);
+  const over = new AbortController();
+  const signal = AbortSignal.any([call.signal, over.signal]);
+  const heard = call.wantsProgress && !first.terminal ? tell(place, jobId, call, signal) : null;
+  try {
+    const seen = first.terminal ? first : await lastSeen(place, jobId, first, deadline, call);
+    const observation: v.InferOutput<typeof Observation> = {
+      outcome: isTerminal(seen.state) ? "terminal" : "observation_unknown",
+      timeout_seconds: options.timeout_seconds,
+      scheduler_action: "none",
+      relay_action: "none",
+    };
+    const { cluster, route_revision } = seen;
+    const retry = { tool: "relay_wait", arguments: { job_id: jobId, cluster, route_revision, timeout_seconds: options.timeout_seconds } };
+    return {
+      ...seen,
+      observation,
+      ...(options.include_logs === true ? { logs_tail: await tails(place, jobId, options.log_limit ?? LOG_BYTES / 2, call.signal) } : {}),
+      ...(seen.terminal ? {} : { retry }),
+    };
+  } finally {
+    over.abort();
+    await heard;
+  }
+}
+
+export const status = async (place: Place, jobId: string, signal: AbortSignal): Promise<StatusView> =>
+  statusView(place, await asked(`the worker of ${place.entry.name}`, signal, (bounded) => place.client.status(jobId, bounded)));
+
+async function lastSeen(place: Place, jobId: string, first: StatusView, deadline: number, call: ToolCall): Promise<StatusView> {
+  const backoff = new Backoff(200, 3_000);
+  let seen = first;
+  for (;;) {
+    const left = (deadline - call.now()) / 1_000;
+    if (left <= 0) return seen;
+    try {
+      const seconds = Math.min(left, PIECE_SECONDS);
+      const wait = (signal: AbortSignal) => place.client.wait(jobId, { timeout_seconds: seconds, signal });
+      await asked(`the worker of ${place.entry.name}`, call.signal, wait, (seconds + 10) * 1_000);
+      seen = await status(place, jobId, call.signal);
+      if (seen.terminal) return seen;
+      backoff.reset();
+      // A worker that is about to stop answers early.
+      if ((deadline - call.now()) / 1_000 > left - seconds + 1) await sleep(backoff.next(), call.signal);
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      await sleep(Math.min(backoff.next(), Math.max(0, deadline - call.now())), call.signal);
+    }
+  }
+}
+
+/** Tell the client of every event from now on. */
+async function tell(place: Place, jobId: string, call: ToolCall, signal: AbortSignal): Promise<void> {
+  try {
+    const { total } = await place.client.events(jobId, { limit: 1, signal });
+    for await (const event of followEvents(place.client, jobId, Math.max(1, total), signal))
+      call.progress(event.seq, `${event.event_type}: ${event.message}`);
+  } catch {
+    // Whoever waits is told by the answer.
+  }
+}
+
+/** The last bytes of both streams. */
+export async function tails(
+  place: Place,
+  jobId: string,
+  limit: number,
+  signal: AbortSignal,
+): Promise<{ stdout: LogView; stderr: LogView }> {
+  const [stdout, stderr] = await Promise.all([tail(place, jobId, "stdout", limit, signal), tail(place, jobId, "stderr", limit, signal)]);
+  return { stdout, stderr };
+}
+
+async function tail(place: Place, jobId: string, stream: LogStream, limit: number, signal: AbortSignal): Promise<LogView> {
+  const read = (bounded: AbortSignal) => place.client.log(jobId, stream, { tail: limit, limit, signal: bounded });
+  const { text, offset, next_offset, eof } = await asked(`the worker of ${place.entry.name}`, signal, read);
+  return { text, offset, next_offset, eof };
+}

@@ -12,6 +12,7 @@ import type { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../doma
 import type { AuditReport, RepairReport } from "../queue/store.ts";
 import type { Monitor, QueueListing } from "./answers.ts";
 import type { HttpPeer } from "./http-peer.ts";
+import type { PipelineInputs } from "../domain/pipeline.ts";
 import { LineageClient } from "./lineage-client.ts";
 import { segment } from "./path-segment.ts";
 import { SchedulerClient } from "./scheduler-client.ts";
@@ -43,6 +44,7 @@ export interface QueueOptions extends PageOptions {
 
 // What checks an answer is loaded when the request is on its way.
 const answers = () => import("./answers.ts");
+const pipeline = () => import("../domain/pipeline.ts");
 const artifact = () => import("../domain/artifact.ts");
 const job = () => import("../domain/job.ts");
 const keys = () => import("../domain/link-keys.ts");
@@ -94,6 +96,12 @@ export class ClusterClient {
       repeatable,
       signal,
     });
+  }
+
+  /** Which settings of a JARVIS-CD pipeline are files of the submitter's. @throws RelayError jarvis_submission_refused, engine_unavailable */
+  pipelineInputs(text: string, signal?: AbortSignal): Promise<PipelineInputs> {
+    const request = { method: "POST", body: { pipeline_yaml: text }, repeatable: true, changes: false, signal };
+    return this.http.json("/jarvis/pipeline-inputs", async () => (await pipeline()).PipelineInputs, request);
   }
 
   job(id: string, signal?: AbortSignal): Promise<Job> {

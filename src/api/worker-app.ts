@@ -4,6 +4,7 @@ import { json, mount, type Operation, operation } from "./operation.ts";
 import { artifactRoutes } from "./routes/artifacts.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { inputRoutes } from "./routes/inputs.ts";
+import { pipelineRoutes } from "./routes/pipelines.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { kindSubmissionRoutes } from "./routes/kind-submissions.ts";
@@ -39,6 +40,7 @@ export const workerOperations = (services: WorkerServices): Operation[] => [
   ...keyRoutes(services),
   ...submissionRoutes(services),
   ...inputRoutes(services),
+  ...pipelineRoutes(services),
   ...submissionRoutes(services).flatMap(kindSubmissionRoutes),
   ...jobRoutes(services),
   ...eventRoutes(services),

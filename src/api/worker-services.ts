@@ -1,6 +1,7 @@
 import type { Artifact } from "../domain/artifact.ts";
 import type { Job, JobKind, JobSubmission, Lane } from "../domain/job.ts";
 import type { LinkInfo } from "../domain/link.ts";
+import type { PipelineInputs } from "../domain/pipeline.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -48,6 +49,8 @@ export interface WorkerServices {
   readonly engines: ReadonlySet<JobKind>;
   /** The lane of a submission of one of these; refuses what its engine does not take, or not now (engine_unavailable). */
   laneFor(submission: JobSubmission): Promise<Lane>;
+  /** What goes with a JARVIS-CD pipeline. */
+  pipelineInputs(text: string): Promise<PipelineInputs>;
   readonly logs: Logs;
   readonly artifacts: ArtifactContent;
   readonly inputs: InputServices;

@@ -25,6 +25,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
   },
   job: {
     submit: command("Put a job into a cluster's queue", () => import("./job/submit.ts")),
+    "submit-pipeline": command("Run a JARVIS-CD pipeline that the cluster has", () => import("./job/submit-pipeline.ts")),
     watch: command("Follow a job until it ends", () => import("./job/watch.ts")),
     "read-log": command("Print what a job wrote", () => import("./job/read-log.ts")),
     wait: command("Wait until a job has ended", () => import("./job/wait.ts")),

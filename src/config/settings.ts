@@ -49,6 +49,10 @@ const absolutePath: Reader<string | null> = {
   form: "an absolute path",
   parse: (text) => (path.isAbsolute(text) ? text : null),
 };
+const program: Reader<string> = {
+  form: "the absolute path of a program, or its name on the PATH",
+  parse: (text) => (path.isAbsolute(text) || /^[\w.+-]+$/.test(text) ? text : null),
+};
 const proxy: Reader<string | null> = {
   form: "http://[USER:PASSWORD@]HOST:PORT, or https://…",
   parse: (text) => (/^https?:\/\/[^\s/]+\/?$/i.test(text) ? text : null),
@@ -141,6 +145,7 @@ export const SETTINGS = {
     LIMITS.cancelGraceSeconds,
     "Time between TERM and KILL when a job is canceled or runs out of time.",
   ),
+  jarvis_bin: setting("CLIO_RELAY_JARVIS_BIN", program, "jarvis", "The program of JARVIS-CD that a worker runs pipelines with."),
   outbound_proxy: setting(
     "CLIO_RELAY_OUTBOUND_PROXY",
     proxy,

@@ -31,6 +31,7 @@ function worker(schedulers?: readonly SchedulerName[]) {
     activeJobsMax: 100,
     engines: new Set(["command"] as const),
     laneFor: async (submission: JobSubmission) => laneOf(submission),
+    pipelineInputs: async () => ({ pipeline_id: "none", settings: [] }),
     ...(schedulers === undefined ? {} : { scheduler: { providers: () => schedulers } }),
     draining: draining.signal,
     async admit() {

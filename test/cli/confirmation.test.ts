@@ -19,6 +19,7 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   completion: null,
   version: null,
   "job submit": null,
+  "job submit-pipeline": null,
   "job watch": null,
   "job read-log": null,
   "job wait": null,

@@ -51,6 +51,7 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   streamTaskEventsOverWebSocket: { status: 426 },
   // There is no engine for them.
   submitJarvis: { body: () => ({ cluster: "far", pipeline_yaml: "name: a" }), status: 422 },
+  queryPipelineInputs: { body: () => ({ pipeline_yaml: "name: a" }), status: 422 },
   submitJarvisPipeline: { body: () => ({ cluster: "far", pipeline_name: "a" }), status: 422 },
   submitRemoteAgent: { body: () => ({ cluster: "far", prompt_path: "/p" }), status: 422 },
   submitMcpCall: { body: () => ({ cluster: "far", server: "s", operation: "tools/list" }), status: 422 },
@@ -88,6 +89,8 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   disconnect: null,
   version: null,
   "job submit": () => ["--wait", "--input", "deck=in.lj", "--", "true"],
+  // There is no JARVIS-CD.
+  "job submit-pipeline": null,
   "job watch": ({ job }) => [job],
   "job read-log": ({ job }) => [job, "--follow"],
   "job wait": ({ job }) => [job],

@@ -44,7 +44,7 @@ const APART = new Set([
     "emit progress",
     "emit task-event",
   ],
-  ...["install-frp", "completion"],
+  ...["install-frp", "completion", "job submit-pipeline"],
   ...Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
     /^(?:relay-host|api$)/.test(noun) ? Object.keys(verbs).map((verb) => `${noun} ${verb}`) : [],
   ),

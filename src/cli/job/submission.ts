@@ -21,6 +21,7 @@ export interface SubmitOptions {
   readonly output: readonly string[];
   readonly input: readonly unknown[];
   readonly retries: number;
+  readonly exclusive: boolean;
 }
 
 type Work = Pick<JobSubmissionInput, "kind" | "spec" | "metadata">;
@@ -54,9 +55,14 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
   };
   if (options["jarvis-yaml"] !== undefined) {
     refuseForPipelines(options);
-    const spec = { pipeline_yaml: fileText(io, "--jarvis-yaml", options["jarvis-yaml"]), ...shared };
+    // Where the caller is does not make it another pipeline.
+    const { workdir: _here, ...rest } = shared as typeof shared & { workdir?: string };
+    const place = options.workdir === undefined || workdir === null ? {} : { workdir };
+    const pipeline_yaml = fileText(io, "--jarvis-yaml", options["jarvis-yaml"]);
+    const spec = { pipeline_yaml, ...rest, ...place, ...(options.exclusive ? { exclusive: true } : {}) };
     return { kind: "jarvis", spec, metadata: titled(options) } as Work;
   }
+  if (options.exclusive) throw new RelayError("usage", "--exclusive is for work that a scheduler runs");
   const patterns = outputs(options.output);
   const spec = { ...(await programOf(io, options, rest)), ...shared, login: options.login, outputs: patterns, retries: options.retries };
   if ("script" in spec && options.script !== undefined) await noteInterpreter(io, options.script, spec.script);
@@ -87,12 +93,7 @@ function fileText(io: CliIo, option: string, given: string): string {
 }
 
 function refuseForPipelines(options: SubmitOptions): void {
-  const given = [
-    options.input.length > 0 ? "--input" : null,
-    options.login ? "--login" : null,
-    options.output.length > 0 ? "--output" : null,
-    options.retries > 0 ? "--retries" : null,
-  ];
+  const given = [options.login ? "--login" : null, options.output.length > 0 ? "--output" : null, options.retries > 0 ? "--retries" : null];
   const first = given.find((name) => name !== null);
   if (first !== undefined) throw new RelayError("usage", `${first} does not go with --jarvis-yaml`);
 }

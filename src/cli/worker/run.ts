@@ -82,6 +82,7 @@ export const verb = defineVerb({
           executableDir: io.self.length === 1 ? path.dirname(io.self[0]!) : null,
           envSetup: entry.env_setup,
           envSetupStrict: entry.env_setup_strict ?? false,
+          jarvis: settings.jarvis_bin,
           takeOver: flags["take-over"],
           confirmHostDead: flags["confirm-host-dead"],
           launcher: (log) =>

@@ -1,7 +1,8 @@
-import { type Document, isMap, LineCounter, parseAllDocuments, type YAMLMap, type YAMLSeq } from "yaml";
+import { type Document, LineCounter, parseAllDocuments, type YAMLMap, type YAMLSeq } from "yaml";
 import { RelayError } from "../../domain/errors.ts";
 import { JARVIS_ID } from "./documents.ts";
 import { yamlDepth } from "./yaml-depth.ts";
+import { mapAt, YamlEdit } from "./yaml-edit.ts";
 
 /** A package of a pipeline. */
 export interface PipelinePackage {
@@ -44,13 +45,14 @@ export class PipelineText {
   readonly packages: readonly PipelinePackage[];
   readonly scheduler: PipelineScheduler | null;
   readonly #document: Document;
-  #changed = false;
+  readonly #edit: YamlEdit;
 
   /** @throws RelayError jarvis_submission_refused, with `line` and `column` for what is no YAML */
-  constructor(private readonly given: string) {
+  constructor(given: string) {
     if (Buffer.byteLength(given) > PIPELINE_MAX_BYTES)
       throw pipelineRefused("pipeline", `the pipeline takes more than ${PIPELINE_MAX_BYTES} bytes`);
     this.#document = parse(given);
+    this.#edit = new YamlEdit(given);
     const value = contentOf(this.#document);
     if (!isMapping(value)) throw pipelineRefused("pipeline", "a pipeline is a YAML mapping");
     const tested = "config" in value && TEST_FIELDS.some((field) => field in value);
@@ -62,34 +64,36 @@ export class PipelineText {
     this.scheduler = schedulerOf(value["scheduler"]);
   }
 
-  /** Give a setting of a package a value. */
+  /** Give a setting of a package a value. @throws RelayError jarvis_submission_refused where it cannot be put there */
   set(packageId: string, setting: string, value: string): void {
     for (const list of ["pkgs", "interceptors"]) {
       const items = (this.#document.get(list) as YAMLSeq | undefined)?.items ?? [];
       for (const item of items) {
-        if (!isMap(item)) continue;
-        const map = item as YAMLMap;
-        if (idOf(map.get("pkg_name"), map.get("pkg_type")) === packageId) this.#put(map, setting, value);
+        const map = mapAt(item);
+        if (map !== null && idOf(map.get("pkg_name"), map.get("pkg_type")) === packageId) this.#put(map, setting, value);
       }
     }
   }
 
-  /** Give a member of the `scheduler:` block a value. */
+  /** Give a member of the `scheduler:` block a value. @throws as `set` */
   setScheduler(member: string, value: string | boolean): void {
-    this.#put(this.#document.get("scheduler") as YAMLMap, member, value);
+    const map = mapAt(this.#document.get("scheduler"));
+    if (map === null) throw pipelineRefused("scheduler", "scheduler: is an alias, in which nothing can be put; write it out");
+    this.#put(map, member, value);
   }
 
   #put(map: YAMLMap, key: string, value: string | boolean): void {
-    if (map.get(key) === value) return;
-    // Of equal keys the last counts; all but one would be in its way.
-    while (map.delete(key));
-    map.set(key, value);
-    this.#changed = true;
+    if (map.get(key) === value || this.#edit.set(map, key, value)) return;
+    throw pipelineRefused(
+      "pipeline",
+      `the value of ${key} is an alias, a block or has an anchor or a tag, and cannot be replaced; write a plain value`,
+      { setting: key },
+    );
   }
 
   /** What is to run. */
   toString(): string {
-    return this.#changed ? this.#document.toString({ lineWidth: 0 }) : this.given;
+    return this.#edit.toString();
   }
 }
 

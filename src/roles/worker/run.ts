@@ -26,7 +26,7 @@ import { type Storage, storageOf } from "./admission.ts";
 import { type Scheduling, schedulersOf } from "./allocation/scheduling.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { admitTo, enginesOf, kindsOf } from "./engines/engines.ts";
+import { admitTo, enginesOf, kindsOf, pipelineInputs } from "./engines/engines.ts";
 import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
@@ -365,6 +365,7 @@ function servicesOf(
     activeJobsMax: limits.activeJobsMax,
     engines: kindsOf(context.engines),
     laneFor: (submission) => admitTo(context.engines, submission),
+    pipelineInputs: (text) => pipelineInputs(context.engines, text),
     logs: spoolLogs(store, context),
     scheduler: context.schedulers,
     artifacts: {

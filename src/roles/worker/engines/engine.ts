@@ -1,6 +1,7 @@
 import type { ArtifactKind } from "../../../domain/artifact.ts";
 import type { NewEvent } from "../../../domain/event.ts";
 import type { Job, JobKind, JobSubmission, Lane, Outcome } from "../../../domain/job.ts";
+import type { PipelineInputs } from "../../../domain/pipeline.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Fence, QueueStore } from "../../../queue/store.ts";
@@ -27,7 +28,13 @@ export interface Engine<K extends JobKind> {
 }
 
 /** The engines of a worker, by kind. A kind that is not in here has none. */
-export type Engines = { readonly [K in JobKind]?: Engine<K> };
+export type Engines = { readonly [K in JobKind]?: Engine<K> } & { readonly jarvis?: PipelineReader };
+
+/** What is asked of a pipeline before it is submitted. */
+export interface PipelineReader {
+  /** @throws RelayError jarvis_submission_refused, engine_unavailable */
+  inputs(text: string): Promise<PipelineInputs>;
+}
 
 /** What an engine may use of the worker around it. */
 export interface EngineContext {

@@ -1,5 +1,6 @@
 import { RelayError } from "../../../domain/errors.ts";
 import type { JobKind, JobSubmission, Lane } from "../../../domain/job.ts";
+import type { PipelineInputs } from "../../../domain/pipeline.ts";
 import { handedOnEnvironment } from "../../../execution/environment.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
 import type { Clock } from "../../../lib/clock.ts";
@@ -33,6 +34,12 @@ export const kindsOf = (engines: Engines): ReadonlySet<JobKind> => new Set(Objec
  */
 export async function admitTo(engines: Engines, submission: JobSubmission): Promise<Lane> {
   return engineOf(engines, submission.kind).admit(submission as never);
+}
+
+/** What goes with a pipeline. @throws RelayError engine_unavailable where there is no JARVIS-CD */
+export async function pipelineInputs({ jarvis }: Engines, text: string): Promise<PipelineInputs> {
+  if (jarvis === undefined) throw unavailable("jarvis");
+  return jarvis.inputs(text);
 }
 
 /** See Engine.attempt. A job of a kind that has no engine (any more) ends as one that cannot be started. */

@@ -1,11 +1,12 @@
 import type { Lane } from "../../../../domain/job.ts";
-import type { Engine, EngineAround, EngineAttempt, SubmissionOf } from "../engine.ts";
+import type { PipelineInputs } from "../../../../domain/pipeline.ts";
+import type { Engine, EngineAround, EngineAttempt, PipelineReader, SubmissionOf } from "../engine.ts";
 import { JarvisAttempt } from "./attempt.ts";
 import type { JarvisInstallation } from "./installation.ts";
 import { checkInputs, readyPipeline } from "./source.ts";
 
 /** Pipelines of JARVIS-CD (docs/jarvis.md). */
-export class JarvisEngine implements Engine<"jarvis"> {
+export class JarvisEngine implements Engine<"jarvis">, PipelineReader {
   readonly kind = "jarvis";
 
   constructor(private readonly jarvis: JarvisInstallation) {}
@@ -14,6 +15,17 @@ export class JarvisEngine implements Engine<"jarvis"> {
     const ready = await readyPipeline(spec, this.jarvis);
     if (ready.own) checkInputs(ready, spec.inputs ?? {});
     return "workload";
+  }
+
+  async inputs(text: string): Promise<PipelineInputs> {
+    const { pipeline, wanted } = await readyPipeline({ pipeline_yaml: text, workdir: null, env: {}, timeout_seconds: null }, this.jarvis);
+    const settings = wanted.map(({ name, packageId, setting, value }) => ({
+      name,
+      package_id: packageId,
+      setting,
+      value: value.slice(0, 4_096),
+    }));
+    return { pipeline_id: pipeline.name, settings };
   }
 
   attempt(around: EngineAround<"jarvis">): EngineAttempt {

@@ -231,21 +231,11 @@ export class Slurm implements AsyncDisposable {
   }
 
   async #account(): Promise<void> {
-    const made = spawnSync(
-      "mariadb-install-db",
-      [
-        "--no-defaults",
-        "--user=root",
-        `--datadir=${this.#databaseDirectory}`,
-        "--auth-root-authentication-method=normal",
-        "--skip-test-db",
-      ],
-      { env: { PATH }, encoding: "utf8" },
-    );
-    if (made.status !== 0) throw new Error(`mariadb-install-db ended with ${made.status}: ${made.stderr}`);
+    const options = ["--no-defaults", "--user=root", `--datadir=${this.#databaseDirectory}`, "--auth-root-authentication-method=normal"];
+    this.must("mariadb-install-db", ...options, "--skip-test-db");
     this.#database();
     const sql = (statement: string): boolean =>
-      spawnSync("mariadb", ["--no-defaults", "-S", this.#at("m.sock"), "-e", statement], { env: { PATH }, stdio: "ignore" }).status === 0;
+      this.run("mariadb", "--no-defaults", "-S", this.#at("m.sock"), "-e", statement).status === 0;
     await eventually(() => sql("select 1"), { what: "the database" });
     for (const host of ["127.0.0.1", "localhost"]) {
       sql(`CREATE USER IF NOT EXISTS slurm@'${host}' IDENTIFIED BY 'demo'; GRANT ALL ON slurm_acct_db.* TO slurm@'${host}'`);

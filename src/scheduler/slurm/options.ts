@@ -126,7 +126,7 @@ export function clustersOf(options: readonly SlurmOption[]): readonly string[] {
  */
 export function checkedOptions(request: SchedulerRequest): readonly SlurmOption[] {
   if (request.parallel_environment !== null) throw refused("SLURM has no parallel environments; --tasks and --nodes say what is needed");
-  return request.options.flatMap((word) => {
+  const all = request.options.flatMap((word) => {
     const options = readOptions([word]);
     for (const option of options) {
       if (isOwn(option)) throw refused(`${word} is not for the submission to say`);
@@ -137,6 +137,8 @@ export function checkedOptions(request: SchedulerRequest): readonly SlurmOption[
     }
     return options;
   });
+  clustersOf(all);
+  return all;
 }
 
 const refused = (message: string): RelayError => new RelayError("job_submission_refused", message);

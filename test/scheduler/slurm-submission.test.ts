@@ -1,0 +1,235 @@
+import { describe, expect, test } from "bun:test";
+import * as v from "valibot";
+import { SchedulerRequest } from "../../src/domain/scheduler.ts";
+import { directiveWord, directiveWords } from "../../src/scheduler/directive-words.ts";
+import { submitOutcome } from "../../src/scheduler/outcomes.ts";
+import type { SiteCommandEnd } from "../../src/scheduler/site-command.ts";
+import { batchScript, requestedClusters } from "../../src/scheduler/slurm/script.ts";
+import { submitCommand, submittedIn } from "../../src/scheduler/slurm/submission.ts";
+
+const request = (given: v.InferInput<typeof SchedulerRequest> = {}): SchedulerRequest => v.parse(SchedulerRequest, given);
+const job = (given: v.InferInput<typeof SchedulerRequest> = {}) => ({
+  request: request(given),
+  marker: "clio-00-1",
+  script: "/s/batch.sh",
+  output: "/s/100%/log",
+  workdir: "/s/w",
+});
+const refusal = (act: () => unknown): string => {
+  try {
+    act();
+    return "no refusal";
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+};
+
+describe("words of a directive", () => {
+  test("quotes, backslashes, comments", () => {
+    expect(directiveWords(` -N 2 --comment="a b\\"c" 'd e'f g\\ h # rest`)).toEqual(["-N", "2", '--comment=a b"c', "d ef", "g h"]);
+    expect(directiveWords('--x="open')).toBe(null);
+    for (const word of ["plain", "a b", 'q"q', "back\\slash", "", "#"]) expect(directiveWords(directiveWord(word))).toEqual([word]);
+  });
+});
+
+describe("the batch script", () => {
+  const script = [
+    "#!/bin/bash",
+    "#SBATCH -N 2 --ntasks=4   # two nodes",
+    "# a comment",
+    "",
+    '#SBATCH --comment="two words" -Jmine',
+    "#SBATCH --output out.log -H",
+    "#SBATCH --requeue --job-na=x -Hexyz --dependency=singleton",
+    "#SBATCH --wait-all-nodes=1 --dependency=afterok:5",
+    "echo hello",
+    "#SBATCH --partition=late",
+  ].join("\n");
+
+  test("has the user's directives up to the first command, but for what the relay sets, and then its own lines", () => {
+    const { text, removed } = batchScript(request({ directives: true }), script, ["exec shim"]);
+    expect(text.split("\n")).toEqual([
+      "#!/bin/sh",
+      "#SBATCH -N 2",
+      "#SBATCH --ntasks=4",
+      '#SBATCH "--comment=two words"',
+      "#SBATCH -H",
+      "#SBATCH -H",
+      "#SBATCH --wait-all-nodes=1",
+      "#SBATCH --dependency=afterok:5",
+      "exec shim",
+      "",
+    ]);
+    expect(removed).toEqual(["-Jmine", "--output out.log", "--requeue", "--job-na=x", "-exyz", "--dependency=singleton"]);
+  });
+
+  test("has none where they are not meant", () => {
+    expect(batchScript(request(), script, ["exec shim"])).toEqual({ text: "#!/bin/sh\nexec shim\n", removed: [] });
+  });
+
+  test("arrays, heterogeneous jobs, all clusters and quotes without an end are refused", () => {
+    const refused = [
+      "#SBATCH --array=1-3",
+      "#SBATCH -a 1-3",
+      "#SBATCH --arr 1",
+      "#SBATCH hetjob",
+      "#SBATCH packjob",
+      "#SBATCH -M all",
+      '#SBATCH --x="y',
+      "#SBATCH stray",
+    ];
+    for (const line of refused)
+      expect(`${line}: ${refusal(() => batchScript(request({ directives: true }), `#!/bin/sh\n${line}\n`, []))}`).toBe(
+        `${line}: job_submission_refused`,
+      );
+  });
+
+  test("the clusters that are named, by options before directives", () => {
+    const directives = { directives: true } as const;
+    expect(requestedClusters(request(directives), "#SBATCH -M alpha,beta\n")).toEqual(["alpha", "beta"]);
+    expect(requestedClusters(request({ ...directives, options: ["--clusters=gamma"] }), "#SBATCH -M alpha\n")).toEqual(["gamma"]);
+    expect(requestedClusters(request(), "#SBATCH -M alpha\n")).toEqual([]);
+  });
+});
+
+describe("the command line", () => {
+  const ways = { gpusPerJob: true };
+
+  test("says what is asked for, after the user's options and before the relay's own", () => {
+    const given = {
+      ...{
+        nodes: 2,
+        tasks: 8,
+        cpus_per_task: 3,
+        gpus: 4,
+        memory_bytes: 1_000_000,
+        time_limit_seconds: 90_061,
+        partition: "long",
+        account: "phys",
+      },
+      ...{ qos: "high", constraint: "ib&gpu", reservation: "r1", exclusive: true, options: ["--nodes=9", "-Lmatlab"] },
+    };
+    expect([...submitCommand(job(given), ways)]).toEqual([
+      ...[
+        "sbatch",
+        "--nodes=9",
+        "-Lmatlab",
+        "--parsable",
+        "--parsable",
+        "--nodes=2",
+        "--ntasks=8",
+        "--cpus-per-task=3",
+        "--gpus=4",
+        "--mem=977K",
+        "--time=1-01:01:01",
+      ],
+      ...[
+        "--partition=long",
+        "--account=phys",
+        "--qos=high",
+        "--constraint=ib&gpu",
+        "--reservation=r1",
+        "--exclusive",
+        "--job-name=clio-00-1",
+        "--output=/s/100%%/log",
+      ],
+      ...["--error=/s/100%%/log", "--open-mode=append", "--input=/dev/null", "--chdir=/s/w", "--no-requeue", "/s/batch.sh"],
+    ]);
+  });
+
+  test("asks for GPUs per node where this SLURM gives them only so", () => {
+    expect(submitCommand(job({ gpus: 4, nodes: 2 }), { gpusPerJob: false })).toContain("--gres=gpu:2");
+    expect(refusal(() => submitCommand(job({ gpus: 3, nodes: 2 }), { gpusPerJob: false }))).toBe("job_submission_refused");
+  });
+
+  test("takes no option that is the relay's to say, ends the options, or takes the next word for its value", () => {
+    const refused = [
+      ...[
+        "--job-name=x",
+        "--job=x",
+        "-Jx",
+        "--output=x",
+        "-ox",
+        "--out=x",
+        "-ex",
+        "-i/dev/zero",
+        "--chdir=/",
+        "-D/",
+        "--requeue",
+        "--no-requeue",
+        "--wait",
+        "-W",
+        "-HW",
+      ],
+      ...[
+        "--array=1-2",
+        "-a1",
+        "--parsable",
+        "--wrap=x",
+        "--test-only",
+        "--open-mode=truncate",
+        "--help",
+        "-V",
+        "--usage",
+        "--dependency=singleton",
+        "-dsingleton",
+      ],
+      ...["--clusters=all", "-Mall", "--", "-", "--comment", "-L", "-HL", "---x", "--=x"],
+    ];
+    for (const option of refused)
+      expect(`${option}: ${refusal(() => submitCommand(job({ options: [option] }), ways))}`).toBe(`${option}: job_submission_refused`);
+    const taken = [
+      "--wait-all-nodes=1",
+      "-H",
+      "--hold",
+      "--nice",
+      "--nice=5",
+      "--comment=a b",
+      "-N2",
+      "--dependency=afterok:4",
+      "--exclusive=user",
+      "-k",
+      "--mail-type=END",
+    ];
+    for (const option of taken) expect(submitCommand(job({ options: [option] }), ways)).toContain(option);
+    expect(refusal(() => submitCommand(job({ parallel_environment: "mpi" }), ways))).toBe("job_submission_refused");
+  });
+});
+
+describe("what sbatch says", () => {
+  const ended = (code: number, stdout: string, stderr = ""): SiteCommandEnd => ({ kind: "ended", code, stdout, stderr, cut: false });
+  const outcome = (end: SiteCommandEnd) => submitOutcome(end, submittedIn);
+
+  test("an id, with its cluster, behind or before warnings", () => {
+    expect(outcome(ended(0, "4711\n"))).toMatchObject({ kind: "accepted", native: { id: "4711", cluster: null } });
+    expect(outcome(ended(0, "4711;alpha\n", "sbatch: note\n"))).toMatchObject({
+      kind: "accepted",
+      native: { id: "4711", cluster: "alpha" },
+      said: "sbatch: note",
+    });
+    expect(outcome(ended(0, "Your quota is at 91%\n2 warnings\n4711\nhave a nice day\n"))).toMatchObject({
+      kind: "accepted",
+      native: { id: "4711" },
+    });
+  });
+
+  test("no by itself is a refusal, whatever the words", () => {
+    expect(outcome(ended(1, "", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"))).toMatchObject({
+      kind: "refused",
+    });
+    expect(outcome({ kind: "missing", program: "sbatch" })).toEqual({ kind: "refused", said: "there is no sbatch" });
+  });
+
+  test("everything else is a doubt", () => {
+    const doubts: SiteCommandEnd[] = [
+      ended(0, ""),
+      ended(0, "Submitted batch job 4711\n"),
+      ended(0, "4711\n4712\n"),
+      ended(1, "4711\n"),
+      ended(137, ""),
+      { kind: "killed", by: "deadline", signal: "SIGTERM", stdout: "4711\n", stderr: "", cut: false },
+      { kind: "killed", by: "somebody", signal: "SIGKILL", stdout: "", stderr: "", cut: false },
+    ];
+    for (const end of doubts) expect(outcome(end).kind).toBe("doubt");
+  });
+});

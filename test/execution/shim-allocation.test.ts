@@ -84,6 +84,26 @@ describe("a shim in an allocation", () => {
     }
   });
 
+  test("ends its job when cancel.json appears, without a signal", async () => {
+    const job = attempt(bash("trap 'echo cleaned; exit 5' TERM; echo up; while :; do sleep 0.05; done"));
+    const ended = batch(job, SLURM);
+    await job.output("up");
+    fs.writeFileSync(job.file("cancel.json"), "{}");
+    expect((await ended).code).toBe(5);
+    expect(readExit(job.directory)).toMatchObject({ outcome: { reason: "canceled" } });
+  });
+
+  test("hands on what a scheduler sends before the time is over", async () => {
+    const job = attempt(bash("trap 'echo one' USR1; trap 'echo two; exit 6' USR2; echo up; while :; do sleep 0.05; done"));
+    const ended = batch(job, SLURM);
+    await job.output("up");
+    job.shim!.kill("SIGUSR1");
+    await job.output("one");
+    job.shim!.kill("SIGUSR2");
+    expect((await ended).code).toBe(6);
+    expect(readExit(job.directory)).toMatchObject({ outcome: { reason: "exit_nonzero", exit_code: 6 } });
+  });
+
   test("that has a job which a signal ends, ends with the code that a shell gives", async () => {
     expect((await batch(attempt(bash("kill -KILL $$")), SLURM)).code).toBe(128 + 9);
   });

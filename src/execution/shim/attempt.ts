@@ -7,6 +7,7 @@ import { isThere } from "../../lib/file-system.ts";
 import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { type Surroundings, withSurroundings } from "./allocation.ts";
+import type { PassedSignals } from "./allocation-signals.ts";
 import { notStarted, outcomeOf, shimFailed } from "./outcome.ts";
 import { abandon, claimText, holds, isUsable, type Provision, provide } from "./provision.ts";
 import { recordExit } from "./record-exit.ts";
@@ -30,6 +31,8 @@ export interface AttemptOptions {
   readonly term: TermSignal;
   /** Where it runs in an allocation; left out on the worker's host. */
   readonly surroundings?: Surroundings | undefined;
+  /** Signals that go on to the job's first process. */
+  readonly passed?: PassedSignals | undefined;
   /** What a spare has made beforehand. */
   readonly provision?: Provision | undefined;
   /** Milliseconds for which a write to a full disk is tried again; that of exit.json is so for ever, but less often then. */
@@ -131,6 +134,7 @@ const START_RETRY_MS = 250;
 async function conclude(started: StartedJob, spec: AttemptSpec, options: AttemptOptions): Promise<ExitRecord> {
   const { place, clock, term, log } = options;
   const { child, recorders, startedAt } = started;
+  options.passed?.to(child.pid);
   const supervision = {
     child,
     recorders: Object.values(recorders),
@@ -152,6 +156,7 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
   let leftover = 0;
   try {
     const end = await superviseJob(supervision);
+    options.passed?.to(null);
     outcome = outcomeOf(end.cause, end.exit, spec, end.residual, isThere(path.join(place.path, FILES.envSetupFailed)));
     leftover = end.leftover;
   } catch (error) {

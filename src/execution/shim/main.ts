@@ -8,6 +8,7 @@ import { startFileThreads } from "../../lib/file-threads.ts";
 import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
 import { type Surroundings, surroundings } from "./allocation.ts";
+import { PassedSignals, termOrCancel } from "./allocation-signals.ts";
 import { runAttempt } from "./attempt.ts";
 import { codeOf } from "./outcome.ts";
 import { abandon, type Provision, provide } from "./provision.ts";
@@ -84,6 +85,7 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
 async function runInAllocation(directory: string, io: ShimIo): Promise<number> {
   const around = surroundings(io.environment ?? {}, os.hostname());
   const term = listenForTerm();
+  const passed = new PassedSignals();
   const subreaper = becomeSubreaper();
   if (!(await startFileThreads(THREADS_MS))) return 1;
   using place = held(directory);
@@ -94,7 +96,8 @@ async function runInAllocation(directory: string, io: ShimIo): Promise<number> {
     );
     return NOT_A_BATCH_SCRIPT;
   }
-  const { code, outcome } = await run({ directory, place, term, subreaper, io, surroundings: around });
+  const ended = { term: termOrCancel(term, directory), passed };
+  const { code, outcome } = await run({ directory, place, ...ended, subreaper, io, surroundings: around });
   return outcome === null ? code : codeOf(outcome);
 }
 
@@ -106,10 +109,11 @@ interface Run {
   readonly io: ShimIo;
   readonly provision?: Provision | undefined;
   readonly surroundings?: Surroundings;
+  readonly passed?: PassedSignals;
 }
 
 /** The attempt from its claim on. `code`: 1 where it could not be claimed; `outcome`: null where it was not run by this shim. */
-async function run({ directory, place, term, subreaper, io, provision, surroundings: around }: Run): Promise<{
+async function run({ directory, place, term, subreaper, io, provision, surroundings: around, passed }: Run): Promise<{
   readonly code: 0 | 1;
   readonly outcome: Outcome | null;
 }> {
@@ -128,6 +132,7 @@ async function run({ directory, place, term, subreaper, io, provision, surroundi
         term,
         provision: made,
         surroundings: around,
+        passed,
         patienceMs,
         drainMs: io.drainMs,
       });

@@ -32,6 +32,8 @@ export class AllocationHost implements AttemptHost {
   #status: SchedulerStatus | null = null;
   /** When the scheduler first said that its job has ended, and nothing else since. */
   #endedAt: number | null = null;
+  /** When every source first said that it knows no such job, and nothing else since. */
+  #absentAt: number | null = null;
   #exitAt: number | null = null;
   #unfollow: (() => void) | null = null;
   #obstacle: string | null = null;
@@ -129,7 +131,10 @@ export class AllocationHost implements AttemptHost {
     const request = await this.#cancelRequest();
     if (request !== null && !request.cancel_scheduler) return (await this.#left()) ? OVER : AGAIN;
     if (this.#isGone(request === null ? this.schedulers.times.lag : 0)) return this.#endWithout(record, this.#unstartedWords());
+    this.#obstacle = this.#absence();
     if (request !== null) {
+      // No source knows it, and nothing of it can start once start.json is won.
+      if (this.#absentAt !== null) return this.#endWithout(record, `canceled; ${this.#absence()}`);
       this.#cancellation.write();
       await this.#cancellation.look(this.#providerOf(record), record, false);
     }
@@ -156,6 +161,8 @@ export class AllocationHost implements AttemptHost {
     this.#status = status;
     if (!hasEnded(status.phase)) this.#endedAt = null;
     else this.#endedAt ??= this.#now;
+    if (status.record_found !== false) this.#absentAt = null;
+    else this.#absentAt ??= this.#now;
     if (before?.phase !== status.phase) this.around.ring();
   }
 
@@ -166,6 +173,12 @@ export class AllocationHost implements AttemptHost {
   /** Whether the scheduler has said for so many milliseconds that its job has ended. */
   #isGone(ms: number): boolean {
     return this.#endedAt !== null && this.#now - this.#endedAt >= ms;
+  }
+
+  /** That no source knows the job, which is no end; null where one does, or not all have said. */
+  #absence(): string | null {
+    const { provider, native_id } = this.#record ?? {};
+    return this.#absentAt === null ? null : `${provider} knows nothing of ${native_id}, and how it ended cannot be found out`;
   }
 
   /** A shim has claimed it, and says in which allocation: no doubt is left about its submission. */
@@ -207,11 +220,15 @@ export class AllocationHost implements AttemptHost {
   async #endWithout(record: SchedulerJob, words: string): Promise<Beginning> {
     const { context, fence, directory } = this.around;
     if (!voidAttempt(directory, words.slice(0, 2_000))) return AGAIN;
-    const canceled = this.around.canceling() || endedFor(this.#status) === "canceled";
+    const canceled = this.around.canceling() || this.#endedFor() === "canceled";
     if (!canceled && (record.submission === "intended" || record.submission === "unresolved"))
       await context.store.recordSubmission(fence, { kind: "refused" });
     await settleUnstarted(context, fence, canceled ? "canceled" : "spawn_failed", words);
     return OVER;
+  }
+
+  #endedFor(): ReturnType<typeof endedFor> {
+    return endedFor(this.#status, requestOf(this.around.job).time_limit_seconds);
   }
 
   #unstartedWords(): string {
@@ -252,7 +269,9 @@ export class AllocationHost implements AttemptHost {
     const exit = this.#read(claim);
     if (exit !== null && exit !== "torn") return this.#concluded(exit);
     if (this.around.canceling() && (await this.#endedWithoutScheduler())) return "over";
-    if (!this.#isGone(this.schedulers.times.lag)) return this.#unsubmitted(claim);
+    this.#obstacle = this.#absence();
+    const absent = this.around.canceling() && this.#absentAt !== null && this.#now - this.#absentAt >= this.schedulers.times.lag;
+    if (!this.#isGone(this.schedulers.times.lag) && !absent) return this.#unsubmitted(claim);
     // Looked at again after the scheduler has said so long that nothing runs.
     const last = this.#read(claim);
     if (last !== null && last !== "torn") return this.#concluded(last);
@@ -274,7 +293,8 @@ export class AllocationHost implements AttemptHost {
       return null;
     }
     if (!isBySignal(exit.outcome) && reason !== "outcome_unknown") return exit;
-    if (status !== null && hasEnded(status.phase)) return { ...exit, outcome: explained(exit.outcome, status) };
+    if (status !== null && hasEnded(status.phase))
+      return { ...exit, outcome: explained(exit.outcome, status, requestOf(this.around.job).time_limit_seconds) };
     return this.#record == null || this.#now - this.#exitAt >= this.schedulers.times.why ? exit : null;
   }
 
@@ -300,8 +320,8 @@ export class AllocationHost implements AttemptHost {
   }
 
   #lostOutcome(): Outcome {
-    const said = this.#status === null ? "the scheduler's job has ended" : saidOf(this.#status);
-    const why = endedFor(this.#status);
+    const said = this.#absence() ?? (this.#status === null ? "the scheduler's job has ended" : saidOf(this.#status));
+    const why = this.#endedFor();
     if (this.around.canceling()) return outcome("canceled", `canceled; its shim left no record: ${said}`);
     if (why !== null)
       return outcome(

@@ -16,8 +16,9 @@ export class Cancellation {
   readonly #question: Question<{ readonly way: Way; readonly outcome: CancelOutcome }>;
   readonly #backoff: Backoff;
   #written = false;
-  #terminatedAt: number | null = null;
-  #mayTerminate = true;
+  /** When cancel.json was there for a shim that had claimed the attempt, and TERM was first sent. */
+  #since: number | null = null;
+  #terminated = false;
   #next = 0;
   #obstacle: string | null = null;
 
@@ -67,21 +68,19 @@ export class Cancellation {
 
   #way(claimed: boolean): Way | null {
     if (this.#now < this.#next) return null;
-    if (!claimed || !this.#mayTerminate) return "cancel";
-    if (this.#terminatedAt === null) return "terminate";
+    if (!claimed) return "cancel";
+    this.#since ??= this.#now;
     const graceMs = this.around.context.limits.cancelGraceSeconds * 1_000;
-    return this.#now - this.#terminatedAt > graceMs + this.times.cancelMargin ? "cancel" : null;
+    if (this.#now - this.#since > graceMs + this.times.cancelMargin) return "cancel";
+    return this.#terminated ? null : "terminate";
   }
 
   async #answered(way: Way, { kind, said }: CancelOutcome, { name }: SchedulerProvider, id: string): Promise<void> {
     const asked = kind === "asked";
-    if (asked && way === "terminate") this.#terminatedAt = this.#now;
+    // Where it sends no signal, cancel.json alone has to do: the shim looks for it.
+    if (way === "terminate" && kind !== "doubt") this.#terminated = true;
     else this.#next = this.#now + (asked ? this.times.cancelMost : this.#backoff.next());
-    // The scheduler's own cancel sends TERM, too, and later KILL.
-    if (kind === "refused" && way === "terminate") {
-      this.#mayTerminate = false;
-      this.#next = this.#now;
-    }
+    if (way === "terminate" && kind === "refused") return;
     this.#obstacle = asked ? null : `${name} does not ${way === "cancel" ? "cancel" : "signal"} ${id}: ${said}`;
     await this.around.notice({ about: `${way} ${id}`, event: eventOf(way, kind, said, name, id) });
   }

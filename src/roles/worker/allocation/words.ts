@@ -17,15 +17,24 @@ export function saidOf({ scheduler, scheduler_job_id, raw_state, phase, reason, 
   return `${scheduler} says of ${scheduler_job_id}: ${raw_state ?? phase}${why}${where}${code}`;
 }
 
-/** Why a scheduler ended a job: for its time limit, or because somebody cancelled it there; null where it says neither. */
-export function endedFor(status: SchedulerStatus | null): "timeout" | "canceled" | null {
+/**
+ * Why a scheduler ended a job: for its time limit, or because somebody cancelled it there; null where it says neither.
+ *
+ * @param limitSeconds the time limit that was asked for
+ */
+export function endedFor(status: SchedulerStatus | null, limitSeconds: number | null): "timeout" | "canceled" | null {
   if (status === null || !hasEnded(status.phase)) return null;
   if (status.phase === "canceled") return "canceled";
-  return TIME_LIMITS.has(status.raw_state?.split(" ")[0] ?? "") ? "timeout" : null;
+  const { scheduler, raw_state, elapsed_seconds } = status;
+  if (TIME_LIMITS[scheduler].test(raw_state ?? "")) return "timeout";
+  const passed = limitSeconds !== null && elapsed_seconds !== null && elapsed_seconds >= limitSeconds;
+  return scheduler === "gridengine" && passed && ANY_LIMIT.test(raw_state ?? "") ? "timeout" : null;
 }
 
-/** States of sacct(1), JOB STATE CODES, that mean that the time was over. */
-const TIME_LIMITS: ReadonlySet<string> = new Set(["TIMEOUT", "DEADLINE"]);
+/** A failure of accounting(5) that means that some limit was enforced: of time or of memory. */
+const ANY_LIMIT = /^failed 37\b/;
+/** States of sacct(1), JOB STATE CODES, and failures of accounting(5), that mean that the time was over. */
+const TIME_LIMITS = { slurm: /^(?:TIMEOUT|DEADLINE)\b/, gridengine: /^failed 44\b/ } as const;
 
 /**
  * Whether the scheduler may have to do with an end: by a signal, or with the code by which a shell says that a program of its was ended by one (a scheduler's TERM
@@ -38,9 +47,9 @@ export const isBySignal = ({ reason, exit_code }: Outcome): boolean =>
 const SIGNALED_CODES: ReadonlySet<number> = new Set([143, 137, 152, 138, 140]);
 
 /** An outcome with the scheduler's word on it. */
-export function explained(outcome: Outcome, status: SchedulerStatus): Outcome {
+export function explained(outcome: Outcome, status: SchedulerStatus, limitSeconds: number | null): Outcome {
   const message = `${outcome.message}; ${saidOf(status)}`.slice(0, 2_000);
-  const why = isBySignal(outcome) ? endedFor(status) : null;
+  const why = isBySignal(outcome) ? endedFor(status, limitSeconds) : null;
   return { ...outcome, reason: why ?? outcome.reason, message };
 }
 

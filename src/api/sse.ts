@@ -6,6 +6,9 @@ const KEEP_ALIVE_MS = 15_000;
 /** How long a client may leave what it was sent before its stream is cut, in milliseconds. */
 const STALLED_MS = 60_000;
 
+/** Fields of an answer that goes on: nobody on the way is to keep it, or to hold back what has come of it (nginx). */
+export const LIVE = { "cache-control": "no-store", "x-accel-buffering": "no" };
+
 /** One message to send. `data` must be JSON-serializable. */
 export interface OutgoingMessage {
   readonly event: string;
@@ -69,7 +72,7 @@ export function sseResponse({ messages, signal, clock, stalledMs = STALLED_MS }:
     },
     cancel: leave,
   });
-  return new Response(body, { headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" } });
+  return new Response(body, { headers: { "content-type": "text/event-stream", ...LIVE } });
 }
 
 const format = ({ event, id, data }: OutgoingMessage): string => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;

@@ -7,6 +7,7 @@ export interface Heard {
 
 export interface Listening {
   readonly headers?: Readonly<Record<string, string>>;
+  readonly tls?: { readonly ca: string };
   /** Told of each message; true: leave. */
   readonly onMessage?: (message: Heard["messages"][number]) => boolean | undefined;
 }
@@ -16,8 +17,8 @@ export interface Listening {
  *
  * @param url ws://… or ws+unix://SOCKET:/PATH
  */
-export function listen(url: string, { headers = {}, onMessage }: Listening = {}): Promise<Heard> {
-  const socket = new WebSocket(url, { headers } as unknown as string[]);
+export function listen(url: string, { headers = {}, tls, onMessage }: Listening = {}): Promise<Heard> {
+  const socket = new WebSocket(url, { headers, ...(tls === undefined ? {} : { tls }) } as unknown as string[]);
   const messages: Heard["messages"] = [];
   return new Promise((resolve) => {
     socket.onmessage = ({ data }) => {

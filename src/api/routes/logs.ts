@@ -7,6 +7,7 @@ import { AttemptLogs } from "../answers.ts";
 import { contentBody, contentOf } from "../content-body.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { CONDITIONS, conditionsOf, contentHeaders, wantedOf } from "../range.ts";
+import { LIVE } from "../sse.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
 const At = { offset: v.optional(whole(0)), tail: v.optional(whole(0)) };
@@ -88,7 +89,7 @@ const contentRoute = (services: WorkerServices): Operation =>
           headers: { "content-type": "application/octet-stream", "clio-relay-log-offset": String(range.offset), ...headers },
         });
       };
-      if (query.follow) return answer({ offset, end: null }, 200, {});
+      if (query.follow) return answer({ offset, end: null }, 200, LIVE);
       const etag = complete ? `"${jobId}-${stream}-${size}"` : null;
       const asked = wantedOf(conditionsOf(c.req.raw), size, etag);
       if (asked === "unchanged") return new Response(null, { status: 304, headers: { etag: etag! } });

@@ -60,7 +60,7 @@ describeWith(["nginx", "openssl"], "the API behind an nginx that speaks TLS", ()
       const id = await submit("--", "sh", "-c", `echo first; until [ -e ${gate} ]; do sleep 0.05; done; echo second`);
       const at = `/clusters/local/jobs/${id}`;
       const heard = listen(`wss://localhost:${edge.port}${at}/events/ws`, { headers: { authorization: `Bearer ${token}` }, tls: { ca } });
-      const until = async (target: string, text: string): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
+      const until = async (target: string, text: string) => {
         const reader = (await get(target)).body!.getReader();
         for (let got = ""; !got.includes(text); ) {
           const { value, done } = await reader.read();

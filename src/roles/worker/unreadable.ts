@@ -7,8 +7,10 @@ import { attemptMark } from "../../execution/spool-records.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { type Identity, isAlive } from "../../lib/process-identity.ts";
 import type { Finding, QueueStore, RepairReport, UnreadableJob } from "../../queue/store.ts";
+import { mayRunAtScheduler } from "./allocation/unwatched.ts";
 import type { WorkerContext } from "./context.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import { jobPlace } from "./job-place.ts";
 
 /** How long a shim may take beyond the grace period of its job, and how often it is looked at; milliseconds. */
 const MARGIN_MS = 5_000;
@@ -22,11 +24,24 @@ type UnreadableEnd = "ended" | "runs" | "readable";
  * asked for, and the job ends once nothing of it runs.
  *
  * @param as `canceled` ends what runs; `failed` does not
+ * @param cancelScheduler whether a cancel ends its job of a scheduler, too
  */
-async function endUnreadable(context: WorkerContext, jobId: string, as: "failed" | "canceled"): Promise<UnreadableEnd> {
+async function endUnreadable(
+  context: WorkerContext,
+  jobId: string,
+  as: "failed" | "canceled",
+  cancelScheduler: boolean,
+): Promise<UnreadableEnd> {
   const found = await context.store.unreadable(jobId);
   if (found === null) return "readable";
-  if (found.attempt !== null && (await stillRuns(context, jobId, found.attempt, found, as === "canceled"))) return "runs";
+  const { attempt, scheduler_job } = found;
+  const canceling = as === "canceled";
+  if (attempt !== null && scheduler_job === null && (await stillRuns(context, jobId, attempt, found, canceling))) return "runs";
+  // A cancel leaves the scheduler's job alone unless it is meant, too.
+  if (attempt !== null && scheduler_job !== null && (!canceling || cancelScheduler)) {
+    const directory = attemptDirectory(jobPlace(context, jobId), attempt);
+    if (await mayRunAtScheduler(context.schedulers, scheduler_job, directory, cancelScheduler)) return "runs";
+  }
   const what = as === "canceled" ? "canceled" : "its end is not known";
   await context.store.endUnreadable(jobId, as, `${what}: its record cannot be read, and nothing of it runs`);
   return "ended";
@@ -46,7 +61,7 @@ export const cancelOf =
       if (!isRelayError(error, "queue_corrupt")) throw error;
       // What this worker has launched itself goes its usual way, whatever has become of its record.
       dispatcher.run(jobId)?.cancel();
-      const end = await endUnreadable(context, jobId, "canceled");
+      const end = await endUnreadable(context, jobId, "canceled", wish.cancel_scheduler);
       if (end === "readable") throw error;
       const done =
         end === "ended"
@@ -65,7 +80,7 @@ export async function repairQueue(context: WorkerContext, dispatcher: Dispatcher
   const ended: Finding[] = [];
   for (const finding of first.remaining) {
     if (finding.check !== "record" || dispatcher.run(finding.subject) !== undefined) continue;
-    if ((await endUnreadable(context, finding.subject, "failed")) === "ended") ended.push({ ...finding, repairable: true });
+    if ((await endUnreadable(context, finding.subject, "failed", false)) === "ended") ended.push({ ...finding, repairable: true });
   }
   if (ended.length === 0) return { ...first, repaired: [...given, ...repaired] };
   const again = await context.store.repair();

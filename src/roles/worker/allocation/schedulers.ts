@@ -118,6 +118,11 @@ export class Schedulers implements SchedulerServices {
     );
   }
 
+  /** What the scheduler says of what is on record, at most some seconds old. */
+  statusOf({ provider, native_id, scheduler_cluster }: SchedulerJob) {
+    return this.#of(provider).observer.once({ id: native_id ?? "", cluster: scheduler_cluster });
+  }
+
   async cancel({ provider, native_id, scheduler_cluster, marker }: SchedulerJob) {
     if (native_id === null) return { kind: "refused", said: "nobody knows its id" } as const;
     return this.providerOf({ provider }).cancel({ id: native_id, cluster: scheduler_cluster }, marker);

@@ -45,8 +45,12 @@ class OneLook {
     const queue = this.site.has("squeue") ? await this.#source("squeue", () => this.#queue(ids)) : SILENT;
     const gone = ids.filter((id) => !activeIn(queue, id));
     const accounts = accounting !== false && gone.length > 0 ? await this.#source("sacct", () => this.#accounts(gone)) : SILENT;
+    // Of the controller squeue has asked already: where that did not answer, it is not asked again.
     const rest = queue.failure === null ? gone.filter((id) => queue.rows.of(id) !== null && accounts.rows.of(id) === null) : gone;
-    const asksController = rest.length > 0 && this.site.has("scontrol") && (accounts.failure !== null || queue.failure !== null);
+    const asksController =
+      rest.length > 0 &&
+      this.site.has("scontrol") &&
+      (this.site.has("squeue") ? queue.failure === null && accounts.failure !== null : true);
     const controller = asksController ? await this.#source("scontrol", () => this.#controller()) : SILENT;
     const places = this.options.positions === true ? new Places(queue.rows) : null;
     const complete =

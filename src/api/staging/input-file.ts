@@ -2,7 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { isBeneath, type OpenFile, openBeneath } from "../../execution/beneath.ts";
-import { hashFile, sameVersion } from "../../execution/file-hash.ts";
+import { goesOnAt, hashFile, sameVersion } from "../../execution/file-hash.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 
@@ -57,7 +57,12 @@ export class InputFile {
     const sink = async (bytes: Uint8Array): Promise<void> => onBytes(bytes.length);
     const { size, sha256 } = await this.#reading(() => hashFile(file.handle, { limit: this.size, sink, signal }));
     if (size !== this.size) throw this.#changed();
+    const goesOn = await this.#reading(() => goesOnAt(file.handle, size));
     await file.assertUnchanged();
+    // A file of the kernel's, as in /proc.
+    if (goesOn) {
+      throw new RelayError("local_file_unusable", `${this.options.where}: it has more bytes than the system says`, {}, "copy it, and give the copy");
+    }
     return sha256;
   }
 

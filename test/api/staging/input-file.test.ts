@@ -4,6 +4,7 @@ import path from "node:path";
 import { InputFile, openAndCompare } from "../../../src/api/staging/input-file.ts";
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
+import { requireComponent } from "../../runner/components.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 
 const directory = temporaryDirectories();
@@ -29,6 +30,12 @@ async function refused(promise: Promise<unknown>, code: ErrorCode, words: string
   expect(isRelayError(failure) ? failure.code : failure).toBe(code);
   expect((failure as Error).message).toContain(words);
 }
+
+test.skipIf(!requireComponent("linux"))("a file that has more than the system says is no empty one", async () => {
+  const file = await at("/", "/proc/self/status");
+  expect(file.size).toBe(0);
+  await refused(file.digest(() => undefined), "local_file_unusable", "more bytes than the system says");
+});
 
 describe.each(["linux", "darwin"] as const)("on %s", (platform) => {
   test("a file below the root is read as it is, through links that stay below it", async () => {

@@ -1,7 +1,6 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import type { SchedulerJob } from "../../../../src/domain/scheduler.ts";
 import { removeTree } from "../../../runner/remove.ts";
 import { WorkerHarness } from "../harness.ts";
 import type { Death } from "../mortal.ts";
@@ -49,12 +48,6 @@ export class Site implements AsyncDisposable {
   /** Submit a shell command line to the scheduler. */
   submit(line: string, spec: Record<string, unknown> = {}, more: Record<string, unknown> = {}) {
     return this.worker.submit({ argv: ["/bin/sh", "-c", line], workdir: this.directory, scheduler: {}, ...spec }, more);
-  }
-
-  /** The jobs of the scheduler that the relay's job has on record. */
-  async records(jobId: string): Promise<readonly SchedulerJob[]> {
-    const { scheduler } = (await this.worker.client.status(jobId)) as unknown as { scheduler: readonly { readonly job: SchedulerJob }[] };
-    return scheduler.map((one) => ("job" in one ? one.job : (one as unknown as SchedulerJob)));
   }
 
   async events(jobId: string, type: string) {

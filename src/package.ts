@@ -14,8 +14,8 @@ export type { Event } from "./domain/event.ts";
 export type { Job, JobReceipt, JobState, JobSubmissionInput as JobSubmission } from "./domain/job.ts";
 export type { LogChunk, LogStream } from "./domain/log.ts";
 export type { Progress } from "./domain/progress.ts";
-export type { Task, TaskEvent } from "./domain/task.ts";
 export type { SchedulerRequest, SchedulerStatus } from "./domain/scheduler.ts";
+export type { Task, TaskEvent } from "./domain/task.ts";
 export type { JobStatus, JobSummary, JobWaitResult, SchedulerCanceled, SchedulerObserved } from "./domain/views.ts";
 export type { ClusterClient, DesktopClient };
 

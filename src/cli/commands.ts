@@ -110,6 +110,10 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     uninstall: command("Remove clio-relay from a cluster's host", () => import("./cluster/uninstall.ts")),
     remove: command("Forget a cluster; its queue and files stay", () => import("./cluster/remove.ts")),
   },
+  scheduler: {
+    status: command("Show what a cluster's scheduler says of a job", () => import("./scheduler/status.ts")),
+    cancel: command("Ask a cluster's scheduler for the end of a job of this queue", () => import("./scheduler/cancel.ts")),
+  },
   link: {
     list: command("List the links: state, last round trip, bytes, connections", () => import("./link/list.ts")),
   },
@@ -153,6 +157,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   "worker keys": "The keys of a worker's links",
   desktop: "The daemon between commands and clusters",
   api: "The API on TCP, with a token",
+  scheduler: "Jobs of a cluster's scheduler, by its own ids",
   link: "The links to the clusters",
   cluster: "The clusters that this installation knows",
   "relay-host": "Where both sides meet that can only dial out",

@@ -3,6 +3,7 @@ import { Slots } from "../domain/endpoint.ts";
 import { FRP_SERVER } from "../domain/frp.ts";
 import { Id, looseText, Sha256 } from "../domain/primitives.ts";
 import { RELAY_URL } from "../domain/relay-url.ts";
+import { SchedulerChoice } from "../domain/scheduler.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 
 export const DEFAULT_CAPACITY: Slots = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
@@ -45,6 +46,8 @@ const SHARED = {
   /** Whether agents may submit commands to it (docs/mcp.md). Absent: no. */
   agent_commands: v.exactOptional(v.boolean()),
   worker_capacity: v.optional(Slots, DEFAULT_CAPACITY),
+  /** The scheduler that its jobs may ask for. Absent: external, which is none. */
+  scheduler_provider: v.exactOptional(SchedulerChoice),
 };
 
 /** A file on this machine: absolute. */
@@ -146,12 +149,13 @@ export function sshView(entry: ClusterEntry): SshEntry | null {
   if (entry.mode === "ssh") return entry;
   if (entry.mode === "local" || entry.ssh_host === null) return null;
   const { name, env_setup, env_setup_strict, worker_capacity, ssh_host, ssh_client, core_dir, spool_dir, target_identity } = entry;
-  const { worker_key, next_worker_key, worker_cluster, worker_id } = entry;
+  const { worker_key, next_worker_key, worker_cluster, worker_id, scheduler_provider } = entry;
   return {
     name,
     env_setup,
     ...(env_setup_strict === undefined ? {} : { env_setup_strict }),
     worker_capacity,
+    ...(scheduler_provider === undefined ? {} : { scheduler_provider }),
     mode: "ssh",
     ssh_host,
     ssh_client,

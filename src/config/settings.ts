@@ -103,6 +103,12 @@ export const SETTINGS = {
     LIMITS.schedulerJobs,
     "Jobs that a worker has in allocations of its scheduler at a time, waiting for them included; more wait in the queue.",
   ),
+  shared_spool_dir: setting(
+    "CLIO_RELAY_SHARED_SPOOL_DIR",
+    absolutePath,
+    null,
+    "A directory that compute nodes see by the same name; attempts that run in an allocation of a scheduler lie below it, else in the spool.",
+  ),
   artifact_store_max_bytes: setting(
     "CLIO_RELAY_ARTIFACT_STORE_MAX_BYTES",
     bytes(0),

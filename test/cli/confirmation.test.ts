@@ -28,6 +28,8 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   "job list": null,
   // Of one job that is named in full, and nothing that it has left.
   "job cancel": null,
+  "scheduler cancel": null,
+  "scheduler status": null,
   "job attempts": null,
   "job progress": null,
   "job record-progress": null,

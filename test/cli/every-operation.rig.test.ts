@@ -110,6 +110,9 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "job used-by": ({ artifact }) => [artifact],
   "job provenance": ({ job }) => [job],
   "job read-artifact": ({ artifact }) => [artifact, "-o", "copy"],
+  // There is no scheduler: scheduler.rig.test.ts has them.
+  "scheduler status": null,
+  "scheduler cancel": null,
   "queue list": () => [],
   "queue audit": () => [],
   "queue repair": () => ["--yes"],

@@ -35,6 +35,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
   "mcp-server": "test/mcp/stdio.test.ts",
+  "scheduler status": "test/cli/scheduler.rig.test.ts",
+  "scheduler cancel": "test/cli/scheduler.rig.test.ts",
   "worker bridge": "test/cli/bridge.rig.test.ts",
   "worker pair": "test/cli/pairing.rig.test.ts",
 };

@@ -88,7 +88,7 @@ describe("clusters", () => {
       await using relay = await initialized();
       for (const args of [
         ["--ssh-host", "x", "--agent-adapter", "exec", "--agent-bin", "agent"],
-        ["--scheduler-provider", "slurm"],
+        ["--scheduler-provider", "pbs"],
         ["--worker-concurrency", "2", "--worker-control-query-concurrency", "2"],
       ]) {
         const result = await relay.run(["cluster", "add", "--name", "far", ...args]);

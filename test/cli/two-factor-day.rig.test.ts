@@ -45,6 +45,8 @@ const APART = new Set([
     "emit task-event",
   ],
   ...["install-frp", "completion", "job submit-pipeline"],
+  // There is no scheduler.
+  ...["scheduler status", "scheduler cancel"],
   ...Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
     /^(?:relay-host|api$)/.test(noun) ? Object.keys(verbs).map((verb) => `${noun} ${verb}`) : [],
   ),

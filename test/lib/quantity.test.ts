@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { nearest } from "../../src/lib/nearest.ts";
-import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../../src/lib/quantity.ts";
+import { parseBytes, parseDecimal, parseDuration, parseMemory, parseWallTime, parseWhole, wallTimeText } from "../../src/lib/quantity.ts";
 
 test.each([
   ["45s", 45],
@@ -74,4 +74,56 @@ test("the nearest name is a slip of the hand away, or nobody's", () => {
   expect(nearest("x", known)).toBeNull();
   expect(nearest("", known)).toBeNull();
   expect(nearest("s".repeat(10_000), known)).toBeNull();
+});
+
+test.each([
+  ["01:00:00", 3_600],
+  ["1:2:3", 3_723],
+  ["30", 1_800],
+  ["30:15", 1_815],
+  ["90:00", 5_400],
+  ["1-12", 129_600],
+  ["1-12:30", 131_400],
+  ["2-00:00:30", 172_830],
+  ["48:00:00", 172_800],
+  ["2h", 7_200],
+  ["45s", 45],
+  ["1.5m", 90],
+  ["0.5s", 1],
+  ["0", null],
+  ["00:00:00", null],
+  ["-1", null],
+  ["1-", null],
+  ["1:2:3:4", null],
+  ["1:123", null],
+  ["UNLIMITED", null],
+  ["1:00 ", null],
+  ["", null],
+  ["1-2h", null],
+])("wall time %s", (text, seconds) => {
+  expect(parseWallTime(text)).toBe(seconds);
+});
+
+test("a wall time is written as it is read", () => {
+  for (const seconds of [1, 59, 3_600, 86_399, 86_400, 8 * 86_400 + 3_723]) expect(parseWallTime(wallTimeText(seconds))).toBe(seconds);
+  expect(wallTimeText(93_784)).toBe("1-02:03:04");
+});
+
+test.each([
+  ["4G", 4 * 2 ** 30],
+  ["512M", 2 ** 29],
+  ["512m", 2 ** 29],
+  ["100K", 102_400],
+  ["1T", 2 ** 40],
+  ["4000", 4_000 * 2 ** 20],
+  ["2GiB", 2 ** 31],
+  ["0", null],
+  ["4GB", null],
+  ["4 G", null],
+  ["1.5G", null],
+  ["-4G", null],
+  ["9999999999999999T", null],
+  ["", null],
+])("memory %s", (text, bytes) => {
+  expect(parseMemory(text)).toBe(bytes);
 });

@@ -3,7 +3,6 @@ import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
-import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
 import { oneOf, text } from "../values.ts";
 import { defineVerb, ignored, option, refused, toggle } from "../verb.ts";
@@ -34,7 +33,6 @@ export const verb = defineVerb({
     ),
     "env-setup-file": option(text("FILE"), "The same, from a file"),
     "clear-env-setup": toggle("No such text any more"),
-    "scheduler-provider": option(oneOf("external"), `Scheduler of the cluster (${NO_SCHEDULER})`),
     "agent-adapter": refused("this version has no engine for agents"),
     "agent-bin": refused("this version has no engine for agents"),
     "agent-npm-package": refused("this version has no engine for agents"),
@@ -56,6 +54,7 @@ export const verb = defineVerb({
       "cluster add --name other --ssh-host other-login --frp-server-addr relay.example.edu --frp-protocol wss --direct-transport",
       "one that is met through a frps, from peer to peer where that can be",
     ],
+    ["cluster add my-cluster --scheduler-provider slurm", "its jobs may ask for an allocation: job submit --scheduler slurm"],
     ["cluster add local --worker-concurrency 9", "let the worker run eight jobs at a time"],
     [
       "cluster add local --env-setup '. /etc/profile.d/modules.sh; module load python'",
@@ -98,7 +97,10 @@ export const verb = defineVerb({
 
 /** Whether a worker runs that began with another entry than the one there is now. */
 async function runsOtherwise(worker: ClusterClient, before: ClusterEntry | null, now: ClusterEntry): Promise<boolean> {
-  const sameSetup = before?.env_setup === now.env_setup && before?.env_setup_strict === now.env_setup_strict;
+  const sameSetup =
+    before?.env_setup === now.env_setup &&
+    before?.env_setup_strict === now.env_setup_strict &&
+    before?.scheduler_provider === now.scheduler_provider;
   if (before !== null && sameSetup && Bun.deepEquals(before.worker_capacity, now.worker_capacity)) return false;
   return (await runningWorker(worker)) !== null;
 }

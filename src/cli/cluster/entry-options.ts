@@ -7,6 +7,7 @@ import {
   SSH_CLIENTS,
 } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
+import { schedulerChoice } from "../scheduler/choice.ts";
 import { oneOf, type Reader, relayUrl, sha256, text, whole } from "../values.ts";
 import { type FlagValues, list, option, toggle } from "../verb.ts";
 import { CONTROL_DOC, capacityWith, kindLimit, SLOTS_DOC, slots } from "../worker/capacity-options.ts";
@@ -61,6 +62,10 @@ export const ENTRY = {
   "no-env-setup-strict": toggle("It may fail again"),
   "agent-commands": toggle("Agents may submit commands, by the tool relay_submit_command of mcp-server"),
   "no-agent-commands": toggle("They may not any more"),
+  "scheduler-provider": option(
+    schedulerChoice,
+    "Scheduler that its jobs may ask for: slurm, gridengine, auto (whichever is found on its host) or external, which is none and what counts unless it is said",
+  ),
   "worker-concurrency": option(slots, SLOTS_DOC),
   "worker-control-query-concurrency": option(whole(1, 10_000), CONTROL_DOC),
   "worker-kind-concurrency": list(kindLimit, "Jobs of one kind at a time"),
@@ -91,6 +96,7 @@ export function entryWith(
     name,
     ...setupWith(before, flags, setup),
     ...agentCommandsWith(before, flags),
+    ...schedulerWith(before, flags),
     worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
       concurrency: flags["worker-concurrency"],
       control: flags["worker-control-query-concurrency"],
@@ -125,6 +131,11 @@ function agentCommandsWith(before: ClusterEntry | null, flags: EntryFlags): Pick
   return given || (!taken && before?.agent_commands === true) ? { agent_commands: true } : {};
 }
 
+function schedulerWith(before: ClusterEntry | null, flags: EntryFlags): Pick<ClusterEntry, "scheduler_provider"> {
+  const scheduler_provider = flags["scheduler-provider"] ?? before?.scheduler_provider;
+  return scheduler_provider === undefined ? {} : { scheduler_provider };
+}
+
 /** @throws RelayError usage where the options name several */
 function modeOf(before: ClusterEntry | null, flags: EntryFlags): ClusterEntry["mode"] {
   const host = flags["ssh-host"];
@@ -149,7 +160,7 @@ interface RelayFlags {
   readonly relay_ca_file: string | undefined;
 }
 
-type Shared = Pick<ClusterEntry, "name" | "env_setup" | "env_setup_strict" | "worker_capacity">;
+type Shared = Pick<ClusterEntry, "name" | "env_setup" | "env_setup_strict" | "worker_capacity" | "scheduler_provider">;
 
 function localEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
   const foreign = FOR_SSH.find((option) => (Array.isArray(flags[option]) ? flags[option].length > 0 : flags[option] !== undefined));

@@ -41,6 +41,7 @@ export const verb = defineVerb({
         ...(host === null ? [] : wayOf(host)),
         ["slots", slotsText(entry.worker_capacity)],
         ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
+        ["scheduler", entry.scheduler_provider ?? "external"],
         ["before every job", entry.env_setup],
         ["if it fails", entry.env_setup === null ? null : entry.env_setup_strict ? "the job fails" : "the job runs all the same"],
       ]);

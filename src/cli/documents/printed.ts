@@ -111,6 +111,8 @@ export const PRINTED: Readonly<Record<string, Printed>> = {
   "cluster rollback": document("ClusterRolledBack", clusters.ClusterRolledBack),
   "cluster uninstall": document("ClusterUninstalled", clusters.ClusterUninstalled),
   "cluster remove": document("ClusterEntry", ClusterEntry),
+  "scheduler status": answer("SchedulerObserved", "observeSchedulerJob"),
+  "scheduler cancel": answer("SchedulerCanceled", "cancelSchedulerJob"),
   "link list": document("LinkList", LinkList),
   "relay-host serve": document("Listening", own.Listening),
   "relay-host render-frps-config": document("FrpConfiguration", own.FrpConfiguration),

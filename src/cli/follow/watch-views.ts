@@ -33,6 +33,9 @@ const STATES: Readonly<Record<string, string>> = {
   "job.leased": "starting",
   "job.running": "running",
   "job.cancel_requested": "canceling",
+  "scheduler.job_detected": "submitted",
+  "scheduler.job_pending": "pending",
+  "scheduler.job_allocated": "allocated",
 };
 
 const STATE_WORDS: Readonly<Record<JobState, string>> = {
@@ -83,10 +86,13 @@ export function plainView(io: CliIo): WatchView {
  *
  * @param status where the job stands at the beginning: events before the first one that is shown have made it so
  */
-export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | "progress">): WatchView {
+export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | "progress" | "scheduler">): WatchView {
   const { job, attempt, progress } = status;
   const style = styleFor(io.stdout, io.env);
+  const there = status.scheduler?.at(-1) ?? null;
   let state = job.cancellation_request !== null && job.outcome === null ? "canceling" : STATE_WORDS[job.state];
+  // Until it has started, the scheduler knows better where it stands.
+  if (state === "starting" && there?.native_id != null) state = there.status?.phase ?? "submitted";
   let startedAt = Date.parse((job.state === "running" ? attempt?.started_at : null) ?? job.created_at);
   let report: Progress | null = progress.toSorted((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at)).at(-1) ?? null;
   let open = "";

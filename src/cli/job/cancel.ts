@@ -1,10 +1,10 @@
+import type { ClusterClient } from "../../api/client.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
-import { NO_SCHEDULER } from "../no-engine.ts";
 import { printJson } from "../print/table.ts";
 import { jobId, patience } from "../values.ts";
 import { also, defineVerb, optionOr, toggle } from "../verb.ts";
@@ -13,11 +13,12 @@ export const verb = defineVerb({
   summary: "End a job",
   details:
     "A queued job is canceled at once. A running one is asked to end: TERM, and KILL after a grace period; it is canceled when everything that it " +
-    "started is gone. A job of a scheduler keeps its allocation unless --cancel-scheduler-job is given. A job that is over stays as it is.",
+    "started is gone. What runs in an allocation of a scheduler is another matter: the job here is canceled at once and the scheduler's goes on, unless --cancel-scheduler-job is given. A job that is " +
+    "over stays as it is; --cancel-scheduler-job then ends what it has left at the scheduler.",
   positionals: { job: jobId },
   flags: {
     cluster: CLUSTER,
-    "cancel-scheduler-job": toggle(`Give up the scheduler's job too (${NO_SCHEDULER})`),
+    "cancel-scheduler-job": toggle("End the scheduler's job too"),
     "keep-scheduler-job": toggle("Keep the scheduler's job (as without the option)"),
     wait: toggle("Wait until it is over"),
     "timeout-seconds": also(optionOr(patience, LIMITS.waitDefaultSeconds, "With --wait: how long at most"), "timeout"),
@@ -33,7 +34,9 @@ export const verb = defineVerb({
     const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     const before = await cluster.job(id);
     const asked = await cluster.cancel(id, { cancel_scheduler_job: flags["cancel-scheduler-job"] });
-    if (!json && isTerminal(before.state)) await io.stderr.write(`notice: it was over already; nothing was canceled\n`);
+    const left = before.lane === "scheduler" ? await leftThere(cluster, id, flags["cancel-scheduler-job"], isTerminal(before.state)) : null;
+    if (left !== null && !json) await io.stderr.write(`notice: ${left}\n`);
+    else if (!json && isTerminal(before.state)) await io.stderr.write(`notice: it was over already; nothing was canceled\n`);
     if (!flags.wait) {
       if (json) await printJson(io.stdout, asked);
       else await io.stdout.write(`${asked.job_id} ${isTerminal(asked.state) ? asked.state : `${asked.state}, cancel requested`}\n`);
@@ -52,3 +55,20 @@ export const verb = defineVerb({
     );
   },
 });
+
+/**
+ * What becomes of the job at the scheduler, where that is something else than of the one here. One that a cancel had left there is asked to end, where that is
+ * what is wanted now.
+ *
+ * @returns a sentence for people, or null
+ */
+async function leftThere(cluster: ClusterClient, id: string, end: boolean, wasOver: boolean): Promise<string | null> {
+  if (end && !wasOver) return null;
+  const { scheduler } = await cluster.status(id);
+  const there = scheduler?.find(({ native_id, ended_at }) => native_id !== null && ended_at === null);
+  if (there?.native_id == null || (wasOver && !there.retained)) return null;
+  const name = `${there.provider} ${there.native_id}`;
+  if (!end) return `${name} goes on; clio-relay scheduler cancel ${there.native_id} --cluster ${cluster.name} ends it`;
+  await cluster.scheduler.cancel(there.native_id, there.provider);
+  return `${name}, which was left to go on, is asked to end`;
+}

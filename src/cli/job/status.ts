@@ -7,6 +7,7 @@ import { findJob } from "../find-record.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { progressText } from "../print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../print/quantities.ts";
+import { observedLines, schedulerText } from "../print/scheduler-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
@@ -14,7 +15,7 @@ import { defineVerb } from "../verb.ts";
 export const verb = defineVerb({
   summary: "Show where a job stands",
   details:
-    "State, place in the queue, current attempt, when it ended and how long that attempt took, latest progress and size of its output. Does not wait for anything.",
+    "State, place in the queue, current attempt, what the scheduler says of it where one runs it, when it ended and how long that attempt took, latest progress and size of its output. Does not wait for anything.",
   positionals: { job: jobId },
   flags: { cluster: CLUSTER },
   examples: [
@@ -32,12 +33,14 @@ export const verb = defineVerb({
 
 /** The lines that people read. */
 export function statusFields(
-  { job, attempt, obstacle, relay_queue, inputs, progress, progress_truncated, logs, transform }: JobStatus,
+  { job, attempt, obstacle, relay_queue, scheduler, inputs, progress, progress_truncated, logs, transform }: JobStatus,
   now: number,
 ) {
   const shim = attempt?.process ?? null;
   // A job that was canceled in the queue has no attempt; its last change was its end.
   const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
+  // A worker of an earlier version says nothing of it.
+  const there = scheduler?.at(-1) ?? null;
   const waits = job.not_before !== null && Date.parse(job.not_before) > now && !isTerminal(job.state);
   return [
     ["job", job.job_id],
@@ -55,6 +58,8 @@ export function statusFields(
         ? null
         : `${attempt.attempt}, ${attempt.state}${attempt.started_at === null ? "" : `, started ${agoText(attempt.started_at, now)}`}`,
     ],
+    ["scheduler", there === null ? null : schedulerText(there)],
+    ...(there === null || there.status === null || there.ended_at !== null ? [] : observedLines(there.status, now)),
     ["ended", ended === null ? null : `${ended} (${agoText(ended, now)})`],
     ["duration", ended === null || attempt === null || attempt.started_at === null ? null : between(attempt.started_at, ended)],
     ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],

@@ -7,9 +7,10 @@ import type { CliIo } from "../io.ts";
 import { decodeText, readLocalText } from "../local-file.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { isUndecodable } from "../undecodable.ts";
+import { requestOf, SCHEDULER, type SchedulerFlags } from "./scheduler-options.ts";
 
 /** What a submission's options say. */
-export interface SubmitOptions {
+export interface SubmitOptions extends SchedulerFlags {
   readonly name: string | undefined;
   readonly script: string | undefined;
   readonly stdin: boolean;
@@ -37,13 +38,15 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
     rest.length > 0 ? "a command after --" : null,
     options.script === undefined ? null : "--script",
     options.stdin ? "--stdin" : null,
+    options.sbatch === undefined ? null : "--sbatch",
+    options.qsub === undefined ? null : "--qsub",
     options["jarvis-yaml"] === undefined ? null : "--jarvis-yaml",
   ].filter((source) => source !== null);
   if (sources.length === 0) {
     throw new RelayError("usage", "what is to be run?", {}, "clio-relay job submit -- COMMAND ARGUMENTS…, or --script FILE, or --stdin");
   }
   if (sources.length > 1) {
-    const forScript = rest.length > 0 && sources.length === 2 && (options.script !== undefined || options.stdin);
+    const forScript = rest.length > 0 && sources.length === 2 && (scriptFileOf(options) !== undefined || options.stdin);
     const hint = forScript ? "a script gets no arguments; --env NAME=VALUE hands it values" : undefined;
     throw new RelayError("usage", `${sources.join(" and ")} exclude each other`, {}, hint);
   }
@@ -62,11 +65,19 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
     const spec = { pipeline_yaml, ...rest, ...place, ...(options.exclusive ? { exclusive: true } : {}) };
     return { kind: "jarvis", spec, metadata: titled(options) } as Work;
   }
-  if (options.exclusive) throw new RelayError("usage", "--exclusive is for work that a scheduler runs");
   const patterns = outputs(options.output);
-  const spec = { ...(await programOf(io, options, rest)), ...shared, login: options.login, outputs: patterns, retries: options.retries };
-  if ("script" in spec && options.script !== undefined) await noteInterpreter(io, options.script, spec.script);
-  const scriptName = options.script === undefined ? {} : { script_name: path.basename(options.script) };
+  const scheduler = requestOf(options);
+  const spec = {
+    ...(await programOf(io, options, rest)),
+    ...shared,
+    login: options.login,
+    outputs: patterns,
+    retries: options.retries,
+    ...(scheduler === undefined ? {} : { scheduler }),
+  };
+  const file = scriptFileOf(options)?.file;
+  if ("script" in spec && file !== undefined) await noteInterpreter(io, file, spec.script);
+  const scriptName = file === undefined ? {} : { script_name: path.basename(file) };
   return { kind: "command", spec, metadata: { ...scriptName, ...titled(options) } } as Work;
 }
 
@@ -78,10 +89,20 @@ async function noteInterpreter(io: CliIo, file: string, script: string): Promise
   await io.stderr.write(`notice: ${oneLine(file)} has no #! line, so that /bin/sh runs it\n`);
 }
 
+/** The option that names a script's file, and the file; undefined where none does. */
+function scriptFileOf(options: SubmitOptions): { readonly option: string; readonly file: string } | undefined {
+  for (const option of ["script", "sbatch", "qsub"] as const) {
+    const file = options[option];
+    if (file !== undefined) return { option: `--${option}`, file };
+  }
+  return undefined;
+}
+
 async function programOf(io: CliIo, options: SubmitOptions, rest: readonly string[]): Promise<{ argv: string[] } | { script: string }> {
   if (rest[0] === "") throw new RelayError("usage", "the first word after -- is empty, but must be a program");
   if (rest.length > 0) return { argv: [...rest] };
-  if (options.script !== undefined) return { script: fileText(io, "--script", options.script) };
+  const named = scriptFileOf(options);
+  if (named !== undefined) return { script: fileText(io, named.option, named.file) };
   if (io.stdin.isTerminal) await io.stderr.write("notice: the script is read from this terminal until Ctrl-D\n");
   const text = decodeText(await io.stdin.read(LIMITS.scriptBytes), "standard input");
   return { script: notEmpty(text, "the script on standard input") };
@@ -93,7 +114,16 @@ function fileText(io: CliIo, option: string, given: string): string {
 }
 
 function refuseForPipelines(options: SubmitOptions): void {
-  const given = [options.login ? "--login" : null, options.output.length > 0 ? "--output" : null, options.retries > 0 ? "--retries" : null];
+  const asked = (Object.keys(SCHEDULER) as (keyof typeof SCHEDULER)[]).find((name) => {
+    const value = options[name];
+    return Array.isArray(value) ? value.length > 0 : value !== undefined;
+  });
+  const given = [
+    options.login ? "--login" : null,
+    options.output.length > 0 ? "--output" : null,
+    options.retries > 0 ? "--retries" : null,
+    asked === undefined ? null : `--${asked}`,
+  ];
   const first = given.find((name) => name !== null);
   if (first !== undefined) throw new RelayError("usage", `${first} does not go with --jarvis-yaml`);
 }

@@ -6,6 +6,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { assignment, byteCount, duration, type Reader, text, whole } from "../values.ts";
 import { also, type Call, defineVerb, ignored, list, option, optionOr, toggle } from "../verb.ts";
 import { contentKey, freshKey, type Handing, send, showReceipt } from "./hand-over.ts";
+import { SCHEDULER } from "./scheduler-options.ts";
 import type { GivenInputs } from "./staged-inputs.ts";
 import { workOf } from "./submission.ts";
 import { surroundingTrace } from "./surrounding-trace.ts";
@@ -47,7 +48,7 @@ export const verb = defineVerb({
     workdir: option(text("DIR"), "Where it runs; on this machine the current directory unless given, elsewhere the home directory"),
     env: list(assignment("NAME=VALUE"), "Add a variable to its environment"),
     login: toggle("Run it through the login shell, so that its profile applies"),
-    timeout: also(option(timeLimit, "End it after this time"), "timeout-seconds"),
+    timeout: also(option(timeLimit, "End it after this time; an allocation of a scheduler has --time"), "timeout-seconds"),
     output: list(
       text("GLOB"),
       "Keep files below its directory that match; a pattern that matches none fails the job (and --retries run it again), and a file above 64 MiB is kept by reference, where it lies",
@@ -60,7 +61,8 @@ export const verb = defineVerb({
     "max-input-bytes": option(byteCount, "How large inputs may be, one and all together; 1 MiB and 4 MiB unless given"),
     "used-artifact": list(pinned, "Pin an artifact that it consumes; another digest than the recorded one refuses the job"),
     "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
-    exclusive: toggle("Ask the pipeline's scheduler for nodes of its own"),
+    ...SCHEDULER,
+    exclusive: toggle("Ask the scheduler for nodes of its own, of a pipeline too"),
     shared: ignored("nothing else was asked for", false),
     new: toggle("Run a pipeline again although its content is known"),
     wait: toggle("Wait until it has ended; exit code as of job wait"),
@@ -70,6 +72,7 @@ export const verb = defineVerb({
     ["job submit --output 'result/*.csv' --timeout 2h --retries 1 -- ./simulate --steps 1000", "keep what it writes, and try twice"],
     ["job submit --script prepare.sh --env DATASET=small --login", "a script, with the modules of the login shell"],
     ["job submit --stdin --wait < prepare.sh", "a script that comes through a pipe, waited for"],
+    ["job submit --scheduler slurm --nodes 2 --gpus 8 --time 04:00:00 -- srun ./train.sh", "in an allocation of two nodes"],
     ["job submit --sbatch job.sbatch", "a batch script of SLURM, as it is"],
     ["job submit --input deck=./in.lj -- sh -c './sim -in \"$CLIO_RELAY_INPUT_DECK\"'", "with a file of this machine's"],
   ],

@@ -29,7 +29,7 @@ export const verb = defineVerb({
   async run({ io, relay }) {
     const { paths } = relay;
     const wanted = parse(new TextDecoder().decode(await io.stdin.read(CONFIGURATION_MAX_BYTES)));
-    const { cluster, env_setup, worker_capacity } = wanted;
+    const { cluster, env_setup, worker_capacity, scheduler_provider } = wanted;
     const [coreDir, spoolDir] = [paths.coreDir(cluster), paths.spoolDir(cluster)];
     for (const directory of [coreDir, spoolDir]) makePrivateDirectory(directory);
     prepareRunDirectory(paths, io.env);
@@ -52,8 +52,9 @@ export const verb = defineVerb({
         );
       }
       const strict = wanted.env_setup_strict ? { env_setup_strict: true } : {};
-      const plain = { name: cluster, mode: "local" as const, env_setup, ...strict, worker_capacity };
-      const { env_setup_strict: _, ...others } = before ?? plain;
+      const scheduler = scheduler_provider === undefined ? {} : { scheduler_provider };
+      const plain = { name: cluster, mode: "local" as const, env_setup, ...strict, worker_capacity, ...scheduler };
+      const { env_setup_strict: _, scheduler_provider: __, ...others } = before ?? (plain as ClusterEntry);
       const kept = { ...others, ...plain };
       const entry: ClusterEntry =
         wanted.relay === undefined

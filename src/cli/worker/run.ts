@@ -7,7 +7,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { chooseLauncher } from "../../roles/worker/launch.ts";
 import { runWorker } from "../../roles/worker/run.ts";
 import { CLUSTER } from "../cluster-option.ts";
-import { NO_SCHEDULER } from "../no-engine.ts";
+import { schedulerChoice } from "../scheduler/choice.ts";
 import { oneOf } from "../values.ts";
 import { defineVerb, option, optionOr, refused, toggle } from "../verb.ts";
 import { CAPACITY, capacityOf, workerCapacity } from "./capacity-options.ts";
@@ -29,7 +29,10 @@ export const verb = defineVerb({
     "confirm-host-dead": toggle("With --take-over: that worker does not run any more, I made sure"),
     role: optionOr(oneOf("worker", "desktop"), "worker" as const, "What to run"),
     once: refused("a worker serves until it is stopped", false),
-    "scheduler-provider": option(oneOf("external"), `Scheduler of the cluster (${NO_SCHEDULER})`),
+    "scheduler-provider": option(
+      schedulerChoice,
+      "Scheduler that jobs may ask for (slurm, gridengine, auto, external), instead of the cluster's",
+    ),
   },
   examples: [
     ["worker run --cluster local", "until it is stopped"],
@@ -71,6 +74,8 @@ export const verb = defineVerb({
           },
           coreDir: paths.coreDir(entry.name),
           spoolDir: paths.spoolDir(entry.name),
+          sharedSpoolDir: settings.shared_spool_dir === null ? null : path.join(settings.shared_spool_dir, entry.name),
+          scheduling: { choice: flags["scheduler-provider"] ?? entry.scheduler_provider ?? "external" },
           command: io.self,
           socketPath: paths.workerSocket(entry.name),
           linkSocketPath: paths.workerLinkSocket(entry.name),

@@ -94,11 +94,13 @@ const EVENT_OF = {
 function phaseEvent({ attempt, task_id, provider }: SchedulerRow, status: SchedulerStatus): NewEvent {
   const { scheduler_job_id, phase, raw_state, reason, nodes, partition, exit_code, signal, queue_position, observed_at } = status;
   const why = reason === null || reason === "None" ? "" : `: ${reason}`;
+  const place = phase === "pending" && queue_position !== null ? `, about number ${queue_position} in its queue` : "";
+  const where = phase === "running" && nodes !== null ? ` on ${nodes}` : "";
   const word = raw_state === null ? phase : raw_state === phase ? phase : `${phase} (${raw_state})`;
   return {
     event_type: EVENT_OF[phase],
     level: phase === "failed" || phase === "unknown" ? "warning" : "info",
-    message: `${provider} says of ${scheduler_job_id}: ${word}${why}`,
+    message: `${provider} says of ${scheduler_job_id}: ${word}${where}${why}${place}`,
     payload: {
       attempt,
       task_id,

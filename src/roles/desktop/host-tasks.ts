@@ -94,6 +94,7 @@ async function configurationOf(work: HostWork) {
     env_setup: entry.env_setup,
     ...(entry.env_setup_strict ? { env_setup_strict: true } : {}),
     worker_capacity: entry.worker_capacity,
+    ...(entry.scheduler_provider === undefined ? {} : { scheduler_provider: entry.scheduler_provider }),
     client_keys,
     ...(met === null ? {} : { relay: met }),
     ...(frp === null ? {} : { frp }),

@@ -1,0 +1,55 @@
+import type { SchedulerStatus } from "../../domain/scheduler.ts";
+import type { JobScheduler } from "../../domain/views.ts";
+import { wallTimeText } from "../../lib/quantity.ts";
+import { agoText } from "./quantities.ts";
+import { oneLine } from "./safe-text.ts";
+
+type Line = readonly [name: string, value: string | null];
+
+/** `pending (PENDING: Priority)`: the phase, and in the scheduler's own words what it is and why. */
+export function phaseText({ phase, raw_state, reason }: Pick<SchedulerStatus, "phase" | "raw_state" | "reason">): string {
+  const words = [raw_state, reason === "None" ? null : reason].filter((word) => word !== null && word !== "").map((word) => oneLine(word!));
+  return words.length === 0 ? phase : `${phase} (${words.join(": ")})`;
+}
+
+/** `about 3 in partition debug, qos normal`; null where it does not wait, or nobody can count. */
+export function positionText({ queue_position, queue_position_scope }: SchedulerStatus): string | null {
+  if (queue_position === null) return null;
+  return `about ${queue_position}${queue_position_scope === null ? "" : ` in ${oneLine(queue_position_scope)}`}`;
+}
+
+/** Lines on what a scheduler says of a job. */
+export function observedLines(status: SchedulerStatus, now: number): Line[] {
+  const { nodes, cpus, memory, partition, qos, account, start_time, time_limit_seconds, exit_code, signal, observed_at } = status;
+  const limit = time_limit_seconds === null ? null : wallTimeText(time_limit_seconds);
+  const elapsed = status.elapsed_seconds === null || start_time === null ? null : wallTimeText(status.elapsed_seconds);
+  return [
+    ["place in its queue", positionText(status)],
+    ["nodes", nodes === null ? null : oneLine(nodes)],
+    ["asked for", [cpus === null ? null : `${cpus} CPUs`, memory].filter((part) => part !== null).join(", ") || null],
+    ["partition", [partition, qos, account].filter((part) => part !== null).join(", ") || null],
+    ["time limit", limit === null ? null : elapsed === null ? limit : `${elapsed} of ${limit}`],
+    [
+      "batch script",
+      exit_code === null ? null : signal === null || signal === 0 ? `exit code ${exit_code}` : `exit code ${exit_code}, signal ${signal}`,
+    ],
+    ["observed", agoText(observed_at, now)],
+  ];
+}
+
+/** One line on what an attempt has at a scheduler. */
+export function schedulerText({ provider, native_id, submission, marker, scheduler_cluster, status, retained }: JobScheduler): string {
+  switch (submission) {
+    case "intended":
+      return `${provider}: being submitted`;
+    case "unresolved":
+      return `${provider}: whether it has the job is not known; it is looked for as ${marker}`;
+    case "refused":
+      return `${provider}: refused`;
+    case "submitted": {
+      const place = scheduler_cluster === null ? "" : ` on ${oneLine(scheduler_cluster)}`;
+      const phase = status === null ? "submitted" : phaseText(status);
+      return `${provider} ${native_id}${place}: ${phase}${retained ? "; it was left to go on" : ""}`;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import type { JobStatus, SchedulerObserved } from "../../src/domain/views.ts";
+import { Slurm } from "../rigs/slurm.ts";
+import { describeWith } from "../runner/components.ts";
+import { eventually } from "../runner/wait.ts";
+import { initialized, type SourceRelay } from "./source-relay.ts";
+
+const TIMEOUT = 120_000;
+
+describeWith("slurm", "jobs in allocations, from the command line", () => {
+  let slurm: Slurm;
+  let relay: SourceRelay;
+  beforeAll(async () => {
+    slurm = await Slurm.start();
+    relay = await initialized({ ...slurm.variables, HOME: path.join(slurm.directory, "home") });
+    await relay.ok("cluster", "add", "local", "--scheduler-provider", "slurm");
+    await relay.ok("worker", "start");
+  }, TIMEOUT);
+  afterAll(async () => {
+    await relay?.[Symbol.asyncDispose]();
+    await slurm?.[Symbol.asyncDispose]();
+  }, TIMEOUT);
+
+  const status = (id: string): Promise<JobStatus> => relay.json<JobStatus>("job", "status", id);
+  const there = async (id: string) => (await status(id)).scheduler?.at(-1) ?? null;
+  const until = (what: string, holds: () => Promise<boolean>): Promise<true> => eventually(holds, { what, timeoutMs: 60_000 });
+  /** Its id there, once it runs. */
+  const running = async (id: string): Promise<string> => {
+    await until("the job's allocation", async () => (await status(id)).job.state === "running" && (await there(id))?.native_id != null);
+    return (await there(id))!.native_id!;
+  };
+
+  test(
+    "a command and a batch script run there as here",
+    async () => {
+      fs.writeFileSync(
+        path.join(relay.directory, "job.sbatch"),
+        "#!/bin/sh\n#SBATCH --comment=of-the-script\n#SBATCH --ntasks=2\necho $SLURM_NTASKS >out.txt; scontrol show job $SLURM_JOB_ID\n",
+      );
+      const ask = ["--scheduler", "slurm", "--ntasks", "1", "--time", "00:05:00", "--job-name", "train"];
+      const [command, script] = await Promise.all([
+        relay.run(["job", "submit", "--wait", ...ask, "--", "sh", "-c", "echo in $SLURM_JOB_NAME; exit 3"]),
+        relay.run(["job", "submit", "--wait", "--sbatch", "job.sbatch", "--time", "7:00", "--output", "out.txt"]),
+      ]);
+      expect([command.code, command.stderr]).toEqual([10, expect.stringContaining("exited with code 3")]);
+      const id = command.stdout.trim();
+      expect(await relay.ok("job", "read-log", id)).toBe(`in train.clio-${id.slice("job_".length)}-1`);
+      expect([script.code, script.stderr]).toEqual([0, expect.any(String)]);
+      const said = await relay.ok("job", "read-log", script.stdout.trim());
+      expect(said).toContain("Comment=of-the-script");
+      expect(said).toContain("TimeLimit=00:07:00");
+      expect((await relay.ok("job", "list-artifacts", script.stdout.trim())).split("\n").some((line) => line.includes("out.txt"))).toBe(
+        true,
+      );
+      const page = await relay.ok("job", "status", id);
+      expect(page).toMatch(/^scheduler +slurm \d+/m);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a cancel leaves the scheduler's job to go on, and says how it is ended",
+    async () => {
+      const id = await relay.submit("--scheduler", "auto", "--time", "5", "--", "sleep", "300");
+      const native = await running(id);
+      await until("what the scheduler says", async () => (await there(id))?.status?.phase === "running");
+      const page = await relay.ok("job", "status", id);
+      expect(page).toMatch(new RegExp(`^scheduler +slurm ${native}.*: running \\(RUNNING\\)$`, "m"));
+      expect(page).toMatch(/^nodes +rig1$/m);
+      const asked = await relay.run(["job", "cancel", id]);
+      expect([asked.code, asked.stderr]).toEqual([
+        0,
+        `notice: slurm ${native} goes on; clio-relay scheduler cancel ${native} --cluster local ends it\n`,
+      ]);
+      const watched = await relay.run(["job", "watch", id]);
+      expect(watched.code).toBe(10);
+      expect(watched.stdout).toContain(`scheduler.job_running  slurm says of ${native}: running (RUNNING) on rig1`);
+      expect(watched.stdout).toMatch(new RegExp(`^${id} canceled`, "m"));
+      expect(slurm.must("squeue", "-h", "-j", native, "-o", "%T").trim()).toBe("RUNNING");
+      const seen = await relay.json<SchedulerObserved>("scheduler", "status", native);
+      expect(seen).toMatchObject({ phase: "running", job_id: id, attempt: 1 });
+      expect(await relay.ok("scheduler", "status", native)).toMatch(new RegExp(`^job +${id}$`, "m"));
+      expect(await relay.ok("job", "status", id)).toContain("it was left to go on");
+      expect(await relay.json("scheduler", "cancel", native)).toMatchObject({
+        job_id: id,
+        state: "canceled",
+        disposition: "cancel_requested",
+      });
+      await until("its end", async () => (await there(id))?.ended_at !== null);
+      expect(await relay.ok("scheduler", "cancel", native)).toBe(`slurm ${native} had ended already; ${id} is canceled`);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "with the option it is ended, at once or later, and no job that is not ours is",
+    async () => {
+      const [now, later] = await Promise.all([1, 2].map(() => relay.submit("--scheduler", "slurm", "--time", "5", "--", "sleep", "300")));
+      const [ended, left] = [await running(now!), await running(later!)];
+      const waited = await relay.run(["job", "cancel", now!, "--cancel-scheduler-job", "--wait"]);
+      expect([waited.code, waited.stdout]).toEqual([0, expect.stringContaining("canceled")]);
+      expect(slurm.run("squeue", "-h", "-j", ended, "-t", "RUNNING", "-o", "%i").stdout.trim()).toBe("");
+      await relay.ok("job", "cancel", later!, "--keep-scheduler-job", "--wait");
+      const again = await relay.run(["job", "cancel", later!, "--cancel-scheduler-job"]);
+      expect([again.code, again.stderr]).toEqual([0, `notice: slurm ${left}, which was left to go on, is asked to end\n`]);
+      await until("its end", async () => (await there(later!))?.ended_at !== null);
+      const foreign = slurm.must("sbatch", "--parsable", "--wrap", "sleep 60").trim();
+      const refused = await relay.run(["scheduler", "cancel", foreign]);
+      expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining("[resource_ownership_refused]")]);
+      expect(await relay.json<SchedulerObserved>("scheduler", "status", foreign)).toMatchObject({ job_id: null, name: "wrap" });
+      slurm.must("scancel", foreign);
+    },
+    TIMEOUT,
+  );
+});

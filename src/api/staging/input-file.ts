@@ -61,7 +61,12 @@ export class InputFile {
     await file.assertUnchanged();
     // A file of the kernel's, as in /proc.
     if (goesOn) {
-      throw new RelayError("local_file_unusable", `${this.options.where}: it has more bytes than the system says`, {}, "copy it, and give the copy");
+      throw new RelayError(
+        "local_file_unusable",
+        `${this.options.where}: it has more bytes than the system says`,
+        {},
+        "copy it, and give the copy",
+      );
     }
     return sha256;
   }

@@ -34,7 +34,11 @@ async function refused(promise: Promise<unknown>, code: ErrorCode, words: string
 test.skipIf(!requireComponent("linux"))("a file that has more than the system says is no empty one", async () => {
   const file = await at("/", "/proc/self/status");
   expect(file.size).toBe(0);
-  await refused(file.digest(() => undefined), "local_file_unusable", "more bytes than the system says");
+  await refused(
+    file.digest(() => undefined),
+    "local_file_unusable",
+    "more bytes than the system says",
+  );
 });
 
 describe.each(["linux", "darwin"] as const)("on %s", (platform) => {

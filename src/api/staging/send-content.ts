@@ -1,5 +1,6 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import type { ContentKey, Upload } from "../../domain/input.ts";
+import { giveBack } from "../../lib/give-back.ts";
 import type { InputClient } from "../input-client.ts";
 import type { InputFile, OpenInput } from "./input-file.ts";
 
@@ -110,6 +111,8 @@ class Pieces {
     const began = performance.now();
     const piece = this.sending.client.put(this.sending.key, offset, bytes, this.#stop.signal).then((upload) => {
       this.#learn(performance.now() - began);
+      // Nobody reads it any more. Where it failed somebody may.
+      giveBack(bytes);
       return upload;
     });
     // It fails where it is awaited.

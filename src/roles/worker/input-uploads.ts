@@ -7,13 +7,14 @@ import { listInputs, partName } from "../../execution/input-place.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { Bell } from "../../lib/bell.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { giveBack } from "../../lib/give-back.ts";
 import { Notifier } from "../../lib/notifier.ts";
 import { Turns } from "../../lib/turns.ts";
 
 /** How long a piece waits for those before it, in milliseconds. */
 const PREDECESSORS_MS = 10_000;
-/** Digests of parts that are computed as they grow; of others they are computed when they are complete. */
-const HASHES_MAX = 64;
+/** Parts of which is known how far they have come, with their digest so far; of others that is looked up, and computed, when it is needed. */
+const KNOWN_MAX = 64;
 
 export interface InputUploadsOptions {
   readonly spoolDir: string;
@@ -23,16 +24,18 @@ export interface InputUploadsOptions {
   readonly predecessorsMs?: number;
 }
 
-/** The digest of a part's first bytes. */
-interface PartHash {
-  readonly hash: Bun.CryptoHasher;
-  upTo: number;
+/** What the last piece of a part has left. */
+interface Known {
+  /** Of all of its bytes; null where it was begun before. */
+  readonly hash: Bun.CryptoHasher | null;
+  readonly length: number;
 }
 
 /** Contents that come in pieces. What has come is what lies in the spool; docs/staging.md. */
 export class InputUploads {
   readonly #locks = new Map<string, Promise<unknown>>();
-  readonly #hashes = new Map<string, PartHash>();
+  /** By the part's name, the one that grew last at the end. */
+  readonly #known = new Map<string, Known>();
   readonly #changes = new Notifier<string>();
   readonly #pieces = new Turns(LIMITS.inputChunks);
 
@@ -67,14 +70,16 @@ export class InputUploads {
   /**
    * Take a piece, when those before it are there.
    *
-   * @param read gives its bytes; called when it is its turn
+   * @param read gives its bytes, which are nobody else's; called when it is its turn
    * @throws RelayError input_ingest_conflict, input_ingest_refused, input_ingest_unavailable, storage_admission_refused; what `read` throws
    */
   async piece(key: ContentKey, offset: number, read: () => Promise<Uint8Array>): Promise<Upload> {
     await this.#predecessors(key, offset);
     return this.#pieces.run(async () => {
       const bytes = await read();
-      return this.exclusive(key.sha256, () => this.#append(key, offset, bytes));
+      const upload = await this.exclusive(key.sha256, () => this.#append(key, offset, bytes));
+      giveBack(bytes);
+      return upload;
     });
   }
 
@@ -113,16 +118,22 @@ export class InputUploads {
     const unsubscribe = this.#changes.subscribe(partName(key), () => change.ring());
     try {
       for (;;) {
-        const { state, offset: reached } = this.stand(key);
-        if (state === "absent") throw notBegun(key);
+        const reached = this.#known.get(partName(key))?.length ?? this.#begunUpTo(key);
         if (offset <= reached) return;
         const left = deadline - clock.monotonic();
-        if (left <= 0) throw outOfOrder(key, reached);
+        if (left <= 0) throw outOfOrder(key, this.#begunUpTo(key));
         await change.wait(left);
       }
     } finally {
       unsubscribe();
     }
+  }
+
+  /** @throws RelayError input_ingest_unavailable */
+  #begunUpTo(key: ContentKey): number {
+    const { state, offset } = this.stand(key);
+    if (state === "absent") throw notBegun(key);
+    return offset;
   }
 
   async #append(key: ContentKey, offset: number, bytes: Uint8Array): Promise<Upload> {
@@ -138,15 +149,17 @@ export class InputUploads {
         throw outOfOrder(key, this.stand(key).offset);
       this.#changed(key, { at: reached, bytes: fresh });
     }
-    if (reached + fresh.length === key.size_bytes) await this.#complete(key);
+    const length = reached + fresh.length;
+    if (length < key.size_bytes) return uploadOf(key, "partial", length);
+    await this.#complete(key);
     return this.stand(key);
   }
 
   async #complete(key: ContentKey): Promise<void> {
     const { spoolDir } = this.options;
-    const known = this.#hashes.get(partName(key));
-    const found = known?.upTo === key.size_bytes ? known.hash.digest("hex") : await hashPart(spoolDir, key);
-    this.#hashes.delete(partName(key));
+    const known = this.#known.get(partName(key));
+    const found = known?.length === key.size_bytes && known.hash !== null ? known.hash.digest("hex") : await hashPart(spoolDir, key);
+    this.#known.delete(partName(key));
     if (found !== key.sha256) {
       removePart(spoolDir, key);
       this.#changed(key, null);
@@ -180,17 +193,16 @@ export class InputUploads {
 
   #changed(key: ContentKey, grown: { readonly at: number; readonly bytes: Uint8Array } | null): void {
     const name = partName(key);
-    if (grown === null) this.#hashes.delete(name);
-    else {
-      if (grown.at === 0) this.#hashes.set(name, { hash: new Bun.CryptoHasher("sha256"), upTo: 0 });
-      const known = this.#hashes.get(name);
-      if (known?.upTo === grown.at) {
-        known.hash.update(grown.bytes);
-        known.upTo += grown.bytes.length;
-      }
-      for (const oldest of this.#hashes.keys()) {
-        if (this.#hashes.size <= HASHES_MAX) break;
-        this.#hashes.delete(oldest);
+    const before = this.#known.get(name);
+    this.#known.delete(name);
+    if (grown !== null) {
+      const { at, bytes } = grown;
+      const hash = at === 0 ? new Bun.CryptoHasher("sha256") : before?.length === at ? before.hash : null;
+      hash?.update(bytes);
+      this.#known.set(name, { hash, length: at + bytes.length });
+      for (const oldest of this.#known.keys()) {
+        if (this.#known.size <= KNOWN_MAX) break;
+        this.#known.delete(oldest);
       }
     }
     this.#changes.notify(name);

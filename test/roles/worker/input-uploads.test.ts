@@ -96,6 +96,19 @@ describe("pieces", () => {
     expect(uploads.stand(KEY).offset).toBe(0);
   });
 
+  test("give their memory back as soon as they are written", async () => {
+    const uploads = uploadsIn(directory());
+    const data = Buffer.alloc(40_000, "0123456789");
+    const key = { sha256: sha256Hex(data), size_bytes: data.length };
+    await uploads.begin(key);
+    for (const from of [0, 20_000]) {
+      const bytes = new Uint8Array(data.subarray(from, from + 20_000));
+      await piece(uploads, from, from + 20_000, bytes, key);
+      expect(bytes.length).toBe(0);
+    }
+    expect(uploads.stand(key).state).toBe("complete");
+  });
+
   test("of an empty content there are none", async () => {
     const uploads = uploadsIn(directory());
     expect(await uploads.begin(EMPTY)).toMatchObject({ upload: { state: "complete", offset: 0 } });

@@ -41,12 +41,13 @@ export class Pace {
    *
    * @param leastMs what the other side has asked for
    * @param growsToMs up to what that doubles from each such pause to the next; 0: it stays
+   * @param tookMs how long it took to fail, which is part of the pause: nothing is said to a way that is back between a try that has given it up and the next
    */
-  async pause(leastMs = 0, growsToMs = 0): Promise<void> {
+  async pause(leastMs = 0, growsToMs = 0, tookMs = 0): Promise<void> {
     const wake = new WakeWatch(this.clock);
     const least = growsToMs === 0 ? leastMs : Math.min(growsToMs, leastMs * 2 ** this.#grown);
     this.#grown = growsToMs === 0 ? 0 : this.#grown + 1;
-    this.#until = this.clock.monotonic() + Math.max(least, this.#backoff.next());
+    this.#until = this.clock.monotonic() + Math.max(least, this.#backoff.next() - tookMs);
     while (this.left > 0) {
       const step = Math.min(LOOK_MS, this.left);
       await new Promise<void>((resolve) => {

@@ -10,6 +10,8 @@ export interface TcpRequest {
   readonly bindAddress: string | null;
   /** For everything, names looked up included. */
   readonly timeoutMs: number;
+  /** How long one address may take; left out: 5 s where there are others, and else all of the time. */
+  readonly addressMs?: number;
   readonly signal: AbortSignal;
   /** getaddrinfo(3): the addresses of a name, of one family or (0) of any. */
   readonly lookUp?: (host: string, family: 0 | 4 | 6) => Promise<readonly dns.LookupAddress[]>;
@@ -19,7 +21,7 @@ const systemLookUp = (host: string, family: 0 | 4 | 6): Promise<readonly dns.Loo
   dns.promises.lookup(host, { all: true, family });
 
 /** How long one address may take while there are others to try. */
-const ADDRESS_MS = 5_000;
+export const ADDRESS_MS = 5_000;
 const FAMILY = { any: 0, inet: 4, inet6: 6 } as const;
 
 /**
@@ -29,7 +31,7 @@ const FAMILY = { any: 0, inet: 4, inet6: 6 } as const;
  * @throws RelayError host_unreachable with what each address said; the signal's reason
  */
 export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
-  const { signal, timeoutMs } = request;
+  const { signal, timeoutMs, addressMs } = request;
   const deadline = performance.now() + timeoutMs;
   const addresses = await within(addressesOf(request), timeoutMs, request);
   const failures: string[] = [];
@@ -38,7 +40,7 @@ export async function dialTcp(request: TcpRequest): Promise<net.Socket> {
     if (left <= 0) break;
     const last = index === addresses.length - 1;
     try {
-      return await connect(address, last ? left : Math.min(left, ADDRESS_MS), request);
+      return await connect(address, Math.min(left, addressMs ?? (last ? left : ADDRESS_MS)), request);
     } catch (error) {
       signal.throwIfAborted();
       failures.push(`${address}: ${await codeOf(error, address, request.port)}`);

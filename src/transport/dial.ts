@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../domain/errors.ts";
-import { dialTcp, type TcpRequest } from "./dial-tcp.ts";
+import { ADDRESS_MS, dialTcp, type TcpRequest } from "./dial-tcp.ts";
 import type { Dialing, Ledger, LedgerLine } from "./ledger.ts";
 import { type WayOutRequest, wayOut } from "./outbound/way-out.ts";
 import { type ProcessRequest, ProcessStream } from "./process-stream.ts";
@@ -87,7 +87,7 @@ export async function dialOut({ wayOut: request, ledger, dialing, requestedBy, s
   const line = ledger.beginUnattended({ ...dialing, client: "relay", target: way.url.text, via, requested_by: requestedBy });
   try {
     const { host, port } = way.first;
-    const tcp = { host, port, family: "any", bindAddress: null, timeoutMs: way.tcpMs, signal } as const;
+    const tcp = { host, port, family: "any", bindAddress: null, timeoutMs: way.tcpMs, addressMs: ADDRESS_MS, signal } as const;
     const socket = await dialTcp({ ...tcp, ...(lookUp === undefined ? {} : { lookUp }) }).catch((error: unknown) => {
       throw way.proxy === null ? error : unreachableProxy(error);
     });

@@ -41,6 +41,7 @@ export class Regaining {
   async run(goesOn: () => boolean, attempt: () => Promise<void>, report: (error: unknown) => void): Promise<void> {
     while (goesOn()) {
       const { resolve } = this.#attempted;
+      const began = this.clock.monotonic();
       try {
         await attempt();
       } catch (error) {
@@ -49,7 +50,7 @@ export class Regaining {
       }
       this.#attempted = Promise.withResolvers();
       resolve();
-      if (goesOn()) await this.#pace.pause(retryAfter(this.#failure), growsTo(this.#failure));
+      if (goesOn()) await this.#pace.pause(retryAfter(this.#failure), growsTo(this.#failure), this.clock.monotonic() - began);
     }
     this.#over = true;
     this.#attempted.resolve();

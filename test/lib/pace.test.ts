@@ -89,6 +89,23 @@ test("the other side's least is kept, unless somebody wants it now", async () =>
   expect(next.done).toBe(true);
 });
 
+test("how long a try took to fail is part of the pause, and of nothing that the other side has asked for", async () => {
+  const hand = new Hand();
+  const pace = new Pace(hand.clock, hand.timers, () => 0);
+  const left: number[] = [];
+  for (const [least, took] of [
+    [0, 60],
+    [0, 5_000],
+    [1_000, 5_000],
+  ] as const) {
+    const pause = over(pace.pause(least, 0, took));
+    left.push(pace.left);
+    await hand.pass(1_000);
+    expect(pause.done).toBe(true);
+  }
+  expect(left).toEqual([40, 0, 1_000]);
+});
+
 test("a machine that wakes up does not wait for the rest", async () => {
   const hand = new Hand();
   const pace = new Pace(hand.clock, hand.timers, () => 0);

@@ -60,6 +60,12 @@ export class ThreeNetworks implements Disposable {
     ip("-n", netns, "route", "add", "default", "via", this.middleFrom("desk"));
   }
 
+  /** Nothing gets from the middle to one of the others any more, and nobody is told; or it does again. */
+  silence(place: "desk" | "cluster", silent: boolean): void {
+    const third = place === "desk" ? this.#subnet : this.#subnet + 1;
+    ip("-n", this.#netns("middle"), "route", silent ? "add" : "del", "blackhole", `10.97.${third}.2/32`);
+  }
+
   [Symbol.dispose](): void {
     for (const place of ["desk", "middle", "cluster"] as const)
       spawnSync("ip", ["netns", "delete", this.#netns(place)], { stdio: "ignore" });

@@ -90,15 +90,17 @@ export class RelayJoiner {
     while (!this.#stop.signal.aborted) {
       const began = this.options.clock.monotonic();
       let end: unknown;
+      let tookMs = 0;
       try {
         end = await this.#register();
         this.#pace.lasted(this.options.clock.monotonic() - began);
       } catch (error) {
         end = error;
+        tookMs = this.options.clock.monotonic() - began;
       }
       if (this.#stop.signal.aborted) return;
       this.#say(end);
-      await this.#pace.pause(retryAfter(end), growsTo(end));
+      await this.#pace.pause(retryAfter(end), growsTo(end), tookMs);
     }
   }
 

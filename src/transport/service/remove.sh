@@ -1,5 +1,7 @@
 # Stop a cluster's service and take it away, whoever launches it. What stands before this: a_cluster, a_home, a_unit, a_stop_only (yes or no).
 main() {
+  # Nothing is put where nothing is.
+  if [ ! -f "$unit_file" ] && [ ! -d "$state" ]; then return 0; fi
   mkdir -p "$state" 2>/dev/null
   locked "$state/service.lock" take_away
 }

@@ -9,6 +9,7 @@ import { openDatabase } from "../../../src/queue/sqlite/database-file.ts";
 import { MIGRATIONS } from "../../../src/queue/sqlite/migrate.ts";
 import { deliver, install, type Place, prepare, rollback, send, uninstall } from "../../../src/transport/bootstrap/install.ts";
 import layout from "../../../src/transport/script/layout.sh" with { type: "text" };
+import { removeService } from "../../../src/transport/service/install.ts";
 import { environment } from "../../config/environments.ts";
 import { requireComponent } from "../../runner/components.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
@@ -71,6 +72,13 @@ test("there is no way back where nothing is installed, which is said so", async 
   const home = directories();
   const { data } = await failure(rollback(remoteAt(home), PLACE, systemClock), "relay_not_installed");
   expect([data["reason"], fs.existsSync(root(home))]).toEqual(["not_installed", false]);
+});
+
+test("where nothing is, nothing is taken away, and nothing put", async () => {
+  const home = directories();
+  expect(await removeService(remoteAt(home), { ...PLACE, cluster: "c", stopOnly: false })).toEqual({ stopped: [], removed: [] });
+  expect((await uninstall(remoteAt(home), PLACE, { cluster: "c", purge: true })).removed).toEqual([]);
+  expect(fs.readdirSync(home)).toEqual([]);
 });
 
 describe("what is there already", () => {

@@ -69,6 +69,7 @@ carry_out() {
     foreign) fail "$detail" ;;
     busy) fail "another installation is under way: $detail" "try again when it is done" ;;
     no_digest_program) fail "$detail" "install one of them; nothing is installed that was not verified" ;;
+    queue_newer) fail "that version cannot read a queue that is here: $detail" "take a newer version; without what came since the queue was made newer: stop its worker, and put queue.db.vN.bak, which lies beside it, in its place" ;;
     digest_differs) fail "what was downloaded has SHA-256 $detail, not $a_digest" "$retry" ;;
     in_use) fail "a worker has its record in $detail" "stop it first: clio-relay worker stop, clio-relay cluster uninstall" ;;
     does_not_start) does_not_start "$detail" ;;

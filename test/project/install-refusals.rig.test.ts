@@ -106,6 +106,31 @@ describeWith(["linux", "curl"], "the installer refuses", () => {
     await refused(site, { args: ["--prefix"] }, "--prefix needs a value");
   });
 
+  test("what is in the way, and what its own places lack", async () => {
+    await using site = new Installing();
+    site.publish("0.1.0");
+    await refused(site, { args: ["--version", "0.1 0"] }, "0.1 0 is no version");
+    await refused(site, { env: { TMPDIR: "/nonexistent" } }, "no directory for temporary files");
+    const offline = path.join(site.directory, "offline");
+    fs.mkdirSync(offline);
+    await refused(site, { env: { CLIO_RELAY_OFFLINE_DIR: offline } }, `there is no SHA256SUMS in ${offline}`);
+    const root = path.join(site.home, ".local/share/clio-relay");
+    fs.mkdirSync(path.join(root, "current"), { recursive: true });
+    await refused(site, {}, "is in the way");
+    fs.rmdirSync(path.join(root, "current"));
+    // A queue whose header says that a later schema is its own (sqlite.org/fileformat.html, 1.3).
+    const header = Buffer.alloc(100);
+    header.writeUInt32BE(99, 60);
+    fs.mkdirSync(path.join(root, "core/c"), { recursive: true });
+    fs.writeFileSync(path.join(root, "core/c/queue.db"), header);
+    const { stderr } = await site.run();
+    expect(stderr).toContain("has schema 99, and 0.1.0 knows schemas up to 4");
+    expect(stderr).toContain("queue.db.vN.bak");
+    expect(fs.existsSync(path.join(root, "current"))).toBe(false);
+    fs.rmSync(path.join(root, "core"), { recursive: true });
+    expect((await site.run()).code).toBe(0);
+  });
+
   test("systems and processors without a build, and picks the right one for the others", async () => {
     await using site = new Installing();
     const names = ["linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl", "darwin-arm64", "darwin-x64"].map(

@@ -63,8 +63,9 @@ digest_of() {
   fi | cut -c1-64
 }
 
-# running: the digests of versions that are run by a process of this host, each between blanks.
+# running: the digests of versions that are run by a process of this host, or that a batch script names which a scheduler may run, each between blanks.
 running() {
   printf ' '
-  ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's|.* -> .*/versions/\([0-9a-f]\{64\}\)/clio-relay.*|\1|p' | sort -u | tr '\n' ' '
+  { ls -l /proc/[0-9]*/exe; cat "$root"/core/*/batch-executables; } 2>/dev/null |
+    sed -n 's|.*/versions/\([0-9a-f]\{64\}\)/clio-relay.*|\1|p' | sort -u | tr '\n' ' '
 }

@@ -188,7 +188,7 @@ describe("what is there already", () => {
     expect(fs.existsSync(launcher)).toBe(false);
   });
 
-  test("at most four versions stay, and those that run besides", async () => {
+  test("at most four versions stay, and besides those that run, or that a scheduler may run", async () => {
     const home = directories();
     const sleeper = program("0.1.0", { text: "exec sleep 1000" });
     await put(home, sleeper);
@@ -199,6 +199,10 @@ describe("what is there already", () => {
     fs.copyFileSync("/bin/sleep", path.join(running, "clio-relay"));
     fs.utimesSync(running, 1, 1);
     const child = Bun.spawn([path.join(running, "clio-relay"), "1000"]);
+    const submitted = path.join(root(home), "versions", "e".repeat(64));
+    fs.cpSync(running, submitted, { recursive: true, preserveTimestamps: true });
+    fs.mkdirSync(path.join(root(home), "core/d"), { recursive: true });
+    fs.writeFileSync(path.join(root(home), "core/d/batch-executables"), `/elsewhere/clio-relay\n${submitted}/clio-relay\n`);
     try {
       expect(fs.existsSync(copy)).toBe(true);
       const digests: string[] = [sleeper.digest];
@@ -209,7 +213,7 @@ describe("what is there already", () => {
         digests.push(artifact.digest);
       }
       const left = fs.readdirSync(path.join(root(home), "versions")).sort();
-      expect(left).toEqual([...digests.slice(-4), "f".repeat(64)].sort());
+      expect(left).toEqual([...digests.slice(-4), "e".repeat(64), "f".repeat(64)].sort());
     } finally {
       child.kill("SIGKILL");
       await child.exited;

@@ -7,6 +7,7 @@ import { FILES } from "../../../execution/spool-records.ts";
 import type { BatchJob, SchedulerProvider } from "../../../scheduler/provider.ts";
 import type { HostedAttempt } from "../attempt-host.ts";
 import { preparationOf, prepare } from "../prepare.ts";
+import { keepExecutable } from "./executables.ts";
 
 /** What a job asks of a scheduler. */
 export function requestOf({ spec }: Job): SchedulerRequest {
@@ -33,6 +34,7 @@ export async function writeBatch(
   const preparation = await preparationOf(context, job, fence, engine);
   const { plan } = preparation;
   prepare(context, job, fence, directory, { ...preparation, plan: { ...plan, files: { ...plan.files, [FILES.batch]: text } } });
+  keepExecutable(context.coreDir, context.command[0] ?? "");
   if (removed.length > 0) {
     const message = `The relay sets this itself, so it was left out: ${removed.join(", ")}`.slice(0, 2_000);
     await around.notice({

@@ -1,12 +1,13 @@
 import type { SchedulerServices } from "../../../api/scheduler-services.ts";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
-import { SCHEDULERS, type SchedulerJob, type SchedulerName } from "../../../domain/scheduler.ts";
+import { SCHEDULERS, type SchedulerJob, type SchedulerName, type SchedulerRequest } from "../../../domain/scheduler.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Timers } from "../../../lib/timers.ts";
 import { within } from "../../../lib/within.ts";
 import type { QueueStore } from "../../../queue/store.ts";
 import { SchedulerObserver } from "../../../scheduler/observer.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
+import { releaseExecutables } from "./executables.ts";
 import { Following, type StatusHeard } from "./following.ts";
 import { ALLOCATION_TIMES, type AllocationTimes } from "./times.ts";
 
@@ -17,6 +18,7 @@ export interface SchedulersOptions {
   readonly choice: SchedulerChoice;
   readonly provide: (name: SchedulerName) => SchedulerProvider;
   readonly store: QueueStore;
+  readonly coreDir: string;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly laneFailed: (where: string, error: unknown) => void;
@@ -49,7 +51,9 @@ export class Schedulers implements SchedulerServices {
 
   /** Go on with what earlier workers have submitted, and find out which schedulers there are. */
   async start(): Promise<void> {
-    for (const record of await this.options.store.openSchedulerJobs()) {
+    const open = await this.options.store.openSchedulerJobs();
+    if (open.length === 0) releaseExecutables(this.options.coreDir);
+    for (const record of open) {
       if (record.native_id !== null) this.#following.follow(this.#of(record.provider).observer, record);
     }
     await within(this.#discover(), DISCOVERY_MS);
@@ -89,6 +93,12 @@ export class Schedulers implements SchedulerServices {
       }
     }
     throw new RelayError("scheduler_unavailable", missing.join("; "));
+  }
+
+  /** See SchedulerServices. Asks nobody: what a site does not have, its scheduler says itself. */
+  check(request: SchedulerRequest, script: string | null): void {
+    const name = request.provider ?? this.providers()[0];
+    if (name !== undefined) this.#of(name).provider.script(request, script, []);
   }
 
   /** The provider of what is on record, whatever is configured by now. */

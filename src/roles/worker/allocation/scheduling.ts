@@ -15,9 +15,16 @@ export interface Scheduling {
   readonly observing?: Pick<SchedulersOptions, "clock" | "timers">;
 }
 
+/** Of a worker's options. */
+interface ForSchedulers {
+  readonly scheduling?: Scheduling;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly coreDir: string;
+}
+
 /** The schedulers of a worker. */
 export const schedulersOf = (
-  { scheduling, environment }: { readonly scheduling?: Scheduling; readonly environment: Readonly<Record<string, string | undefined>> },
+  { scheduling, environment, coreDir }: ForSchedulers,
   around: Pick<SchedulersOptions, "store" | "clock" | "laneFailed">,
 ): Schedulers =>
   new Schedulers({
@@ -25,6 +32,7 @@ export const schedulersOf = (
     timers: systemTimers,
     ...scheduling?.observing,
     store: around.store,
+    coreDir,
     laneFailed: around.laneFailed,
     choice: scheduling?.choice ?? "external",
     provide: scheduling?.provide ?? ((name) => schedulerProvider(name, { variables: environment, clock: around.clock })),

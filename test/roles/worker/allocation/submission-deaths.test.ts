@@ -114,3 +114,25 @@ test("SIGKILL of the worker between winning start.json and the end of a refused 
   });
   expect(site.scheduler.jobs()).toEqual([]);
 }, 40_000);
+
+test("the executable that a batch script names is on record for as long as something may be at a scheduler", async () => {
+  await using site = new Site();
+  const kept = path.join(site.worker.coreDir, "batch-executables");
+  site.scheduler.behave({ holds: true });
+  await site.start();
+  const { job_id } = await submit(site);
+  await eventually(async () => (await site.events(job_id, "scheduler.job_detected")).length === 1, { what: "its submission" });
+  expect(fs.readFileSync(kept, "utf8")).toBe(`${process.execPath}\n`);
+  await site.worker.drain();
+  await site.worker.start();
+  expect(fs.existsSync(kept)).toBe(true);
+  site.scheduler.say("1", null);
+  site.scheduler.run("1");
+  await site.worker.ended(job_id);
+  await eventually(async () => (await site.events(job_id, "scheduler.job_completed")).length === 1, {
+    what: "the scheduler's word on its end",
+  });
+  await site.worker.drain();
+  await site.worker.start();
+  expect(fs.existsSync(kept)).toBe(false);
+}, 30_000);

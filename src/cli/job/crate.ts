@@ -3,6 +3,7 @@ import { type CrateFile, METADATA_FILE, PROV_FILE } from "../../api/provenance/c
 import type { History } from "../../api/provenance/history.ts";
 import { provDocument } from "../../api/provenance/prov-json.ts";
 import { type CrateWords, crateMetadata, scriptOf } from "../../api/provenance/ro-crate.ts";
+import { type ErrorCode, isRelayError, RelayError } from "../../domain/errors.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { type ZipEntry, zip } from "../../lib/zip.ts";
 import { artifactBytes } from "../follow/artifact-bytes.ts";
@@ -39,10 +40,14 @@ export async function writeCrate(
   const reconnect = new Reconnect(bar.notices, io.clock, signal);
   let fetched = 0;
   const bytesOf = async function* ({ artifact }: CrateFile): AsyncGenerator<Uint8Array> {
-    for await (const piece of artifactBytes(cluster, artifact, reconnect, io.clock, signal)) {
-      fetched += piece.length;
-      await bar.show(fetched);
-      yield piece;
+    try {
+      for await (const piece of artifactBytes(cluster, artifact, reconnect, io.clock, signal)) {
+        fetched += piece.length;
+        await bar.show(fetched);
+        yield piece;
+      }
+    } catch (error) {
+      throw isRelayError(error) && NOT_AS_IT_WAS.has(error.code) ? leftOut(artifact.name, error) : error;
     }
   };
   const bytes = zip(entriesOf(io, crate, bytesOf));
@@ -51,6 +56,13 @@ export async function writeCrate(
     else await save(bytes, target, { show: () => Promise.resolve(), clear: bar.clear }, where);
   });
 }
+
+const NOT_AS_IT_WAS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["artifact_changed", "artifact_unreadable", "path_escapes_root"]);
+
+const leftOut = (name: string, cause: RelayError): RelayError => {
+  const words = `${JSON.stringify(name)} cannot be put into the crate: ${cause.message}`;
+  return new RelayError(cause.code, words, cause.data, "--include none makes a crate that only names the files", { cause });
+};
 
 function* entriesOf(
   io: CliIo,

@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { noArm64 } from "../rigs/arm64.ts";
 import { buildFrp, noFrp } from "../rigs/frp/programs.ts";
+import { noJarvis } from "../rigs/jarvis/real.ts";
 import { noMusl } from "../rigs/musl.ts";
 import { generator } from "../rigs/openapi-typescript/generator.ts";
 import { prometheusClient } from "../rigs/prometheus-client/parser.ts";
@@ -149,6 +150,7 @@ export const COMPONENTS = {
   musl: { probe: noMusl },
   frp: { probe: noFrp, make: buildFrp },
   node: { probe: program("node", "--version") },
+  jarvis: { probe: noJarvis },
   python3: { probe: program("python3", "--version"), packages: ["python3"] },
   schemathesis: { probe: schemathesis.missing, packages: ["python3", "python3-venv"], make: schemathesis.make },
   "openapi-typescript": { probe: generator.missing, make: generator.make },

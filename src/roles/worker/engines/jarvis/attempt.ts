@@ -2,10 +2,10 @@ import fs from "node:fs";
 import path from "node:path";
 import type { NewEvent } from "../../../../domain/event.ts";
 import { inputPath } from "../../../../execution/input-place.ts";
-import type { ExecutionArtifacts } from "../../../../execution/jarvis/documents.ts";
+import type { ExecutionArtifacts, Handle, Read } from "../../../../execution/jarvis/documents.ts";
 import { executionIdOf } from "../../../../execution/jarvis/execution-id.ts";
 import { PIPELINE_MAX_BYTES, PipelineText } from "../../../../execution/jarvis/pipeline-text.ts";
-import type { Answered, DocumentOf, ExecutionName, Question } from "../../../../execution/jarvis/questions.ts";
+import type { ExecutionName, Question } from "../../../../execution/jarvis/questions.ts";
 import { QUESTIONS } from "../../../../execution/jarvis/questions.ts";
 import { directVerdict, MUTE_PACKAGES } from "../../../../execution/jarvis/verdict.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
@@ -17,10 +17,7 @@ import { recordedEnd } from "../engine.ts";
 import { readHandle } from "./handle.ts";
 import type { JarvisInstallation } from "./installation.ts";
 import { jarvisPlan, PIPELINE_FILE } from "./plan.ts";
-import { ExecutionWatch } from "./watch.ts";
-
-/** How often an answer is asked for once the run has ended, before it counts as none. */
-const LAST_TRIES = 3;
+import { type Answers, ExecutionWatch } from "./watch.ts";
 
 /** One run of a pipeline (docs/jarvis.md). */
 export class JarvisAttempt implements EngineAttempt {
@@ -62,37 +59,26 @@ export class JarvisAttempt implements EngineAttempt {
     if (exit.started_at === null) return recordedEnd(exit);
     const watch = await this.#execution();
     if (watch === null) return { ...recordedEnd(exit), documents: this.#pipelineDocuments() };
-    await watch.final();
+    const answers = await watch.final();
     const handle = readHandle(this.around.directory, this.#executionId);
-    const name = this.#name()!;
-    const record = await this.#last("get", name);
-    const pipeline = this.#pipeline();
     const { outcome, events } = directVerdict({
       executionId: this.#executionId,
       exit: exit.outcome,
       startedAt: exit.started_at,
-      record,
+      record: answers.get,
       handle: handle.read,
       lastLine: handle.line,
-      mute: (pipeline?.packages ?? [])
-        .filter(({ type }) => MUTE_PACKAGES.has(type.includes(".") ? type : `builtin.${type}`))
-        .map(({ id }) => id),
+      mute: this.#mutePackages(),
     });
-    const documents = [...this.#pipelineDocuments()];
-    const keep = (file: string, text: string): void => void documents.push({ kind: "runtime_metadata", name: file, text: `${text}\n` });
-    if (handle.read !== null && "document" in handle.read) keep("jarvis-handle.json", handle.read.text);
-    let artifacts: ExecutionArtifacts | null = null;
-    if (record.kind === "read") {
-      keep("jarvis-record.json", record.read.text);
-      for (const question of Object.keys(QUESTIONS) as Question[]) {
-        if (question === "get") continue;
-        const answer = await this.#last(question, name);
-        if (answer.kind === "read") keep(`jarvis-${question}.json`, answer.read.text);
-        if (question === "artifacts" && answer.kind === "read" && "document" in answer.read)
-          artifacts = answer.read.document as ExecutionArtifacts;
-      }
-    }
-    return { outcome, outputs: await this.#outputs(artifacts), documents, events };
+    const { artifacts } = answers;
+    const listed = artifacts.kind === "read" && "document" in artifacts.read ? artifacts.read.document : null;
+    const documents = [...this.#pipelineDocuments(), ...handleDocuments(handle.read), ...answerDocuments(answers)];
+    return { outcome, outputs: await this.#outputs(listed), documents, events };
+  }
+
+  #mutePackages(): string[] {
+    const packages = this.#pipeline()?.packages ?? [];
+    return packages.filter(({ type }) => MUTE_PACKAGES.has(type.includes(".") ? type : `builtin.${type}`)).map(({ id }) => id);
   }
 
   async close(): Promise<void> {
@@ -161,12 +147,6 @@ export class JarvisAttempt implements EngineAttempt {
     return [{ kind, name: PIPELINE_FILE, text }];
   }
 
-  async #last<Q extends Question>(question: Q, name: ExecutionName): Promise<Answered<DocumentOf<Q>>> {
-    let answer = await this.jarvis.ask(question, name);
-    for (let n = 1; n < LAST_TRIES && answer.kind === "silent"; n++) answer = await this.jarvis.ask(question, name);
-    return answer;
-  }
-
   /** Files of the execution's own directory that JARVIS calls finished. */
   async #outputs(artifacts: ExecutionArtifacts | null) {
     const root = await this.#root();
@@ -177,6 +157,20 @@ export class JarvisAttempt implements EngineAttempt {
     const there = root !== null && fs.existsSync(root);
     return { directory: there ? root : null, patterns: there ? patterns : [], required: false };
   }
+}
+
+const kept = (name: string, text: string): EngineDocument => ({ kind: "runtime_metadata", name, text: `${text}\n` });
+
+const handleDocuments = (read: Read<Handle> | null): EngineDocument[] =>
+  read !== null && "document" in read ? [kept("jarvis-handle.json", read.text)] : [];
+
+/** What JARVIS said, as it came, also where it is not understood. */
+function answerDocuments(answers: Answers): EngineDocument[] {
+  const questions = Object.keys(QUESTIONS) as Question[];
+  return questions.flatMap((question) => {
+    const answer = answers[question];
+    return answer.kind === "read" ? [kept(`jarvis-${question === "get" ? "record" : question}.json`, answer.read.text)] : [];
+  });
 }
 
 /** A path as a pattern that matches nothing else. */

@@ -10,7 +10,7 @@ import {
   startedEvent,
   stateEvent,
 } from "../../../../execution/jarvis/observation.ts";
-import type { DocumentOf, ExecutionName, Question } from "../../../../execution/jarvis/questions.ts";
+import type { Answered, DocumentOf, ExecutionName, Question } from "../../../../execution/jarvis/questions.ts";
 import type { EngineAround } from "../engine.ts";
 import type { JarvisInstallation } from "./installation.ts";
 
@@ -19,6 +19,20 @@ const NEXT_MS = 2_000;
 const QUIET_MS = 30_000;
 /** Where its files cannot be seen. */
 const BLIND_MS = 10_000;
+
+/** How often an answer is asked for once the run has ended, before it counts as none. */
+const LAST_TRIES = 3;
+
+/** What was said about an execution, by question. */
+export type Answers = { readonly [Q in Question]: Answered<DocumentOf<Q>> };
+
+/** A document that can be used; what is said of one that cannot goes to the notices. */
+function understood<Q extends Question>(question: Q, answer: Answered<DocumentOf<Q>>, notices: OnceEvent[]): DocumentOf<Q> | null {
+  if (answer.kind !== "read") return null;
+  if ("document" in answer.read) return answer.read.document;
+  notices.push(refusedEvent(question, answer.read.refused));
+  return null;
+}
 
 /** What has changed since the last look, by what there is to ask. */
 interface Signs {
@@ -43,11 +57,6 @@ export class ExecutionWatch {
     private readonly root: string | null,
   ) {}
 
-  /** The newest record that was read. */
-  get record(): ExecutionRecord | null {
-    return this.#record;
-  }
-
   /** Ask again, where it is time; comes back at once. */
   look(): void {
     const now = this.around.context.clock.monotonic();
@@ -68,17 +77,30 @@ export class ExecutionWatch {
       });
   }
 
-  /** Until the question that is under way is answered. */
-  async settled(): Promise<void> {
+  /** Everything that JARVIS says once the run has ended, taken in for the last time. */
+  async final(): Promise<Answers> {
     await this.#asking;
+    const [get, progress, artifacts, services] = await Promise.all([
+      this.#last("get"),
+      this.#last("progress"),
+      this.#last("artifacts"),
+      this.#last("service-runtimes"),
+    ]);
+    const notices: OnceEvent[] = [];
+    const record = understood("get", get, notices);
+    if (record !== null) this.#take(record, notices);
+    const reports = understood("progress", progress, notices);
+    const runtimes = understood("service-runtimes", services, notices);
+    if (runtimes !== null) notices.push(...serviceEvents(runtimes));
+    const { context, fence } = this.around;
+    await this.#commit(notices, reports === null ? [] : progressLines(reports, await context.store.emitOffsets(fence)));
+    return { get, progress, artifacts, "service-runtimes": services };
   }
 
-  /** Take in everything once more. */
-  async final(): Promise<void> {
-    await this.settled();
-    await this.#ask(null, null).catch((error: unknown) =>
-      this.around.context.laneFailed(`JARVIS execution ${this.name.executionId}`, error),
-    );
+  async #last<Q extends Question>(question: Q): Promise<Answered<DocumentOf<Q>>> {
+    let answer = await this.jarvis.ask(question, this.name);
+    for (let n = 1; n < LAST_TRIES && answer.kind === "silent"; n++) answer = await this.jarvis.ask(question, this.name);
+    return answer;
   }
 
   async #ask(signs: Signs | null, seen: Signs | null): Promise<void> {
@@ -87,11 +109,7 @@ export class ExecutionWatch {
     let lines: SourceLines[] = [];
     if (changed("record") || this.#record === null) {
       const record = await this.#read("get", notices);
-      if (record !== null) {
-        if (this.#record === null) notices.push(startedEvent(record));
-        notices.push(stateEvent(record));
-        this.#record = record;
-      }
+      if (record !== null) this.#take(record, notices);
     }
     const metadata = this.#record?.metadata;
     const { fence } = this.around;
@@ -113,12 +131,14 @@ export class ExecutionWatch {
     if (notices.length + emits.length > 0) await context.store.ingest(fence, { deltas: [], truncations: [], emits, notices });
   }
 
+  #take(record: ExecutionRecord, notices: OnceEvent[]): void {
+    if (this.#record === null) notices.push(startedEvent(record));
+    notices.push(stateEvent(record));
+    this.#record = record;
+  }
+
   async #read<Q extends Question>(question: Q, notices: OnceEvent[]): Promise<DocumentOf<Q> | null> {
-    const answer = await this.jarvis.ask(question, this.name);
-    if (answer.kind !== "read") return null;
-    if ("document" in answer.read) return answer.read.document;
-    notices.push(refusedEvent(question, answer.read.refused));
-    return null;
+    return understood(question, await this.jarvis.ask(question, this.name), notices);
   }
 
   /** What the execution's files look like from outside: JARVIS need not be asked while they stay as they are. */

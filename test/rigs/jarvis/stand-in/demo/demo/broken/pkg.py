@@ -1,0 +1,1 @@
+raise RuntimeError("this package cannot be loaded")

@@ -7,17 +7,16 @@ const NOTE =
 
 type Place = Pick<SchedulerStatus, "queue_position" | "jobs_ahead" | "queue_position_scope" | "queue_position_note">;
 
-const queueOf = ({ answers }: Row): string => `${answers.partition ?? ""}\0${answers.qos ?? ""}`;
-const submittedAt = ({ answers }: Row): string => answers.submit_time ?? "";
-
 /** How many wait in the same partition and QOS and were submitted before, for each waiting row of all that there are. */
 export class Places {
   readonly #ahead = new Map<Row, number>();
 
   constructor(rows: Rows) {
     const waiting = rows.all.filter(({ phase }) => phase === "pending");
-    for (const queue of Map.groupBy(waiting, queueOf).values()) {
-      const inOrder = queue.toSorted((a, b) => submittedAt(a).localeCompare(submittedAt(b)) || Number(a.raw) - Number(b.raw));
+    for (const queue of Map.groupBy(waiting, ({ queue }) => queue).values()) {
+      const inOrder = queue.toSorted((a, b) =>
+        a.submitted < b.submitted ? -1 : a.submitted > b.submitted ? 1 : Number(a.raw) - Number(b.raw),
+      );
       let ahead = 0;
       for (const row of inOrder) {
         this.#ahead.set(row, ahead);

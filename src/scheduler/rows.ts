@@ -6,6 +6,10 @@ import { isEnd } from "./phases.ts";
 export interface Row extends RowNames {
   readonly name: string;
   readonly phase: SchedulerPhase;
+  /** Which queue it waits in, and when it was submitted, as texts that can be compared. */
+  readonly queue: string;
+  readonly submitted: string;
+  /** All that is said of it. Made when it is asked for: most rows of a site are somebody else's. */
   readonly answers: Partial<SchedulerStatus>;
 }
 
@@ -18,13 +22,17 @@ export class Rows {
 
   constructor(readonly all: readonly Row[]) {
     for (const row of all) {
-      const numbers = new Set([row.raw, row.shown.replace(/[_+].*$/, "")]);
-      for (const number of numbers) {
-        const there = this.#byNumber.get(number);
-        if (there === undefined) this.#byNumber.set(number, [row]);
-        else there.push(row);
-      }
+      this.#add(row.raw, row);
+      if (row.shown === row.raw) continue;
+      const number = row.shown.replace(/[_+].*$/, "");
+      if (number !== row.raw) this.#add(number, row);
     }
+  }
+
+  #add(number: string, row: Row): void {
+    const there = this.#byNumber.get(number);
+    if (there === undefined) this.#byNumber.set(number, [row]);
+    else there.push(row);
   }
 
   /** The row that says most of an id. */

@@ -36,6 +36,8 @@ function readRecord(record: string): Row | null {
     shown: /^\d+$/.test(element) ? `${raw}_${element}` : raw,
     name: of("jobname") ?? "",
     phase,
+    queue: of("qname") ?? "",
+    submitted: of("qsub_time") ?? "",
     answers: {
       phase,
       raw_state: words(`failed ${failed[0]}, exit_status ${status}`),

@@ -24,6 +24,8 @@ function readJob(of: (element: string) => string | undefined): Row | null {
     shown: elements === "" ? raw : `${raw}_${/^\d+$/.test(elements) && phase !== "pending" ? elements : `[${elements}]`}`,
     name,
     phase,
+    queue: queue || of("hard_req_queue") || "",
+    submitted: of("JB_submission_time") ?? "",
     answers: {
       phase,
       raw_state: words(state),

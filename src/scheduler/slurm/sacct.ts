@@ -66,6 +66,8 @@ function readRow(fields: readonly string[]): Row {
     shown: of("JobID").trim(),
     name: of("JobName"),
     phase,
+    queue: `${of("Partition")} ${of("QOS")}`,
+    submitted: of("Submit"),
     answers: {
       phase,
       raw_state: words(state),

@@ -35,6 +35,8 @@ function readRecord(record: string): Row | null {
     shown: array === undefined ? raw : shownOf(array, of("ArrayTaskId") ?? ""),
     name,
     phase,
+    queue: `${of("Partition")} ${of("QOS")}`,
+    submitted: of("SubmitTime") ?? "",
     answers: {
       phase,
       raw_state: words(state),

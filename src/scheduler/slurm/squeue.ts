@@ -1,3 +1,4 @@
+import type { SchedulerPhase, SchedulerStatus } from "../../domain/scheduler.ts";
 import { isEnd } from "../phases.ts";
 import type { Row } from "../rows.ts";
 import { count, words } from "../status.ts";
@@ -31,38 +32,64 @@ function chosen(choice: SqueueChoice): string[] {
 
 /** What squeue printed. Null where it has another form. */
 export function readSqueue(text: string, delimiter: string): Row[] | null {
-  return fieldsOf(text, delimiter, LETTERS.length)?.map(readRow) ?? null;
+  return fieldsOf(text, delimiter, LETTERS.length)?.map((fields) => new SqueueRow(fields)) ?? null;
 }
 
-function readRow(fields: readonly string[]): Row {
-  const of = (letter: (typeof LETTERS)[number]): string => fields[LETTERS.indexOf(letter)]!;
-  const state = of("T");
-  const phase = phaseOf(state);
-  const ended = isEnd(phase);
-  const submitted = instant(of("V"));
-  return {
-    raw: of("A").trim(),
-    shown: of("i").trim(),
-    name: of("j"),
-    phase,
-    answers: {
+type Letter = (typeof LETTERS)[number];
+const PLACES = Object.fromEntries(LETTERS.map((letter, index) => [letter, index])) as Readonly<Record<Letter, number>>;
+
+/** A line of squeue. */
+class SqueueRow implements Row {
+  readonly phase: SchedulerPhase;
+
+  constructor(private readonly fields: readonly string[]) {
+    this.phase = phaseOf(this.#of("T"));
+  }
+
+  #of(letter: Letter): string {
+    return this.fields[PLACES[letter]]!;
+  }
+
+  get raw(): string {
+    return this.#of("A");
+  }
+
+  get shown(): string {
+    return this.#of("i");
+  }
+
+  get name(): string {
+    return this.#of("j");
+  }
+
+  get queue(): string {
+    return `${this.#of("P")} ${this.#of("q")}`;
+  }
+
+  get submitted(): string {
+    return this.#of("V");
+  }
+
+  get answers(): Partial<SchedulerStatus> {
+    const { phase } = this;
+    return {
       phase,
-      raw_state: words(state),
-      reason: words(of("r"), NOTHING),
-      name: words(of("j"), NOTHING),
-      partition: words(of("P"), NOTHING),
-      qos: words(of("q"), NOTHING),
-      account: words(of("a"), NOTHING),
-      user: words(of("u"), NOTHING),
-      nodes: words(of("N"), NOTHING) ?? words(of("D")),
-      cpus: count(of("C")),
-      memory: words(of("m"), [...NOTHING, "0"]),
-      submit_time: submitted,
+      raw_state: words(this.#of("T")),
+      reason: words(this.#of("r"), NOTHING),
+      name: words(this.#of("j"), NOTHING),
+      partition: words(this.#of("P"), NOTHING),
+      qos: words(this.#of("q"), NOTHING),
+      account: words(this.#of("a"), NOTHING),
+      user: words(this.#of("u"), NOTHING),
+      nodes: words(this.#of("N"), NOTHING) ?? words(this.#of("D")),
+      cpus: count(this.#of("C")),
+      memory: words(this.#of("m"), [...NOTHING, "0"]),
+      submit_time: instant(this.#of("V")),
       // While it waits, or runs, these are what the scheduler expects.
-      start_time: phase === "pending" ? null : instant(of("S")),
-      end_time: ended ? instant(of("e")) : null,
-      elapsed_seconds: seconds(of("M")),
-      time_limit_seconds: seconds(of("l")),
-    },
-  };
+      start_time: phase === "pending" ? null : instant(this.#of("S")),
+      end_time: isEnd(phase) ? instant(this.#of("e")) : null,
+      elapsed_seconds: seconds(this.#of("M")),
+      time_limit_seconds: seconds(this.#of("l")),
+    };
+  }
 }

@@ -101,7 +101,7 @@ function step(): Job[] {
     if (job.state !== "PENDING" || all.filter(({ state }) => state === "RUNNING").length >= SLOTS) continue;
     const line = `cd "$1" && sh "$2" </dev/null >>"$3" 2>&1 & echo $! >"$4/pid"; wait $!; echo $? >"$4/code"`;
     const args = ["-c", line, "sh", job.workdir, job.script, job.output, path.dirname(jobFile(job.id))];
-    spawn("setsid", ["sh", ...args], { stdio: "ignore", detached: true, cwd: "/" }).unref();
+    spawn("sh", args, { stdio: "ignore", detached: true, cwd: "/" }).unref();
     job.started = Date.now();
     job.state = "RUNNING";
     write(job);

@@ -84,7 +84,10 @@ export function mount(app: Hono, operations: readonly Operation[]): void {
         const raw = await readJsonBody(c.req.raw);
         body = parse(op.body, raw === undefined && op.bodyOptional ? {} : raw, "body");
       }
-      return op.handler({ c, query, body, param: (name) => c.req.param(name) ?? "" });
+      const response = await op.handler({ c, query, body, param: (name) => c.req.param(name) ?? "" });
+      // A body that is left away would wait for a reader, with all that it holds.
+      if (c.req.raw.method === "HEAD") await response.body?.cancel();
+      return response;
     });
   }
   for (const path of new Set(operations.map((op) => op.path))) {

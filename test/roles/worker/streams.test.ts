@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { readSse, type SseMessage } from "../../../src/api/sse-reader.ts";
 import { listen } from "../../api/web-socket-client.ts";
+import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";
 
 let worker: WorkerHarness;
@@ -181,6 +182,17 @@ describe("WebSockets", () => {
       expect.objectContaining({ reason: "upgrade_required" }),
     ]);
   });
+});
+
+test("who asks for the headers of a stream follows nothing", async () => {
+  const { jobId, release } = await running();
+  for (const route of ["events/sse", "monitor/sse", "logs/stdout/content?follow=true"]) {
+    const { status, headers } = await fetch(`http://relay/jobs/${jobId}/${route}`, { unix: worker.socket, method: "HEAD" });
+    expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+  }
+  const followers = async () => /^clio_relay_worker_followers (\d+)$/m.exec(await (await open("/metrics")).text())?.[1];
+  await eventually(async () => (await followers()) === "0", { what: "the end of streams that nobody reads", timeoutMs: 5_000 });
+  release();
 });
 
 test("a worker that drains ends what is followed, and says that there is more", async () => {

@@ -10,6 +10,7 @@ export type SchedulerName = v.InferOutput<typeof SchedulerName>;
 /** Which scheduler a cluster has, as it is configured: none that jobs may ask for, whichever is found there, or this one. */
 export const SCHEDULER_CHOICES = [...SCHEDULERS, "external", "auto"] as const;
 export const SchedulerChoice = v.picklist(SCHEDULER_CHOICES);
+export type SchedulerChoice = v.InferOutput<typeof SchedulerChoice>;
 
 /** See SCHEDULER_ID_PATTERN. */
 export const SchedulerJobId = v.pipe(v.string(), v.regex(SCHEDULER_ID_PATTERN, "must be the id of a scheduler's job"));

@@ -1,8 +1,10 @@
+import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../../domain/errors.ts";
 import type { Job } from "../../../domain/job.ts";
 import { markerOf, type SchedulerRequest } from "../../../domain/scheduler.ts";
 import { allocationScript } from "../../../execution/allocation-script.ts";
+import { inputPath } from "../../../execution/input-place.ts";
 import { FILES } from "../../../execution/spool-records.ts";
 import type { BatchJob, SchedulerProvider } from "../../../scheduler/provider.ts";
 import type { HostedAttempt } from "../attempt-host.ts";
@@ -31,9 +33,12 @@ export async function writeBatch(
   const { context, job, fence, directory, engine } = around;
   const request = requestOf(job);
   const { text, removed } = provider.script(request, scriptOf(job), allocationScript(context.command, directory));
-  const preparation = await preparationOf(context, job, fence, engine);
-  const { plan } = preparation;
-  prepare(context, job, fence, directory, { ...preparation, plan: { ...plan, files: { ...plan.files, [FILES.batch]: text } } });
+  const { plan, inputs, segments } = await preparationOf(context, job, fence, engine);
+  // Compute nodes do not see the cluster's spool where another one is shared with them.
+  const copies = context.sharedSpoolDir === null ? new Map() : copiesOf(inputs, directory);
+  const paths = { ...inputs, ...Object.fromEntries(copies) };
+  prepare(context, job, fence, directory, { plan: { ...plan, files: { ...plan.files, [FILES.batch]: text } }, inputs: paths, segments });
+  for (const [variable, copy] of copies) await copyInput(inputs[variable] ?? "", copy);
   keepExecutable(context.coreDir, context.command[0] ?? "");
   if (removed.length > 0) {
     const message = `The relay sets this itself, so it was left out: ${removed.join(", ")}`.slice(0, 2_000);
@@ -43,6 +48,21 @@ export async function writeBatch(
     });
   }
   return { marker: markerOf(job.job_id, fence.attempt, request.name), workdir: plan.workdir ?? context.homeDir };
+}
+
+/** Where an attempt's own copies of its inputs lie, by variable. */
+const copiesOf = (inputs: Readonly<Record<string, string>>, directory: string): ReadonlyMap<string, string> =>
+  new Map(
+    Object.entries(inputs).map(([variable, file]) => [
+      variable,
+      inputPath(directory, path.basename(path.dirname(file)), path.basename(file)),
+    ]),
+  );
+
+async function copyInput(source: string, target: string): Promise<void> {
+  fs.mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 });
+  await fs.promises.copyFile(source, target, fs.constants.COPYFILE_FICLONE);
+  fs.chmodSync(target, 0o400);
 }
 
 export const batchJob = ({ job, directory }: HostedAttempt, marker: string, workdir: string): BatchJob => ({

@@ -11,6 +11,11 @@ import type { AllocationTimes } from "./times.ts";
 
 type Way = "terminate" | "cancel";
 
+/** What a cancellation has to know of its attempt. */
+export type CancelingAttempt = Pick<HostedAttempt, "directory" | "ring" | "notice"> & {
+  readonly context: Pick<HostedAttempt["context"], "clock"> & { readonly limits: Pick<HostedAttempt["context"]["limits"], "cancelGraceSeconds"> };
+};
+
 /** The end of an attempt's job of the scheduler, asked for until it comes: in order first, then by the scheduler's own cancel. */
 export class Cancellation {
   readonly #question: Question<{ readonly way: Way; readonly outcome: CancelOutcome }>;
@@ -23,7 +28,7 @@ export class Cancellation {
   #obstacle: string | null = null;
 
   constructor(
-    private readonly around: HostedAttempt,
+    private readonly around: CancelingAttempt,
     private readonly times: AllocationTimes,
   ) {
     this.#question = new Question(() => around.ring());

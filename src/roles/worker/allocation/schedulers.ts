@@ -1,6 +1,12 @@
 import type { SchedulerServices } from "../../../api/scheduler-services.ts";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
-import { SCHEDULERS, type SchedulerJob, type SchedulerName, type SchedulerRequest } from "../../../domain/scheduler.ts";
+import {
+  SCHEDULERS,
+  type SchedulerChoice,
+  type SchedulerJob,
+  type SchedulerName,
+  type SchedulerRequest,
+} from "../../../domain/scheduler.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Timers } from "../../../lib/timers.ts";
 import { within } from "../../../lib/within.ts";
@@ -10,9 +16,6 @@ import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 import { releaseExecutables } from "./executables.ts";
 import { Following, type StatusHeard } from "./following.ts";
 import { ALLOCATION_TIMES, type AllocationTimes } from "./times.ts";
-
-/** Which scheduler a cluster has, as it is configured: none of ours, whichever is found, or this one. */
-export type SchedulerChoice = SchedulerName | "external" | "auto";
 
 export interface SchedulersOptions {
   readonly choice: SchedulerChoice;

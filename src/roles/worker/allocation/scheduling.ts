@@ -1,8 +1,8 @@
-import type { SchedulerName } from "../../../domain/scheduler.ts";
+import type { SchedulerChoice, SchedulerName } from "../../../domain/scheduler.ts";
 import { systemTimers } from "../../../lib/timers.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 import { schedulerProvider } from "../../../scheduler/schedulers.ts";
-import { type SchedulerChoice, Schedulers, type SchedulersOptions } from "./schedulers.ts";
+import { Schedulers, type SchedulersOptions } from "./schedulers.ts";
 import type { AllocationTimes } from "./times.ts";
 
 /** What a worker is told of its cluster's scheduler. */

@@ -8,6 +8,9 @@ import { messageOf } from "../patience.ts";
 import { Question } from "./question.ts";
 import type { AllocationTimes } from "./times.ts";
 
+/** What a submission has to know of its attempt. */
+export type SubmittingAttempt = Pick<HostedAttempt, "fence" | "ring"> & { readonly context: Pick<HostedAttempt["context"], "store" | "clock"> };
+
 /** `open`: nobody knows yet. `submitted`: the record says as what. `refused`: there is no such job, in the submit command's words. */
 export type Found =
   | { readonly kind: "open" }
@@ -30,8 +33,8 @@ export class Submission {
   #obstacle: string | null = null;
 
   constructor(
-    private readonly around: HostedAttempt,
-    private readonly provider: SchedulerProvider,
+    private readonly around: SubmittingAttempt,
+    private readonly provider: Pick<SchedulerProvider, "name" | "submit" | "find">,
     private readonly intended: SchedulerJob,
     private readonly clusters: readonly string[],
     private readonly times: AllocationTimes,

@@ -1,4 +1,4 @@
-import type { SchedulerJob, SchedulerName, SchedulerStatus } from "../domain/scheduler.ts";
+import type { SchedulerJob, SchedulerName, SchedulerRequest, SchedulerStatus } from "../domain/scheduler.ts";
 
 /** What became of asking a scheduler for the end of a job. `doubt`: nobody can tell whether it was asked. */
 export interface SchedulerCancelAnswer {
@@ -11,6 +11,12 @@ export interface SchedulerCancelAnswer {
 export interface SchedulerServices {
   /** Those that there are, the cluster's own first. */
   providers(): readonly SchedulerName[];
+  /**
+   * Refuse what no such scheduler takes as one job: options that are the relay's, arrays, directives that cannot be read.
+   *
+   * @throws RelayError job_submission_refused
+   */
+  check(request: SchedulerRequest, script: string | null): void;
   /**
    * What a scheduler says of any of its jobs, at most 5 s old.
    *

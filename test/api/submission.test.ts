@@ -3,7 +3,7 @@ import { workerApp } from "../../src/api/worker-app.ts";
 import type { WorkerServices } from "../../src/api/worker-services.ts";
 import { RelayError } from "../../src/domain/errors.ts";
 import { type JobSubmission, laneOf } from "../../src/domain/job.ts";
-import type { SchedulerName } from "../../src/domain/scheduler.ts";
+import type { SchedulerName, SchedulerRequest } from "../../src/domain/scheduler.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
@@ -16,6 +16,11 @@ afterEach(async () => {
 
 const body = (key: string | undefined, argv: readonly string[] = ["true"]) =>
   JSON.stringify({ cluster: "local", kind: "command", spec: { argv }, ...(key === undefined ? {} : { idempotency_key: key }) });
+
+/** What a scheduler's provider never takes. */
+function check({ options }: SchedulerRequest): void {
+  if (options.includes("--array=1-9")) throw new RelayError("job_submission_refused", "an array is many jobs");
+}
 
 /** The app on a real queue, of a worker that can be made to refuse whatever is new. */
 function worker(schedulers?: readonly SchedulerName[]) {
@@ -32,7 +37,7 @@ function worker(schedulers?: readonly SchedulerName[]) {
     engines: new Set(["command"] as const),
     laneFor: async (submission: JobSubmission) => laneOf(submission),
     pipelineInputs: async () => ({ pipeline_id: "none", settings: [] }),
-    ...(schedulers === undefined ? {} : { scheduler: { providers: () => schedulers } }),
+    ...(schedulers === undefined ? {} : { scheduler: { providers: () => schedulers, check } }),
     draining: draining.signal,
     async admit() {
       if (full) throw new RelayError("storage_admission_refused", "no room");
@@ -86,6 +91,14 @@ describe("a job for a scheduler", () => {
       expect(status).toBe(201);
       expect((await store.job(body["job_id"] as string)).spec).toMatchObject({ scheduler: { provider } });
     }
+  });
+
+  test("is refused for what its scheduler never takes, before it is on record", async () => {
+    const { submit, store } = worker(["slurm"]);
+    const spec = { argv: ["true"], scheduler: { options: ["--array=1-9"] } };
+    const { status, body } = await submit(JSON.stringify({ cluster: "local", kind: "command", spec }));
+    expect([status, body["reason"]]).toEqual([422, "job_submission_refused"]);
+    expect((await store.stats()).active).toBe(0);
   });
 
   test.each([

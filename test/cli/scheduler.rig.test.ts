@@ -44,6 +44,8 @@ describeWith("slurm", "jobs in allocations, from the command line", () => {
         relay.run(["job", "submit", "--wait", ...ask, "--", "sh", "-c", "echo in $SLURM_JOB_NAME; exit 3"]),
         relay.run(["job", "submit", "--wait", "--sbatch", "job.sbatch", "--time", "7:00", "--output", "out.txt"]),
       ]);
+      const array = await relay.run(["job", "submit", "--scheduler", "slurm", "--scheduler-option=--array=1-9", "--", "true"]);
+      expect([array.code, array.stderr]).toEqual([2, expect.stringContaining("[job_submission_refused]")]);
       expect([command.code, command.stderr]).toEqual([10, expect.stringContaining("exited with code 3")]);
       const id = command.stdout.trim();
       expect(await relay.ok("job", "read-log", id)).toBe(`in train.clio-${id.slice("job_".length)}-1`);

@@ -65,8 +65,9 @@ function checkFor(services: WorkerServices, submission: JobSubmission): void {
       available: [...services.engines],
     });
   }
-  if (submission.kind === "command" && submission.spec.scheduler !== undefined)
-    requireScheduler(services, submission.spec.scheduler.provider);
+  if (submission.kind !== "command" || submission.spec.scheduler === undefined) return;
+  const { scheduler, script = null } = submission.spec;
+  requireScheduler(services, scheduler.provider).check(scheduler, script);
 }
 
 /**

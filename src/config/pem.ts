@@ -1,3 +1,4 @@
+import fs from "node:fs";
 import { RelayError } from "../domain/errors.ts";
 import { readSmallFile } from "../lib/regular-file.ts";
 
@@ -21,5 +22,17 @@ export function readPem(file: string, what: "CERTIFICATE" | "PRIVATE KEY"): stri
   }
   if (read === null) throw new RelayError("configuration_error", `${file} is not there`, { path: file });
   if (!read.includes(`${what}-----`)) throw new RelayError("configuration_error", `${file} has no ${what} in PEM`, { path: file });
+  if (what === "PRIVATE KEY") refuseOpen(file);
   return read;
+}
+
+/** A group may read it, since systems have one for keys; Windows has no modes. */
+function refuseOpen(file: string): void {
+  if (process.platform === "win32" || (fs.statSync(file).mode & 0o007) === 0) return;
+  throw new RelayError(
+    "configuration_error",
+    `${file} is a private key that every user of this machine can read`,
+    { path: file },
+    `chmod 600 ${file}`,
+  );
 }

@@ -26,14 +26,21 @@ export interface Promises {
   readonly unknownId: string;
   /** The command that says what is active. */
   readonly activeSource: string;
+  /** How many jobs of one task run at once. */
+  readonly slots: number;
 }
 
 const TIMEOUT = 40_000;
 
-/** What every provider promises, as tests on one site. */
-export function schedulerContract(title: string, start: () => Promise<SchedulerSite>, promises: Promises): void {
+/** What every provider promises, as tests on one site. `more` may add tests of what only this one can. */
+export function schedulerContract<Site extends SchedulerSite>(
+  title: string,
+  start: () => Promise<Site>,
+  promises: Promises,
+  more: (site: () => Site) => void = () => undefined,
+): void {
   describe(`a scheduler: ${title}`, () => {
-    let site: SchedulerSite;
+    let site: Site;
     let count = 0;
     const marker = (): string => `clio-${crypto.randomUUID().replaceAll("-", "")}-${++count}`;
 
@@ -169,7 +176,7 @@ export function schedulerContract(title: string, start: () => Promise<SchedulerS
       async () => {
         const busy = batch(marker(), ["sleep 60"]);
         const natives: NativeJob[] = [];
-        for (let index = 0; index < 7; index++) natives.push(await submitted(busy));
+        for (let index = 0; index < promises.slots + 3; index++) natives.push(await submitted(busy));
         const waiting = await eventually(
           async () => {
             const { statuses } = await site.provider.observe(natives, { positions: true });
@@ -208,6 +215,8 @@ export function schedulerContract(title: string, start: () => Promise<SchedulerS
       const job = batch(marker(), ["exit 0"]);
       expect((await none.submit(job)).kind).toBe("refused");
     });
+
+    more(() => site);
 
     if (!promises.tellsCanceled) {
       test(

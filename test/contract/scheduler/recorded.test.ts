@@ -31,7 +31,13 @@ async function recordedSite(version: string, accounting: boolean): Promise<Sched
   };
 }
 
-const PROMISES = { tellsCanceled: true, refusedRequest: { partition: "nowhere" }, unknownId: "60000000", activeSource: "squeue" } as const;
+const PROMISES = {
+  tellsCanceled: true,
+  refusedRequest: { partition: "nowhere" },
+  unknownId: "60000000",
+  activeSource: "squeue",
+  slots: 4,
+} as const;
 
 schedulerContract("SLURM 20.11 without accounting, recorded", () => recordedSite("20.11.9", false), { ...PROMISES, accounting: false });
 schedulerContract("SLURM 25.05 with accounting, recorded", () => recordedSite("25.05.4", true), { ...PROMISES, accounting: true });

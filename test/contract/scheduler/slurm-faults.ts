@@ -1,38 +1,35 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
-import { SchedulerRequest, type SchedulerStatus } from "../../src/domain/scheduler.ts";
-import { type BatchJob, type NativeJob, nativeKey, type SchedulerProvider } from "../../src/scheduler/provider.ts";
-import { schedulerProvider } from "../../src/scheduler/schedulers.ts";
-import { runSiteCommand } from "../../src/scheduler/site-command.ts";
-import { Slurm } from "../rigs/slurm.ts";
-import { makeUser, removeUser } from "../rigs/sshd.ts";
-import { describeWith } from "../runner/components.ts";
-import { temporaryDirectory } from "../runner/temporary.ts";
-import { eventually } from "../runner/wait.ts";
+import { SchedulerRequest, type SchedulerStatus } from "../../../src/domain/scheduler.ts";
+import { type BatchJob, type NativeJob, nativeKey, type SchedulerProvider } from "../../../src/scheduler/provider.ts";
+import { schedulerProvider } from "../../../src/scheduler/schedulers.ts";
+import { runSiteCommand } from "../../../src/scheduler/site-command.ts";
+import type { Slurm } from "../../rigs/slurm.ts";
+import { makeUser, removeUser } from "../../rigs/sshd.ts";
+import { eventually } from "../../runner/wait.ts";
+import type { SchedulerSite } from "./contract.ts";
 
 const TIMEOUT = 60_000;
 
-describeWith("slurm", "SLURM with accounting, two nodes and GPUs", () => {
-  const place = temporaryDirectory();
+export interface SlurmSite extends SchedulerSite {
+  readonly slurm: Slurm;
+}
+
+/** What only SLURM with accounts, two nodes and two GPUs on each can show. */
+export function slurmFaults(site: () => SlurmSite): void {
   let slurm: Slurm;
   let provider: SchedulerProvider;
   let count = 0;
 
-  beforeAll(async () => {
-    slurm = await Slurm.start({ accounting: true, nodes: 2, gpus: 2 });
-    provider = schedulerProvider("slurm", { variables: slurm.variables });
-    fs.chmodSync(place.path, 0o777);
-  }, TIMEOUT);
-  afterAll(async () => {
-    await slurm?.[Symbol.asyncDispose]();
-    place[Symbol.dispose]();
-  }, TIMEOUT);
+  beforeAll(() => {
+    ({ slurm, provider } = site());
+  });
 
   const batch = (lines: readonly string[], given: v.InferInput<typeof SchedulerRequest> = {}): BatchJob => {
     const marker = `clio-${crypto.randomUUID().replaceAll("-", "")}-${++count}`;
-    const directory = path.join(place.path, marker);
+    const directory = path.join(site().directory, marker);
     fs.mkdirSync(directory);
     const request = v.parse(SchedulerRequest, given);
     const script = path.join(directory, "batch.sh");
@@ -228,4 +225,4 @@ describeWith("slurm", "SLURM with accounting, two nodes and GPUs", () => {
     },
     TIMEOUT,
   );
-});
+}

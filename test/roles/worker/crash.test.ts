@@ -115,12 +115,17 @@ describe("a worker that died while it started an attempt", () => {
 describe("SIGKILL of the worker", () => {
   test("in the middle of a job: same process, every byte, one end", async () => {
     await using worker = await new WorkerHarness().start();
-    const { job_id } = await worker.shell("i=0; while [ $i -lt 200 ]; do echo line $i; i=$((i+1)); sleep 0.01; done");
+    // It writes while no worker is there, and does not end before the next one looks after it.
+    const gate = path.join(worker.directory, "gate");
+    const lines = (from: number, to: number) => `i=${from}; while [ $i -lt ${to} ]; do echo line $i; i=$((i+1)); sleep 0.01; done`;
+    const { job_id } = await worker.shell(`${lines(0, 150)}; until [ -e ${gate} ]; do sleep 0.05; done; ${lines(150, 200)}`);
     const before = await worker.running(job_id);
     await eventually(async () => (await worker.stdout(job_id)).includes("line 20\n"));
     await worker.kill();
     expect(isAlive(before.attempt!.process!)).toBe(true);
     await worker.start();
+    await eventually(async () => (await worker.events(job_id)).some(({ event_type }) => event_type === "execution.adopted"));
+    fs.writeFileSync(gate, "");
     const after = await worker.ended(job_id);
     expect(after.job).toMatchObject({ state: "succeeded", attempts: 1 });
     expect(after.attempt!.process).toEqual(before.attempt!.process);

@@ -92,13 +92,13 @@ test.each([
   async (_step, deaths, states) => {
     expect((await survives(deaths)).map(String)).toEqual(states);
   },
-  40_000,
+  90_000,
 );
 
 test("SIGKILL of the worker once the shim was told: whoever wins start.json, the job runs once", async () => {
   const states = await survives([at("after", "launch")]);
   expect([["ended"], ["void", "ended"]]).toContainEqual(states.map(String));
-}, 40_000);
+}, 90_000);
 
 test("SIGKILL of the worker between collecting outputs and the commit: the copies that no record names are removed", async () => {
   let before: string[] = [];
@@ -109,4 +109,4 @@ test("SIGKILL of the worker between collecting outputs and the commit: the copie
   });
   expect(states).toEqual(["ended"]);
   expect(before.length).toBe(3);
-}, 40_000);
+}, 90_000);

@@ -171,6 +171,8 @@ describeWith("slurm", "on real SLURM", () => {
 
   test.each([
     ["before the submission is on record", { when: "before", call: "recordSubmission" }],
+    ["after that", { when: "after", call: "recordSubmission" }],
+    ["before its start is committed", { when: "before", call: "startAttempt" }],
     ["before its end is committed", { when: "before", call: "settle" }],
     ["once SLURM has accepted, before sbatch says so", null],
   ] satisfies [string, Death | null][])(

@@ -63,52 +63,43 @@ describeWith("slurm", "jobs in allocations, from the command line", () => {
   );
 
   test(
-    "a cancel leaves the scheduler's job to go on, and says how it is ended",
+    "a cancel leaves the scheduler's job to go on, and says how it is ended; later it is",
     async () => {
-      const id = await relay.submit("--scheduler", "auto", "--time", "5", "--", "sleep", "300");
-      const native = await running(id);
-      await until("what the scheduler says", async () => (await there(id))?.status?.phase === "running");
-      const page = await relay.ok("job", "status", id);
+      const [id, other] = await Promise.all([1, 2].map(() => relay.submit("--scheduler", "auto", "--time", "5", "--", "sleep", "300")));
+      const native = await running(id!);
+      await until("what the scheduler says", async () => (await there(id!))?.status?.phase === "running");
+      const page = await relay.ok("job", "status", id!);
       expect(page).toMatch(new RegExp(`^scheduler +slurm ${native}.*: running \\(RUNNING\\)$`, "m"));
       expect(page).toMatch(/^nodes +rig1$/m);
-      const asked = await relay.run(["job", "cancel", id]);
-      expect([asked.code, asked.stderr]).toEqual([
-        0,
-        `notice: slurm ${native} goes on; clio-relay scheduler cancel ${native} --cluster local ends it\n`,
-      ]);
-      const watched = await relay.run(["job", "watch", id]);
+      const asked = await relay.run(["job", "cancel", id!, "--keep-scheduler-job"]);
+      const goesOn = `notice: slurm ${native} goes on; clio-relay scheduler cancel ${native} --cluster local ends it\n`;
+      expect([asked.code, asked.stderr]).toEqual([0, goesOn]);
+      const watched = await relay.run(["job", "watch", id!]);
       expect(watched.code).toBe(10);
       expect(watched.stdout).toContain(`scheduler.job_running  slurm says of ${native}: running (RUNNING) on rig1`);
       expect(watched.stdout).toMatch(new RegExp(`^${id} canceled`, "m"));
       expect(slurm.must("squeue", "-h", "-j", native, "-o", "%T").trim()).toBe("RUNNING");
       const seen = await relay.json<SchedulerObserved>("scheduler", "status", native);
       expect(seen).toMatchObject({ phase: "running", job_id: id, attempt: 1 });
+      expect(await relay.ok("job", "status", id!)).toContain("it was left to go on");
+      // Of one that has not ended it is a cancel of the job itself.
+      const live = (await there(other!))!.native_id!;
+      expect(await relay.json("scheduler", "cancel", live)).toMatchObject({ job_id: other, disposition: "cancel_requested" });
+      const again = await relay.run(["job", "cancel", id!, "--cancel-scheduler-job"]);
+      expect([again.code, again.stderr]).toEqual([0, `notice: slurm ${native}, which was left to go on, is asked to end\n`]);
+      await until("their ends", async () => (await there(id!))?.ended_at !== null && (await status(other!)).terminal);
       expect(await relay.ok("scheduler", "status", native)).toMatch(new RegExp(`^job +${id}$`, "m"));
-      expect(await relay.ok("job", "status", id)).toContain("it was left to go on");
-      expect(await relay.json("scheduler", "cancel", native)).toMatchObject({
-        job_id: id,
-        state: "canceled",
-        disposition: "cancel_requested",
-      });
-      await until("its end", async () => (await there(id))?.ended_at !== null);
       expect(await relay.ok("scheduler", "cancel", native)).toBe(`slurm ${native} had ended already; ${id} is canceled`);
+      expect((await status(other!)).job.state).toBe("canceled");
+      expect(slurm.run("squeue", "-h", "-t", "RUNNING", "-o", "%i").stdout.trim()).toBe("");
     },
     TIMEOUT,
   );
 
   test(
-    "with the option it is ended, at once or later, and no job that is not ours is",
+    "an id that is no job's here can be looked at, and is not ended",
     async () => {
-      const [now, later] = await Promise.all([1, 2].map(() => relay.submit("--scheduler", "slurm", "--time", "5", "--", "sleep", "300")));
-      const [ended, left] = [await running(now!), await running(later!)];
-      const waited = await relay.run(["job", "cancel", now!, "--cancel-scheduler-job", "--wait"]);
-      expect([waited.code, waited.stdout]).toEqual([0, expect.stringContaining("canceled")]);
-      expect(slurm.run("squeue", "-h", "-j", ended, "-t", "RUNNING", "-o", "%i").stdout.trim()).toBe("");
-      await relay.ok("job", "cancel", later!, "--keep-scheduler-job", "--wait");
-      const again = await relay.run(["job", "cancel", later!, "--cancel-scheduler-job"]);
-      expect([again.code, again.stderr]).toEqual([0, `notice: slurm ${left}, which was left to go on, is asked to end\n`]);
-      await until("its end", async () => (await there(later!))?.ended_at !== null);
-      const foreign = slurm.must("sbatch", "--parsable", "--wrap", "sleep 60").trim();
+      const foreign = slurm.must("sbatch", "--parsable", "--output=/dev/null", "--wrap", "sleep 60").trim();
       const refused = await relay.run(["scheduler", "cancel", foreign]);
       expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining("[resource_ownership_refused]")]);
       expect(await relay.json<SchedulerObserved>("scheduler", "status", foreign)).toMatchObject({ job_id: null, name: "wrap" });

@@ -8,6 +8,7 @@ import { inputPath } from "../../../execution/input-place.ts";
 import { FILES } from "../../../execution/spool-records.ts";
 import type { BatchJob, SchedulerProvider } from "../../../scheduler/provider.ts";
 import type { HostedAttempt } from "../attempt-host.ts";
+import type { WorkerContext } from "../context.ts";
 import { preparationOf, prepare } from "../prepare.ts";
 import { keepExecutable } from "./executables.ts";
 
@@ -37,7 +38,11 @@ export async function writeBatch(
   // Compute nodes do not see the cluster's spool where another one is shared with them.
   const copies = context.sharedSpoolDir === null ? new Map() : copiesOf(inputs, directory);
   const paths = { ...inputs, ...Object.fromEntries(copies) };
-  prepare(context, job, fence, directory, { plan: { ...plan, files: { ...plan.files, [FILES.batch]: text } }, inputs: paths, segments });
+  prepare({ ...context, environment: elsewhere(context.environment) }, job, fence, directory, {
+    plan: { ...plan, files: { ...plan.files, [FILES.batch]: text } },
+    inputs: paths,
+    segments,
+  });
   for (const [variable, copy] of copies) await copyInput(inputs[variable] ?? "", copy);
   keepExecutable(context.coreDir, context.command[0] ?? "");
   if (removed.length > 0) {
@@ -49,6 +54,9 @@ export async function writeBatch(
   }
   return { marker: markerOf(job.job_id, fence.attempt, request.name), workdir: plan.workdir ?? context.homeDir };
 }
+
+/** The worker's variables without those that are about its host alone. */
+const elsewhere = ({ HOSTNAME: _, XDG_RUNTIME_DIR: __, ...others }: WorkerContext["environment"]): WorkerContext["environment"] => others;
 
 /** Where an attempt's own copies of its inputs lie, by variable. */
 const copiesOf = (inputs: Readonly<Record<string, string>>, directory: string): ReadonlyMap<string, string> =>

@@ -13,7 +13,9 @@ type Way = "terminate" | "cancel";
 
 /** What a cancellation has to know of its attempt. */
 export type CancelingAttempt = Pick<HostedAttempt, "directory" | "ring" | "notice"> & {
-  readonly context: Pick<HostedAttempt["context"], "clock"> & { readonly limits: Pick<HostedAttempt["context"]["limits"], "cancelGraceSeconds"> };
+  readonly context: Pick<HostedAttempt["context"], "clock"> & {
+    readonly limits: Pick<HostedAttempt["context"]["limits"], "cancelGraceSeconds">;
+  };
 };
 
 /** The end of an attempt's job of the scheduler, asked for until it comes: in order first, then by the scheduler's own cancel. */

@@ -9,7 +9,9 @@ import { Question } from "./question.ts";
 import type { AllocationTimes } from "./times.ts";
 
 /** What a submission has to know of its attempt. */
-export type SubmittingAttempt = Pick<HostedAttempt, "fence" | "ring"> & { readonly context: Pick<HostedAttempt["context"], "store" | "clock"> };
+export type SubmittingAttempt = Pick<HostedAttempt, "fence" | "ring"> & {
+  readonly context: Pick<HostedAttempt["context"], "store" | "clock">;
+};
 
 /** `open`: nobody knows yet. `submitted`: the record says as what. `refused`: there is no such job, in the submit command's words. */
 export type Found =

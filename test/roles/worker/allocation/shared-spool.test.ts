@@ -8,7 +8,8 @@ import { Site } from "./site.ts";
 
 test("a job in an allocation has its directory, and its inputs, in the spool that compute nodes see, others in the cluster's", async () => {
   using shared = temporaryDirectory();
-  await using site = new Site({ sharedSpoolDir: path.join(shared.path, "local") });
+  const environment = { ...process.env, HOSTNAME: "login1", XDG_RUNTIME_DIR: "/run/user/1" };
+  await using site = new Site({ sharedSpoolDir: path.join(shared.path, "local"), environment });
   await site.start();
   const { body } = await site.worker.call<InputRecord>(
     "POST",
@@ -25,12 +26,12 @@ test("a job in an allocation has its directory, and its inputs, in the spool tha
   );
   const { artifact_id, sha256 } = body.artifact;
   const { job_id } = await site.submit(
-    'cat "$CLIO_RELAY_INPUT_DECK"; echo "$CLIO_RELAY_INPUT_DECK" > where',
+    'cat "$CLIO_RELAY_INPUT_DECK"; echo "$CLIO_RELAY_INPUT_DECK" > where; env | grep -c "^\\(HOSTNAME\\|XDG_RUNTIME_DIR\\)="; true',
     { inputs: { deck: artifact_id }, outputs: ["where"] },
     { used_artifact_refs: [{ artifact_id, sha256 }] },
   );
   expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
-  expect(await site.worker.stdout(job_id)).toBe("lj 1\n");
+  expect(await site.worker.stdout(job_id)).toBe("lj 1\n0\n");
   const attempt = path.join(shared.path, "local", job_id, "attempt-1");
   expect(fs.readFileSync(path.join(site.directory, "where"), "utf8").trim()).toBe(path.join(attempt, "inputs", sha256, "in.lj"));
   expect(fs.existsSync(path.join(attempt, "exit.json"))).toBe(true);

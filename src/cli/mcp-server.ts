@@ -1,10 +1,16 @@
-import { EXIT, RelayError } from "../domain/errors.ts";
-import { oneOf, text, whole } from "./values.ts";
+import { EXIT } from "../domain/errors.ts";
+import { oneOf, type Reader, text, whole } from "./values.ts";
 import { defineVerb, optionOr } from "./verb.ts";
 
 const MCP_PORT = 8_766;
 /** Other names of profiles. */
 const PROFILES = { user: "user", agent: "user", admin: "admin", operator: "admin", all: "admin" } as const;
+
+const urlPath: Reader<string> = {
+  label: "PATH",
+  form: "a path of a URL: / and letters, digits, - _ . /",
+  read: (given) => (/^\/[A-Za-z0-9._/-]{0,255}$/.test(given) ? given : undefined),
+};
 
 export const verb = defineVerb({
   summary: "Serve the clusters to an agent, by MCP",
@@ -16,7 +22,7 @@ export const verb = defineVerb({
     transport: optionOr(oneOf("stdio", "http"), "stdio", "How it is spoken to"),
     host: optionOr(text("HOST"), "127.0.0.1", "Address to listen on, of loopback"),
     port: optionOr(whole(0, 65_535), MCP_PORT, "Port to listen on; 0 for one that is free"),
-    path: optionOr(text("PATH"), "/mcp", "Where it is on the server"),
+    path: optionOr(urlPath, "/mcp", "Where it is on the server"),
   },
   examples: [
     ["mcp-server", "for a client that starts it"],
@@ -36,7 +42,13 @@ export const verb = defineVerb({
         now: () => io.clock.monotonic(),
         onFault: (error) => io.stderr.log(`warn: ${error.message}\n`, (count) => `warn: ${count} lines are left out\n`),
       });
-      if (flags.transport === "http") throw new RelayError("platform_unsupported", "not yet");
+      if (flags.transport === "http") {
+        const { serveMcpOverHttp } = await import("../roles/mcp/serve-http.ts");
+        const place = { host: flags.host, port: flags.port, path: flags.path };
+        const onListening = (url: string) => io.stderr.write(`notice: agents are served on ${url}\n`);
+        await serveMcpOverHttp({ service, paths: relay.paths, env: io.env, clock: io.clock, ...place, onListening }, stop.signal);
+        return EXIT.ok;
+      }
       const { serveOnStdio } = await import("../mcp/stdio/serve.ts");
       await serveOnStdio(
         service,

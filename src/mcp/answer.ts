@@ -1,17 +1,22 @@
 import { problemOf } from "../api/problem.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
+import type { Content } from "./tool.ts";
 
 /** CallToolResult of the protocol, as far as it is used here. */
 export interface ToolAnswer {
-  readonly content: readonly { readonly type: "text"; readonly text: string }[];
+  readonly content: readonly Content[];
   readonly structuredContent?: Readonly<Record<string, unknown>>;
   readonly isError: boolean;
   readonly [member: string]: unknown;
 }
 
 /** What a tool found, for programs and as the same text for those that read text only. */
-export const answerOf = (output: Readonly<Record<string, unknown>>, isError = false): ToolAnswer => ({
-  content: [{ type: "text", text: JSON.stringify(output) }],
+export const answerOf = (
+  output: Readonly<Record<string, unknown>>,
+  isError = false,
+  content: readonly Content[] = [{ type: "text", text: JSON.stringify(output) }],
+): ToolAnswer => ({
+  content,
   structuredContent: output,
   isError,
 });

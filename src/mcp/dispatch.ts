@@ -3,7 +3,7 @@ import { RelayError } from "../domain/errors.ts";
 import { answerOf, failureAnswer, type ToolAnswer } from "./answer.ts";
 import { isOf, TOOLS } from "./catalogue.ts";
 import { JSON_BOUNDS, refuseLarge } from "./json-bounds.ts";
-import type { Profile, Submitted, Tool, ToolCall } from "./tool.ts";
+import { InputNeeded, type Profile, type Submitted, type Tool, type ToolCall } from "./tool.ts";
 
 /** Issues of arguments that one answer shows. */
 const ISSUES = 10;
@@ -34,9 +34,10 @@ export function argumentsOf(tool: Tool, given: Readonly<Record<string, unknown>>
 /** Run a tool. Whatever fails is an answer, which the agent reads. */
 export async function runTool(tool: Tool, given: Readonly<Record<string, unknown>>, call: ToolCall): Promise<ToolAnswer> {
   try {
-    return answerOf(await tool.run(argumentsOf(tool, given), call));
+    const output = await tool.run(argumentsOf(tool, given), call);
+    return answerOf(output, false, tool.content?.(output));
   } catch (error) {
-    if (call.signal.aborted) throw error;
+    if (call.signal.aborted || error instanceof InputNeeded) throw error;
     return failureAnswer(error);
   }
 }
@@ -50,6 +51,7 @@ export async function submitTool(
   try {
     return { submitted: await tool.submit(argumentsOf(tool, given), call) };
   } catch (error) {
+    if (error instanceof InputNeeded) throw error;
     return { refused: failureAnswer(error) };
   }
 }

@@ -1,13 +1,20 @@
-import { type CallToolResult, type JSONRPCRequest, type Result, Server, type ServerContext } from "@modelcontextprotocol/server";
+import {
+  type CallToolResult,
+  inputRequired,
+  type JSONRPCRequest,
+  type Result,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import type { ToolAnswer } from "./answer.ts";
 import { runTool, submitTool, toolOf } from "./dispatch.ts";
 import { INSTRUCTIONS, servePrompts } from "./prompts.ts";
 import { protocolError } from "./protocol-error.ts";
 import { serveResources } from "./resources/methods.ts";
 import type { McpService } from "./service.ts";
-import { declaresTasks, serveTasks, TASKS_EXTENSION } from "./tasks/methods.ts";
+import { declaresTasks, missingTasks, serveTasks, TASKS_EXTENSION } from "./tasks/methods.ts";
 import { seedOf } from "./tasks/projection.ts";
-import type { Submitted, Tool, ToolCall } from "./tool.ts";
+import { InputNeeded, type Submitted, type Tool, type ToolCall } from "./tool.ts";
 
 /** Meta of tools/list: SHA-256 over what it lists. */
 const CATALOG_REVISION = "clio-relay/catalog-revision";
@@ -61,12 +68,19 @@ export function relayServer(service: McpService, era: Era): Server {
     const tool = findTool(service, params.name);
     const given = params.arguments ?? {};
     const call = callOf(service, ctx);
-    if (era === "modern" && hasSubmit(tool) && declaresTasks(ctx.mcpReq.envelope)) {
-      const outcome = await submitTool(tool, given, call);
-      if ("submitted" in outcome) throw new TaskAnswer(birth(outcome.submitted));
-      return asResult(outcome.refused);
+    const withTask = era === "modern" && declaresTasks(ctx.mcpReq.envelope);
+    try {
+      if (withTask && hasSubmit(tool)) {
+        const outcome = await submitTool(tool, given, call);
+        if ("submitted" in outcome) throw new TaskAnswer(birth(outcome.submitted));
+        return asResult(outcome.refused);
+      }
+      if (tool.taskOnly === true) throw missingTasks();
+      return asResult(await runTool(tool, given, call));
+    } catch (thrown) {
+      if (thrown instanceof InputNeeded) return inputRequired({ inputRequests: thrown.requests as never });
+      throw thrown;
     }
-    return asResult(await runTool(tool, given, call));
   });
   serveResources(server, service, era);
   servePrompts(server, service);
@@ -96,6 +110,7 @@ function callOf({ profile, clusters, now }: McpService, ctx: ServerContext): Too
     clusters,
     now,
     signal: ctx.mcpReq.signal,
+    responses: ctx.mcpReq.inputResponses ?? null,
     wantsProgress: token !== undefined,
     progress(progress, message) {
       if (token === undefined || ctx.mcpReq.signal.aborted) return;

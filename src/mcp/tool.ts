@@ -37,6 +37,16 @@ export interface ToolCall {
   readonly wantsProgress: boolean;
   /** Now, in milliseconds of a clock that never steps. */
   readonly now: () => number;
+  /** What the client answered to what this call asked for before, by key; null of a first call. Nobody has looked at it. */
+  readonly responses: Readonly<Record<string, unknown>> | null;
+}
+
+/** Ends a call that needs something of the client first; the call comes again, with its answers (SEP-2322). */
+export class InputNeeded extends Error {
+  /** @param requests of the protocol to the client, by key */
+  constructor(readonly requests: Readonly<Record<string, { readonly method: string; readonly params: unknown }>>) {
+    super("something is asked for first");
+  }
 }
 
 /** The job that a call has brought about. */
@@ -45,6 +55,12 @@ export interface Submitted {
 }
 
 type Output = Readonly<Record<string, unknown>>;
+
+/** One block of a tool's answer (ContentBlock of the protocol). */
+export interface Content {
+  readonly type: string;
+  readonly [member: string]: unknown;
+}
 
 /** A tool: what it is, what it takes, what comes back. */
 export interface Tool<I extends v.GenericSchema = v.GenericSchema, O extends Output = Output> {
@@ -63,8 +79,12 @@ export interface Tool<I extends v.GenericSchema = v.GenericSchema, O extends Out
   /** Which clusters its argument `cluster` can name: all, or those where agents may submit commands. Absent: it has no such argument. */
   readonly clusters?: "all" | "commands";
   readonly run: (args: v.InferOutput<I>, call: ToolCall) => Promise<O>;
+  /** What is shown of it besides the structure; the structure as text where nothing is said. */
+  readonly content?: (output: O) => readonly Content[];
   /** Of a tool that submits a job and can be answered with a task: the submission alone. */
   readonly submit?: (args: v.InferOutput<I>, call: ToolCall) => Promise<Submitted>;
+  /** Of a tool that can be answered with a task only. */
+  readonly taskOnly?: true;
 }
 
 /** Fix the types of a tool from its schemas. */

@@ -6,6 +6,7 @@ import path from "node:path";
 import { noArm64 } from "../rigs/arm64.ts";
 import { buildFrp, noFrp } from "../rigs/frp/programs.ts";
 import { noJarvis } from "../rigs/jarvis/real.ts";
+import { mcpPrograms } from "../rigs/mcp-programs/programs.ts";
 import { noMusl } from "../rigs/musl.ts";
 import { generator } from "../rigs/openapi-typescript/generator.ts";
 import { prometheusClient } from "../rigs/prometheus-client/parser.ts";
@@ -153,6 +154,7 @@ export const COMPONENTS = {
   jarvis: { probe: noJarvis },
   python3: { probe: program("python3", "--version"), packages: ["python3"] },
   schemathesis: { probe: schemathesis.missing, packages: ["python3", "python3-venv"], make: schemathesis.make },
+  "mcp-programs": { probe: mcpPrograms.missing, make: mcpPrograms.make },
   "openapi-typescript": { probe: generator.missing, make: generator.make },
   "ro-crate": { probe: crateValidator.missing, packages: ["python3", "python3-venv"], make: crateValidator.make },
   "prometheus-client": { probe: prometheusClient.missing, packages: ["python3", "python3-venv"], make: prometheusClient.make },

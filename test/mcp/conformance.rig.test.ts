@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import path from "node:path";
+import { initialized, type SourceRelay } from "../cli/source-relay.ts";
+import { mcpProgram } from "../rigs/mcp-programs/programs.ts";
+import { describeWith } from "../runner/components.ts";
+
+const TIMEOUT = 120_000;
+
+/** Scenarios of the tasks extension. What they skip by themselves they say. */
+const TASKS = [
+  "tasks-capability-negotiation",
+  "tasks-lifecycle",
+  "tasks-dispatch-and-envelope",
+  "tasks-mrtr-input",
+  "tasks-mrtr-composition",
+  "tasks-request-headers",
+  "tasks-request-state-removal",
+  "tasks-required-task-error",
+  "tasks-wire-fields",
+] as const;
+
+/** Scenarios that do not apply, each with what it asks a server for. docs/mcp.md says so, too. */
+const OWN_RESOURCES = "resources of the suite's own, where ours are what clusters have";
+const OWN_PROMPTS = "prompts of the suite's own";
+const ASKS_BACK = "a server that asks its client for something while it answers, which no tool of ours does";
+const NOT_APPLICABLE: Readonly<Record<string, string>> = {
+  "logging-set-level": "logging, which the protocol has given up",
+  "tools-call-with-logging": "logging, which the protocol has given up",
+  "tools-call-sampling": ASKS_BACK,
+  "tools-call-elicitation": ASKS_BACK,
+  "elicitation-sep1034-defaults": ASKS_BACK,
+  "elicitation-sep1330-enums": ASKS_BACK,
+  "resources-read-text": OWN_RESOURCES,
+  "resources-read-binary": OWN_RESOURCES,
+  "resources-templates-read": OWN_RESOURCES,
+  "resources-subscribe": OWN_RESOURCES,
+  "resources-unsubscribe": OWN_RESOURCES,
+  "prompts-get-simple": OWN_PROMPTS,
+  "prompts-get-with-args": OWN_PROMPTS,
+  "prompts-get-embedded-resource": OWN_PROMPTS,
+  "prompts-get-with-image": OWN_PROMPTS,
+  "server-stateless": ASKS_BACK,
+  "json-schema-2020-12": "a tool with a schema of the suite's own",
+  "http-custom-header-server-validation": "tools that have arguments in headers",
+  "input-required-result-basic-elicitation": ASKS_BACK,
+  "input-required-result-basic-sampling": ASKS_BACK,
+  "input-required-result-basic-list-roots": ASKS_BACK,
+  "input-required-result-request-state": ASKS_BACK,
+  "input-required-result-multiple-input-requests": ASKS_BACK,
+  "input-required-result-multi-round": ASKS_BACK,
+  "input-required-result-non-tool-request": ASKS_BACK,
+  "input-required-result-result-type": ASKS_BACK,
+  "input-required-result-tampered-state": ASKS_BACK,
+  "input-required-result-capability-check": ASKS_BACK,
+};
+
+describeWith("mcp-programs", "the conformance suites", () => {
+  let relay: SourceRelay;
+  let entry: Bun.Subprocess<"pipe", "pipe", "inherit">;
+  let url = "";
+
+  beforeAll(async () => {
+    relay = await initialized();
+    // The scenarios run at once, and leave long jobs behind.
+    await relay.ok("cluster", "add", "--name", "local", "--worker-concurrency", "24");
+    await relay.ok("worker", "start", "--cluster", "local");
+    const command = [process.execPath, path.join(import.meta.dir, "conformance-entry.ts")];
+    entry = Bun.spawn(command, { env: relay.environment, cwd: relay.directory, stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+    for await (const chunk of entry.stdout) {
+      url += new TextDecoder().decode(chunk);
+      if (url.includes("\n")) break;
+    }
+    url = url.trim();
+  }, TIMEOUT);
+
+  afterAll(async () => {
+    entry?.stdin.end();
+    await entry?.exited;
+    await relay?.[Symbol.asyncDispose]();
+  }, TIMEOUT);
+
+  const suite = async (of: readonly string[], ...args: string[]): Promise<{ code: number; output: string }> => {
+    const child = Bun.spawn([process.execPath, mcpProgram(...of, "dist", "index.js"), "server", "--url", url, ...args], {
+      cwd: relay.directory,
+      env: relay.environment,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    return { code, output: out + err };
+  };
+  const NEW = ["@modelcontextprotocol", "conformance"];
+
+  test(
+    "every scenario of the tasks extension passes",
+    async () => {
+      const ran = await Promise.all(
+        TASKS.map(async (scenario) => ({ scenario, ...(await suite(NEW, "--scenario", scenario, "--timeout", "100000")) })),
+      );
+      for (const { scenario, code, output } of ran) expect([scenario, code, failuresIn(output)]).toEqual([scenario, 0, []]);
+      const passed = ran.map(({ output }) => Number(/Passed: (\d+)\/\d+, 0 failed/.exec(output)?.[1] ?? 0));
+      // With each scenario's own look at every message on the wire.
+      expect(passed.reduce((sum, one) => sum + one, 0)).toBeGreaterThanOrEqual(44);
+    },
+    TIMEOUT,
+  );
+
+  const failuresIn = (output: string): string[] => output.split("\n").filter((line) => /FAILURE|^ +Error:/.test(line));
+  const failedOf = (output: string): string[] => [...output.matchAll(/^✗ ([\w-]+):/gm)].map(([, name]) => name!);
+  const passedOf = (output: string): string[] => [...output.matchAll(/^✓ ([\w-]+):/gm)].map(([, name]) => name!);
+
+  for (const [revision, of, args, least] of [
+    ["2026-07-28", NEW, ["--suite", "all", "--spec-version", "2026-07-28"], 18],
+    ["2025-11-25", ["conformance-2025"], [], 14],
+  ] as const) {
+    test(
+      `every scenario of ${revision} passes that applies`,
+      async () => {
+        const { output } = await suite(of, ...args);
+        expect(failedOf(output).filter((scenario) => !(scenario in NOT_APPLICABLE))).toEqual([]);
+        expect(passedOf(output).length).toBeGreaterThanOrEqual(least);
+      },
+      TIMEOUT,
+    );
+  }
+});

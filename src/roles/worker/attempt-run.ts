@@ -27,7 +27,9 @@ import { SlowStart } from "./slow-start.ts";
 const POLL_MS = 1_000;
 
 const hostOf = (attempt: HostedAttempt): AttemptHost =>
-  attempt.job.lane === "scheduler" ? new AllocationHost(attempt, attempt.context.schedulers) : new LocalHost(attempt);
+  attempt.job.kind === "command" && attempt.job.lane === "scheduler"
+    ? new AllocationHost(attempt, attempt.context.schedulers)
+    : new LocalHost(attempt);
 
 /**
  * One attempt from claim (or recovery) to its end. Everything is decided from the attempt's directory and what the queue knows, so it
@@ -261,8 +263,8 @@ export class AttemptRun {
     if (end === null) return false;
     this.#settling = true;
     const canceled = this.#stopCollecting.signal;
-    await settle({ context, job, fence, directory, exit, end, patience, signal: this.#abort.signal, canceled });
-    return true;
+    this.#settling = await settle({ context, job, fence, directory, exit, end, patience, signal: this.#abort.signal, canceled });
+    return this.#settling;
   }
 
   async #claimed(claim: ShimClaim): Promise<void> {

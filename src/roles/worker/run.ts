@@ -177,7 +177,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     endpointId,
     store,
     launcher,
-    engines: enginesOf({ ...options, clock, jarvis: options.jarvis ?? "jarvis" }),
+    engines: enginesOf({ ...options, clock, schedulers, jarvis: options.jarvis ?? "jarvis" }),
     clock,
     log,
     laneFailed,

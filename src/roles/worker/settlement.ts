@@ -2,7 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import type { NewArtifact } from "../../domain/artifact.ts";
-import { RelayError } from "../../domain/errors.ts";
+import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import type { Job, Outcome, OutcomeReason } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
@@ -40,8 +40,10 @@ export interface Ending {
 /**
  * Make an ended attempt's records: collect outputs, write its documents, and commit all of it with the transition.
  * Nothing counts until that commit, so a worker that dies in between leaves files that the next try removes.
+ *
+ * @returns false where the end does not hold any more, and the engine has to be asked again
  */
-export async function settle(ending: Ending): Promise<void> {
+export async function settle(ending: Ending): Promise<boolean> {
   const { context, fence, directory, exit, end, patience } = ending;
   const jobDir = path.dirname(directory);
   clearMaking(directory);
@@ -89,11 +91,25 @@ export async function settle(ending: Ending): Promise<void> {
     ...logDamage(fence, directory, exit.streams),
     ...damages,
   ];
-  await patience.run(
+  return patience.run(
     "record its end",
-    async () => void (await context.store.settle(fence, { ...essence, artifacts: [...documents, ...outputs], events })),
-    (cause) => recordBarely(ending, essence, cause),
+    () => record(ending, { ...essence, artifacts: [...documents, ...outputs], events }),
+    async (cause) => {
+      await recordBarely(ending, essence, cause);
+      return true;
+    },
   );
+}
+
+/** False where the scheduler's job was to be left to go on, and somebody has asked for its end meanwhile. */
+async function record({ context, fence, end }: Ending, settlement: Settlement): Promise<boolean> {
+  try {
+    await (end.retain === true ? context.store.retainSchedulerJob(fence, settlement) : context.store.settle(fence, settlement));
+    return true;
+  } catch (error) {
+    if (end.retain !== true || !isRelayError(error, "state_conflict")) throw error;
+    return false;
+  }
 }
 
 /** The end without what came with it; where even that is refused, the job is put aside for a repair of the queue. */

@@ -49,6 +49,7 @@ export interface EngineContext {
   readonly envSetup: string | null;
   readonly store: QueueStore;
   readonly clock: Clock;
+  readonly limits: { readonly cancelGraceSeconds: number };
   /** Remember a failure that the worker survived, for its status. */
   laneFailed(where: string, error: unknown): void;
 }
@@ -104,6 +105,8 @@ export interface EngineEnd {
   readonly outputs: OutputPlace;
   readonly documents: readonly EngineDocument[];
   readonly events: readonly NewEvent[];
+  /** Whether the attempt's job of a scheduler is left to go on. */
+  readonly retain?: boolean;
 }
 
 /** The end that the shim recorded, where an engine has nothing to add. */

@@ -5,6 +5,7 @@ import { handedOnEnvironment } from "../../../execution/environment.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { runSiteCommand } from "../../../scheduler/site-command.ts";
+import type { Schedulers } from "../allocation/schedulers.ts";
 import { commandEngine } from "./command.ts";
 import { type Engine, type EngineAround, type EngineAttempt, type EngineEnd, type Engines, recordedEnd } from "./engine.ts";
 import { JarvisEngine } from "./jarvis/engine.ts";
@@ -17,12 +18,13 @@ export interface EnginesAround {
   readonly clock: Clock;
   /** Path or name of JARVIS-CD's program. */
   readonly jarvis: string;
+  readonly schedulers: Schedulers;
 }
 
 /** The engines that there are. */
-export function enginesOf({ environment, envSetup, clock, jarvis }: EnginesAround): Engines {
+export function enginesOf({ environment, envSetup, clock, jarvis, schedulers }: EnginesAround): Engines {
   const site = { program: jarvis, environment: handedOnEnvironment(environment), envSetup, run: runSiteCommand };
-  return { command: commandEngine, jarvis: new JarvisEngine(new JarvisInstallation(site, clock)) };
+  return { command: commandEngine, jarvis: new JarvisEngine(new JarvisInstallation(site, clock), schedulers) };
 }
 
 export const kindsOf = (engines: Engines): ReadonlySet<JobKind> => new Set(Object.keys(engines) as JobKind[]);

@@ -7,13 +7,16 @@ import { executionIdOf } from "../../../../execution/jarvis/execution-id.ts";
 import { PIPELINE_MAX_BYTES, PipelineText } from "../../../../execution/jarvis/pipeline-text.ts";
 import type { ExecutionName, Question } from "../../../../execution/jarvis/questions.ts";
 import { QUESTIONS } from "../../../../execution/jarvis/questions.ts";
-import { directVerdict, MUTE_PACKAGES } from "../../../../execution/jarvis/verdict.ts";
+import { directVerdict, MUTE_PACKAGES, type Verdict } from "../../../../execution/jarvis/verdict.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
 import type { ExitRecord } from "../../../../execution/spool-records.ts";
 import { sha256Hex } from "../../../../lib/digest.ts";
 import { readRegular } from "../../../../lib/regular-file.ts";
+import type { Schedulers } from "../../allocation/schedulers.ts";
 import type { EngineAround, EngineAttempt, EngineDocument, EngineEnd, EnginePlan } from "../engine.ts";
 import { recordedEnd } from "../engine.ts";
+import { PipelineAllocation } from "./allocation.ts";
+import { allocationVerdict } from "./allocation-verdict.ts";
 import { readHandle } from "./handle.ts";
 import type { JarvisInstallation } from "./installation.ts";
 import { jarvisPlan, PIPELINE_FILE } from "./plan.ts";
@@ -24,10 +27,13 @@ export class JarvisAttempt implements EngineAttempt {
   readonly #executionId: string;
   #watch: ExecutionWatch | null = null;
   #attached = false;
+  /** Undefined until the pipeline says whether it has one. */
+  #allocation: PipelineAllocation | null | undefined;
 
   constructor(
     private readonly around: EngineAround<"jarvis">,
     private readonly jarvis: JarvisInstallation,
+    private readonly schedulers: Schedulers,
   ) {
     this.#executionId = executionIdOf(around.job);
   }
@@ -52,28 +58,89 @@ export class JarvisAttempt implements EngineAttempt {
 
   async look(): Promise<void> {
     await this.#attach();
-    (await this.#execution())?.look();
+    const watch = await this.#execution();
+    const allocation = this.#pipelineAllocation();
+    await allocation?.intend();
+    watch?.look();
+    const native = watch?.record?.scheduler_native_id ?? null;
+    if (native !== null) await allocation?.named(native);
   }
 
-  async end(exit: ExitRecord): Promise<EngineEnd | null> {
+  async end(exit: ExitRecord, canceling: boolean): Promise<EngineEnd | null> {
     if (exit.started_at === null) return recordedEnd(exit);
     const watch = await this.#execution();
     if (watch === null) return { ...recordedEnd(exit), documents: this.#pipelineDocuments() };
-    const answers = await watch.final();
+    const allocation = this.#pipelineAllocation();
+    if (allocation !== null) return this.#endOfAllocation(allocation, watch, exit, canceling);
     const handle = readHandle(this.around.directory, this.#executionId);
-    const { outcome, events } = directVerdict({
-      executionId: this.#executionId,
-      exit: exit.outcome,
-      startedAt: exit.started_at,
-      record: answers.get,
-      handle: handle.read,
-      lastLine: handle.line,
-      mute: this.#mutePackages(),
-    });
+    const evidence = { executionId: this.#executionId, exit: exit.outcome, startedAt: exit.started_at, mute: this.#mutePackages() };
+    return this.#ended(watch, handle.read, (answers) =>
+      directVerdict({ ...evidence, lastLine: handle.line, handle: handle.read, record: answers.get }),
+    );
+  }
+
+  /** The submission has ended; the run has when the scheduler says so. */
+  async #endOfAllocation(
+    allocation: PipelineAllocation,
+    watch: ExecutionWatch,
+    exit: ExitRecord,
+    canceling: boolean,
+  ): Promise<EngineEnd | null> {
+    const handle = readHandle(this.around.directory, this.#executionId);
+    const told = handle.read !== null && "document" in handle.read ? handle.read.document.scheduler_native_id : null;
+    const found = await allocation.found(exit, told ?? watch.record?.scheduler_native_id ?? null, handle.line || exit.outcome.message);
+    if (found.kind === "refused") {
+      await allocation.refused();
+      const reason = canceling ? "canceled" : "engine_failed";
+      return this.#ended(watch, handle.read, () => ({
+        outcome: { ...exit.outcome, reason, message: `JARVIS did not submit it: ${found.said}`.slice(0, 2_000) },
+        events: [],
+      }));
+    }
+    if (found.kind === "open") {
+      if (!canceling) return null;
+      const message = "canceled; whether the scheduler has the job was never known: one with the attempt's name may be left there";
+      return this.#ended(watch, handle.read, () => ({ outcome: { ...exit.outcome, reason: "canceled", message }, events: [] }));
+    }
+    const { over } = allocation;
+    if (canceling && over === null) {
+      const { cancellation_request } = await this.around.context.store.job(this.around.job.job_id);
+      if (cancellation_request?.cancel_scheduler === true) await allocation.cancel();
+      else return this.#left(found.record.native_id, exit, handle.read);
+    }
+    watch.look();
+    const lagging = over !== null && watch.record?.terminal !== true && over.ms < this.schedulers.times.lag;
+    if (over === null || lagging || (over.how === "absent" && over.ms < this.schedulers.times.lag)) return null;
+    const status = over.how === "ended" ? allocation.status : null;
+    return this.#ended(watch, handle.read, ({ get }) =>
+      allocationVerdict(status, get.kind === "read" && "document" in get.read ? get.read.document : null, canceling),
+    );
+  }
+
+  /** Everything that JARVIS says, with the verdict on it. */
+  async #ended(watch: ExecutionWatch, handle: Read<Handle> | null, verdict: (answers: Answers) => Verdict): Promise<EngineEnd> {
+    const answers = await watch.final();
+    const { outcome, events } = verdict(answers);
     const { artifacts } = answers;
     const listed = artifacts.kind === "read" && "document" in artifacts.read ? artifacts.read.document : null;
-    const documents = [...this.#pipelineDocuments(), ...handleDocuments(handle.read), ...answerDocuments(answers)];
+    const documents = [...this.#pipelineDocuments(), ...handleDocuments(handle), ...answerDocuments(answers)];
     return { outcome, outputs: await this.#outputs(listed), documents, events };
+  }
+
+  /** Canceled without the scheduler's job, which goes on. */
+  #left(nativeId: string | null, exit: ExitRecord, handle: Read<Handle> | null): EngineEnd {
+    const message = `canceled; job ${nativeId} of the scheduler was left alone and goes on`;
+    const documents = [...this.#pipelineDocuments(), ...handleDocuments(handle)];
+    return { ...recordedEnd({ ...exit, outcome: { ...exit.outcome, reason: "canceled", message } }), documents, retain: true };
+  }
+
+  #pipelineAllocation(): PipelineAllocation | null {
+    if (this.#allocation !== undefined) return this.#allocation;
+    const pipeline = this.#pipeline();
+    if (pipeline === null) return null;
+    const marker = pipeline.scheduler?.jobName ?? null;
+    this.#allocation = marker === null ? null : new PipelineAllocation(this.around, this.schedulers, marker);
+    return this.#allocation;
   }
 
   #mutePackages(): string[] {
@@ -82,7 +149,8 @@ export class JarvisAttempt implements EngineAttempt {
   }
 
   async close(): Promise<void> {
-    // What is asked has a deadline, and its answer changes nothing any more.
+    // What is asked of JARVIS has a deadline, and its answer changes nothing any more.
+    this.#allocation?.close();
   }
 
   /** A worker that came later asks about the same execution. */

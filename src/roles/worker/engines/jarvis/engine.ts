@@ -1,5 +1,6 @@
 import type { Lane } from "../../../../domain/job.ts";
 import type { PipelineInputs } from "../../../../domain/pipeline.ts";
+import type { Schedulers } from "../../allocation/schedulers.ts";
 import type { Engine, EngineAround, EngineAttempt, PipelineReader, SubmissionOf } from "../engine.ts";
 import { JarvisAttempt } from "./attempt.ts";
 import type { JarvisInstallation } from "./installation.ts";
@@ -9,12 +10,17 @@ import { checkInputs, readyPipeline } from "./source.ts";
 export class JarvisEngine implements Engine<"jarvis">, PipelineReader {
   readonly kind = "jarvis";
 
-  constructor(private readonly jarvis: JarvisInstallation) {}
+  constructor(
+    private readonly jarvis: JarvisInstallation,
+    private readonly schedulers: Schedulers,
+  ) {}
 
   async admit({ spec }: SubmissionOf<"jarvis">): Promise<Lane> {
     const ready = await readyPipeline(spec, this.jarvis);
     if (ready.own) checkInputs(ready, spec.inputs ?? {});
-    return "workload";
+    if (ready.pipeline.scheduler === null) return "workload";
+    await this.schedulers.provider("slurm");
+    return "scheduler";
   }
 
   async inputs(text: string): Promise<PipelineInputs> {
@@ -29,6 +35,6 @@ export class JarvisEngine implements Engine<"jarvis">, PipelineReader {
   }
 
   attempt(around: EngineAround<"jarvis">): EngineAttempt {
-    return new JarvisAttempt(around, this.jarvis);
+    return new JarvisAttempt(around, this.jarvis, this.schedulers);
   }
 }

@@ -2,7 +2,9 @@ import path from "node:path";
 import { executionIdOf } from "../../../../execution/jarvis/execution-id.ts";
 import { pipelineRefused } from "../../../../execution/jarvis/pipeline-text.ts";
 import type { JarvisProgram } from "../../../../execution/jarvis/program.ts";
+import { ATTEMPT_MARK } from "../../../../execution/spool-records.ts";
 import type { EngineAround, EnginePlan } from "../engine.ts";
+import { pipelineMarker } from "./allocation.ts";
 import type { JarvisInstallation } from "./installation.ts";
 import runNamed from "./run-named.py" with { type: "text" };
 import { checkInputs, type ReadyPipeline, readyPipeline } from "./source.ts";
@@ -33,20 +35,38 @@ export async function jarvisPlan(
     const staged = inputs.get(name);
     if (staged !== undefined) pipeline.set(packageId, setting, staged);
   }
-  if (pipeline.scheduler !== null) throw pipelineRefused("scheduler", "this worker submits no pipelines to a scheduler");
+  const { scheduler } = pipeline;
+  if (scheduler !== null && ready.named)
+    throw pipelineRefused("scheduler", "a pipeline with a scheduler: block is run by its text, so that its job can be told from others");
+  if (scheduler !== null) {
+    pipeline.setScheduler("job_name", pipelineMarker(job.job_id, around.fence.attempt, scheduler.jobName));
+    if (spec.exclusive === true) pipeline.setScheduler("exclusive", true);
+  }
   const text = pipeline.toString();
   const program = await jarvis.program();
   const { pipeline_name: name } = spec;
   const argv =
     name !== undefined
       ? namedArgv(program, directory, name, executionIdOf(job))
-      : [program.file, "ppl", "run", "yaml", path.join(directory, PIPELINE_FILE), "--execution-id", executionIdOf(job), "+json"];
+      : textArgv(program, path.join(directory, PIPELINE_FILE), executionIdOf(job), scheduler !== null);
   const files = { [PIPELINE_FILE]: text, ...(name !== undefined ? { [RUN_NAMED_FILE]: runNamed } : {}) };
   const { workdir, timeout_seconds } = spec;
-  // Else its output comes when it ends, and a run that is killed has had none.
-  const env = { PYTHONUNBUFFERED: "1", ...spec.env };
+  // Else its output comes when it ends, and a run that is killed has had none. On its node it has to find itself.
+  const env = {
+    PYTHONUNBUFFERED: "1",
+    ...(scheduler === null || program.place === null ? {} : { PYTHONPATH: program.place }),
+    ...spec.env,
+  };
   return { plan: { argv, files, env, workdir, login: false, timeout_seconds }, text, ready };
 }
+
+/** What is submitted must not carry the attempt's mark: it is not the shim's to end. */
+const UNMARKED = ["/usr/bin/env", "-u", ATTEMPT_MARK];
+
+const textArgv = ({ file }: JarvisProgram, pipeline: string, executionId: string, submitted: boolean): string[] => [
+  ...(submitted ? [...UNMARKED, file, "ppl", "submit"] : [file, "ppl", "run", "yaml"]),
+  ...[pipeline, "--execution-id", executionId, "+json"],
+];
 
 const namedArgv = ({ python, place }: JarvisProgram, directory: string, name: string, executionId: string): string[] => [
   ...python,

@@ -9,6 +9,8 @@ export interface ReadyPipeline {
   readonly pipeline: PipelineText;
   /** Whether the text is the submitter's; else it is what JARVIS, or a file of the cluster's, has at the moment. */
   readonly own: boolean;
+  /** Whether JARVIS keeps it. */
+  readonly named: boolean;
   /** Settings that are files of the submitter's, as `PACKAGE.SETTING`, and have a value. */
   readonly wanted: readonly FileSetting[];
   /** Packages that do not report exit codes. */
@@ -72,7 +74,7 @@ export async function readyPipeline(spec: JarvisSpec, jarvis: JarvisInstallation
       wanted.push({ name: `${id}.${setting}`, packageId: id, setting, value: typeof value === "string" ? value : JSON.stringify(value) });
     }
   }
-  return { pipeline, own: spec.pipeline_yaml !== undefined, wanted, packageNames, sharedDir };
+  return { pipeline, own: spec.pipeline_yaml !== undefined, named: spec.pipeline_name !== undefined, wanted, packageNames, sharedDir };
 }
 
 /** @throws RelayError jarvis_submission_refused where inputs and declared settings do not belong together */

@@ -57,6 +57,11 @@ export class ExecutionWatch {
     private readonly root: string | null,
   ) {}
 
+  /** The newest record that was read. */
+  get record(): ExecutionRecord | null {
+    return this.#record;
+  }
+
   /** Ask again, where it is time; comes back at once. */
   look(): void {
     const now = this.around.context.clock.monotonic();

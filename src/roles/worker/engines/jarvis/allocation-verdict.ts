@@ -1,0 +1,53 @@
+import type { Outcome } from "../../../../domain/job.ts";
+import type { SchedulerStatus } from "../../../../domain/scheduler.ts";
+import type { ExecutionRecord } from "../../../../execution/jarvis/documents.ts";
+import { untrusted, type Verdict } from "../../../../execution/jarvis/verdict.ts";
+import { endedFor, saidOf } from "../../allocation/words.ts";
+
+const outcome = (reason: Outcome["reason"], message: string, exit_code: number | null = null): Outcome => ({
+  ...{ reason, exit_code, signal: null, message: message.slice(0, 2_000), residual: [] },
+});
+
+/**
+ * How a pipeline in an allocation ended: the scheduler's word on the end of its job comes before JARVIS' record (docs/jarvis.md).
+ *
+ * @param status of a job that has ended; null where the scheduler knows nothing of it any more
+ * @param record null where JARVIS has none that is understood
+ */
+export function allocationVerdict(status: SchedulerStatus | null, record: ExecutionRecord | null, canceling: boolean): Verdict {
+  const jarvis =
+    record === null ? "JARVIS has no record of it" : `JARVIS says ${record.state}${record.error === null ? "" : `: ${record.error}`}`;
+  if (status === null) {
+    const doubt = untrusted("the scheduler knows nothing of the job any more; how it ended is JARVIS' word alone");
+    const terminal = record?.terminal === true;
+    if (!terminal)
+      return {
+        outcome: outcome(canceling ? "canceled" : "outcome_unknown", `the scheduler knows nothing of the job any more, and ${jarvis}`),
+        events: [],
+      };
+    return { outcome: byRecord(record, jarvis), events: [doubt] };
+  }
+  const said = saidOf(status);
+  const why = endedFor(status, status.time_limit_seconds);
+  if (why !== null) {
+    const contradicts = record?.state === "completed" ? [untrusted(`${jarvis}, but ${said}`)] : [];
+    return {
+      outcome: outcome(why, `${why === "canceled" && !canceling ? "canceled at the scheduler; " : ""}${said}`),
+      events: contradicts,
+    };
+  }
+  if (status.phase !== "completed") return { outcome: outcome("engine_failed", `${said}; ${jarvis}`, status.exit_code), events: [] };
+  if (record === null || !record.terminal)
+    return {
+      outcome: outcome("engine_failed", `${said}, but ${jarvis}: its pipeline did not come to an end`, status.exit_code),
+      events: [],
+    };
+  return { outcome: byRecord(record, jarvis), events: [] };
+}
+
+function byRecord(record: ExecutionRecord, jarvis: string): Outcome {
+  if (record.state === "completed") return outcome("completed", jarvis, 0);
+  return outcome(record.state === "canceled" ? "canceled" : "engine_failed", jarvis, code(record.return_code));
+}
+
+const code = (value: number | null): number | null => (value !== null && value >= 0 && value <= 255 ? value : null);

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import type { JobStatus } from "../../../src/domain/views.ts";
+import { RealJarvis } from "../../rigs/jarvis/real.ts";
+import { Slurm } from "../../rigs/slurm.ts";
+import { describeWith } from "../../runner/components.ts";
+import { removeTree } from "../../runner/remove.ts";
+import { eventually } from "../../runner/wait.ts";
+import { JarvisRuns } from "./jarvis-runs.ts";
+
+const TIMEOUT = 120_000;
+
+const pipeline = (name: string, steps = 2, rc = 0): string =>
+  `name: ${name}\npkgs:\n  - pkg_type: demo.counter\n    pkg_name: c1\n    steps: ${steps}\n    delay: 0.2\n    rc: ${rc}\n` +
+  `scheduler:\n  name: slurm\n  job_name: ${name}\n  nodes: 1\n  ntasks: 1\n  time: "00:05:00"\n`;
+
+describeWith(["slurm", "jarvis"], "a pipeline that JARVIS-CD submits to SLURM", () => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-jarvis-slurm-"));
+  let slurm: Slurm;
+  let runs: JarvisRuns;
+
+  beforeAll(async () => {
+    slurm = await Slurm.start();
+    const jarvis = new RealJarvis(directory);
+    const environment = { ...slurm.variables, PATH: `${process.env["PATH"]}:${slurm.variables["PATH"]}`, ...jarvis.environment };
+    runs = new JarvisRuns({ program: jarvis.program, environment }, { scheduling: { choice: "slurm", times: { lag: 2_000 } } });
+    await runs.worker.start();
+  }, TIMEOUT);
+  afterAll(async () => {
+    await runs?.worker[Symbol.asyncDispose]();
+    await slurm?.[Symbol.asyncDispose]();
+    removeTree(directory);
+  }, TIMEOUT);
+
+  const inSlurm = (command: string, ...args: string[]): string =>
+    spawnSync(command, args, { encoding: "utf8", env: { ...process.env, ...slurm.variables } }).stdout;
+  const marked = (jobId: string): string[] =>
+    inSlurm("squeue", "-h", "-t", "all", "-o", "%j")
+      .split("\n")
+      .filter((name) => name.includes(jobId.replace("job_", "")));
+  const nativeOf = async (jobId: string): Promise<string> => {
+    const events = await runs.until(jobId, "scheduler.job_detected");
+    return String(events.find(({ event_type }) => event_type === "scheduler.job_detected")!.payload["scheduler_job_id"]);
+  };
+  const ended = (jobId: string): Promise<JobStatus> => runs.worker.ended(jobId, TIMEOUT);
+
+  test(
+    "is followed to its end, with its progress and its log",
+    async () => {
+      const job = await runs.run(pipeline("well"));
+      expect(job.lane).toBe("scheduler");
+      const status = await ended(job.job_id);
+      expect(status.job.outcome).toMatchObject({ reason: "completed", exit_code: 0 });
+      expect(status.progress.map(({ label, current }) => [label, current])).toEqual([["c1", 2]]);
+      expect(await runs.artifactText(job.job_id, "stdout.log")).toContain("Loaded pipeline: well");
+      const record = JSON.parse(await runs.artifactText(job.job_id, "jarvis-record.json"));
+      expect(record).toMatchObject({ mode: "scheduler", state: "completed", scheduler_native_id: await nativeOf(job.job_id) });
+      expect(await runs.artifactText(job.job_id, "pipeline.yaml")).toContain(`job_name: "well.clio-${job.job_id.replace("job_", "")}-1"`);
+      expect(marked(job.job_id)).toHaveLength(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "that is canceled at SLURM is canceled, whatever JARVIS says of it; a worker that comes meanwhile goes on following it",
+    async () => {
+      const job = await runs.run(pipeline("away", 600));
+      const native = await nativeOf(job.job_id);
+      await runs.until(job.job_id, "scheduler.job_running");
+      await runs.worker.kill();
+      await runs.worker.start();
+      await runs.until(job.job_id, "jarvis.execution_recovery_attached");
+      inSlurm("scancel", native);
+      const status = await ended(job.job_id);
+      expect(status.job.outcome!.reason).toBe("canceled");
+      expect(status.job.outcome!.message).toContain("CANCELLED");
+      expect(marked(job.job_id)).toHaveLength(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "is left to go on by a cancel, and ended where that is asked for",
+    async () => {
+      const left = await runs.run(pipeline("left", 600));
+      const other = await nativeOf(left.job_id);
+      await runs.worker.client.cancel(left.job_id);
+      expect((await ended(left.job_id)).job.outcome).toMatchObject({ reason: "canceled" });
+      expect(inSlurm("squeue", "-h", "-j", other, "-o", "%T").trim()).toMatch(/^(RUNNING|PENDING)$/);
+      inSlurm("scancel", other);
+      const job = await runs.run(pipeline("stopped", 600));
+      const native = await nativeOf(job.job_id);
+      await runs.worker.client.cancel(job.job_id, { cancel_scheduler_job: true });
+      expect((await ended(job.job_id)).job.outcome).toMatchObject({ reason: "canceled" });
+      await eventually(() => !/RUNNING|PENDING/.test(inSlurm("squeue", "-h", "-j", native, "-o", "%T")));
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "fails with what SLURM and JARVIS say, also where JARVIS never began there",
+    async () => {
+      const job = await runs.run(pipeline("ill", 1, 9));
+      const status = await ended(job.job_id);
+      expect(status.job.outcome!.reason).toBe("engine_failed");
+      expect(status.job.outcome!.message).toContain("c1");
+      const lost = await runs.submit({ pipeline_yaml: pipeline("lost"), env: { PYTHONPATH: "/nowhere" } });
+      expect((await ended(lost.job_id)).job.outcome!.reason).toBe("engine_failed");
+    },
+    TIMEOUT,
+  );
+});

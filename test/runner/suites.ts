@@ -21,7 +21,7 @@ export const SUITES: readonly Suite[] = [
     about: "the built executable and services of this machine",
     testTimeoutMs: minutes(1),
     suiteTimeoutMs: minutes(30),
-    lanes: 2,
+    lanes: 3,
   },
   { name: "soak", about: "random faults for as long as you like", testTimeoutMs: minutes(60), suiteTimeoutMs: minutes(180), lanes: 2 },
   { name: "project", about: "layers, lockfiles, documents", testTimeoutMs: 20_000, suiteTimeoutMs: minutes(5), lanes: 2 },

@@ -31,7 +31,7 @@ export const SchedulerRequest = v.strictObject({
   /** For the whole job. */
   gpus: v.optional(v.nullable(Positive), null),
   /** Per node. */
-  memory_bytes: v.optional(v.nullable(ByteCount), null),
+  memory_bytes: v.optional(v.nullable(v.pipe(ByteCount, v.minValue(1))), null),
   /** Wall clock; the scheduler's limit, in whole seconds. */
   time_limit_seconds: v.optional(v.nullable(v.pipe(Finite, v.integer(), v.minValue(1), v.maxValue(366 * 86_400))), null),
   /** Grid Engine: the queue. */

@@ -25,6 +25,7 @@ describe("a command job for a scheduler", () => {
     ["a timeout of the relay's beside the scheduler's", { argv: ["a"], timeout_seconds: 5, scheduler: {} }, "time_limit_seconds"],
     ["directives without a script", { argv: ["a"], scheduler: { directives: true } }, "script"],
     ["a node too few", { argv: ["a"], scheduler: { nodes: 0 } }, "1"],
+    ["no memory", { argv: ["a"], scheduler: { memory_bytes: 0 } }, "1"],
     ["a partition that is an option", { argv: ["a"], scheduler: { partition: "--help" } }, "one word"],
     ["a partition with a line break", { argv: ["a"], scheduler: { partition: "a\nb" } }, "one word"],
     ["a name that a shell would read", { argv: ["a"], scheduler: { name: "$(id)" } }, "letters and digits"],

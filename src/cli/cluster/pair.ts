@@ -41,6 +41,7 @@ export async function pairedWith(
   const before = await knownEntry(call, name);
   const { env_setup, worker_capacity } = before ?? { env_setup: null, worker_capacity: DEFAULT_CAPACITY };
   const strict = before?.env_setup_strict ? { env_setup_strict: true } : {};
+  const scheduler = before?.scheduler_provider === undefined ? {} : { scheduler_provider: before.scheduler_provider };
   const known = before?.mode === "relay" ? before : null;
   const ca = keptCa(io, flags["relay-ca-file"] as string | undefined) ?? known?.relay_ca_file;
   const entry = await interruptible(
@@ -55,6 +56,7 @@ export async function pairedWith(
             env_setup,
             ...strict,
             worker_capacity,
+            ...scheduler,
             relay_token_file: relay_token_file ?? known?.relay_token_file ?? null,
             ...(ca === undefined ? {} : { relay_ca_file: ca }),
           },

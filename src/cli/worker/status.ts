@@ -61,6 +61,10 @@ const frpText = (frp: WorkerStatus["frp"]): string | null =>
     ? null
     : `${frp.server}${frp.reached ? "" : `, and is not reached there${frp.reason === null ? " yet" : ` (${frp.reason})`}`}`;
 
+/** Null where nothing is there; they count among what is running. */
+const schedulerText = ({ active_leases_by_lane: { scheduler = 0 }, capacity }: WorkerStatus): string | null =>
+  scheduler === 0 ? null : `${scheduler} of at most ${capacity.scheduler_jobs}`;
+
 const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
   [
     ["cluster", worker.cluster],
@@ -73,6 +77,7 @@ const fieldsOf = (worker: WorkerStatus, socket: string | null, now: number) =>
     ["slots", slotsText(worker.capacity)],
     ["kind limits", Object.keys(worker.capacity.kind_concurrency).length === 0 ? null : counts(worker.capacity.kind_concurrency)],
     ["running", counts(worker.active_leases_by_kind)],
+    ["at the scheduler", schedulerText(worker)],
     ["queued", counts(worker.queued_by_kind)],
     ["quarantined", worker.quarantined],
     ["last error", worker.lane_last_error],

@@ -34,17 +34,27 @@ export async function hashFile(
   handle: fs.promises.FileHandle,
   { limit, sink, signal }: HashOptions,
 ): Promise<{ size: number; sha256: string }> {
+  signal?.throwIfAborted();
   const hash = new Bun.CryptoHasher("sha256");
-  const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  // One is hashed while the other is read into.
+  let [buffer, next] = [Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, limit)), Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, limit))];
+  const read = (at: number): Promise<number> =>
+    at < limit ? readAt(handle, buffer.subarray(0, Math.min(buffer.length, limit - at)), at) : Promise.resolve(0);
   let size = 0;
-  while (size < limit) {
-    signal?.throwIfAborted();
-    const count = await readAt(handle, buffer.subarray(0, Math.min(buffer.length, limit - size)), size);
-    if (count === 0) break;
-    const bytes = buffer.subarray(0, count);
-    hash.update(bytes);
-    await sink?.(bytes);
-    size += count;
+  let coming = read(0);
+  try {
+    for (let count = await coming; count > 0; count = await coming) {
+      const bytes = buffer.subarray(0, count);
+      [buffer, next] = [next, buffer];
+      size += count;
+      coming = read(size);
+      hash.update(bytes);
+      await sink?.(bytes);
+      signal?.throwIfAborted();
+    }
+  } finally {
+    // Whoever called may close the file.
+    await coming.catch(() => undefined);
   }
   return { size, sha256: hash.digest("hex") };
 }

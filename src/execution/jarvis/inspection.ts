@@ -86,7 +86,7 @@ const WORDS = {
 
 const HINTS: { readonly [K in keyof typeof WORDS]?: string } = {
   jarvis_uninitialized: "on the cluster, once: jarvis init CONFIG_DIR PRIVATE_DIR SHARED_DIR",
-  jarvis_version: "clio-relay cluster bootstrap --cluster NAME --jarvis-from FILE installs another one",
+  jarvis_version: "a JARVIS-CD with `jarvis ppl run … --execution-id` is needed, and Python 3.11 or later",
 };
 
 const unfit = (cause: keyof typeof WORDS, said: string): RelayError =>

@@ -66,7 +66,7 @@ const missing = ({ program }: JarvisSite): RelayError =>
     "engine_unavailable",
     path.isAbsolute(program) ? `there is no program ${program}` : `there is no program ${program} on the worker's PATH`,
     { kind: "jarvis", cause: "jarvis_missing" },
-    "clio-relay cluster bootstrap --cluster NAME --jarvis-from FILE installs one; CLIO_RELAY_JARVIS_BIN of the worker names one that is there",
+    "put jarvis on the PATH of the worker, or name it in its CLIO_RELAY_JARVIS_BIN",
   );
 
 const HEAD_BYTES = 1_024;

@@ -131,6 +131,19 @@ describe("observation", () => {
     expect(calls("squeue")[3]).not.toContain("--jobs");
   });
 
+  test("more jobs than can be listed: places are given up, and not what is ours", async () => {
+    const squeue =
+      'case $* in *--jobs*) row 5 5 PENDING None x "$@";; *) yes 0123456789012345678901234567890123456789 | head -c 9000000;; esac';
+    const { provider, place, calls } = site({ squeue, sacct: "exit 0", scontrol: "exit 1" });
+    for (const name of ["yes", "head"]) fs.symlinkSync(Bun.which(name)!, path.join(place, name));
+    for (const times of [2, 3]) {
+      const seen = await provider.observe([native("5")], { positions: true });
+      expect(of(seen, "5")).toMatchObject({ phase: "pending", queue_position: null });
+      expect(seen.failures.size).toBe(0);
+      expect(calls("squeue").length).toBe(times);
+    }
+  });
+
   test("accounts that are late are not believed against the controller, and never heard of an end are unknown", async () => {
     const { provider } = site({
       squeue: 'row 5 5 TIMEOUT TimeLimit clio-00-1 "$@"',

@@ -22,13 +22,15 @@ import { lastWords, type RunSiteCommand, type SiteCommandEnd } from "../site-com
 import { blankStatus, withAnswers } from "../status.ts";
 import { readNative, rowId, terseId } from "./ids.ts";
 import { qacctCommand, readQacct } from "./qacct.ts";
-import { QSTAT_COMMAND, readQstat } from "./qstat.ts";
+import { qstatCommand, readQstat } from "./qstat.ts";
 import { batchScript, submitCommand } from "./submission.ts";
 
 const QUERY_MS = 30_000;
 const SUBMIT_MS = 60_000;
 /** qacct reads the whole of the accounts for each id: so many in one look, and the others in the next ones. */
 const ACCOUNTS_MAX = 10;
+/** How long the list of all jobs is not asked for where it was too long. */
+const CROWDED_MS = 600_000;
 
 export interface GridEngineOptions {
   readonly environment: Readonly<Record<string, string>>;
@@ -41,6 +43,9 @@ type Heard = { readonly rows: readonly Row[] } | { readonly failure: string };
 /** Grid Engine (Open Grid Scheduler, Son of Grid Engine, Univa), through its commands (docs/schedulers.md). */
 export class GridEngineProvider implements SchedulerProvider {
   readonly name = "gridengine";
+  #crowdedAt = Number.NEGATIVE_INFINITY;
+  /** Where in the list of those that have ended the accounts were asked last. */
+  #asked = 0;
 
   constructor(private readonly options: GridEngineOptions) {}
 
@@ -94,37 +99,41 @@ export class GridEngineProvider implements SchedulerProvider {
   async observe(jobs: readonly NativeJob[], { without, positions }: Look = {}): Promise<Observation> {
     const failures = new Map<string, string>();
     const statuses = new Map<string, SchedulerStatus>();
-    const observedAt = timestamp(this.options.clock);
-    const active = without?.has("qstat") === true ? { failure: "" } : await this.#active();
+    const blank = ({ id, cluster }: NativeJob): SchedulerStatus => blankStatus("gridengine", id, cluster, timestamp(this.options.clock));
+    const active = without?.has("qstat") === true ? { failure: "", everybodys: false } : await this.#active();
     if ("failure" in active && active.failure !== "") failures.set("qstat", active.failure);
     const rows = new Rows("failure" in active ? [] : active.rows);
-    const places = positions === true ? new Places(rows) : null;
-    let accounts = without?.has("qacct") === true || !this.#accounts() ? 0 : ACCOUNTS_MAX;
-    for (const job of jobs) {
-      const key = nativeKey(job);
-      if (statuses.has(key)) continue;
-      const blank = blankStatus("gridengine", job.id, job.cluster, observedAt);
+    const places = positions === true && active.everybodys ? new Places(rows) : null;
+    const gone: NativeJob[] = [];
+    for (const job of new Map(jobs.map((one) => [nativeKey(one), one])).values()) {
       const row = rows.of(rowId(job.id));
-      if (row !== null) {
-        statuses.set(key, {
-          ...withAnswers(withAnswers(blank, row.answers), places?.of(row) ?? {}),
-          record_found: true,
-          active_record_found: true,
-        });
-        continue;
+      if (row === null) gone.push(job);
+      else {
+        const status = withAnswers(withAnswers(blank(job), row.answers), places?.of(row) ?? {});
+        statuses.set(nativeKey(job), { ...status, record_found: true, active_record_found: true });
       }
-      const asks = accounts > 0;
+    }
+    // Of somebody else's job the list of one user says nothing.
+    const answered = !("failure" in active) && active.everybodys;
+    const asks = this.#accounts() && without?.has("qacct") !== true;
+    for (const job of asks ? this.#turn(gone) : gone) {
       const ended = asks ? await this.#ended(job.id.split(".", 1)[0]!) : null;
-      accounts--;
       if (ended !== null && "failure" in ended) {
         failures.set("qacct", ended.failure);
-        accounts = 0;
-        continue;
+        break;
       }
-      const status = this.#endedStatus(blank, job, ended, !("failure" in active));
-      if (status !== null) statuses.set(key, status);
+      const status = this.#endedStatus(blank(job), job, ended, answered);
+      if (status !== null) statuses.set(nativeKey(job), status);
     }
     return { statuses, failures };
+  }
+
+  /** Those that the accounts are asked about this time: everybody in turn. */
+  #turn(gone: readonly NativeJob[]): readonly NativeJob[] {
+    if (gone.length <= ACCOUNTS_MAX) return gone;
+    const from = this.#asked % gone.length;
+    this.#asked = from + ACCOUNTS_MAX;
+    return [...gone.slice(from), ...gone.slice(0, from)].slice(0, ACCOUNTS_MAX);
   }
 
   /** What the accounts say of a job that qstat has not; null where nothing is known yet. */
@@ -153,11 +162,20 @@ export class GridEngineProvider implements SchedulerProvider {
     return notOurs(rowId(id), marker, await this.#active()) ?? (await then());
   }
 
-  async #active(): Promise<Heard> {
-    const end = await this.#run(QSTAT_COMMAND, QUERY_MS, { TZ: "UTC" });
-    if (end.kind !== "ended" || end.code !== 0) return { failure: `qstat ${lastWords(end)}` };
+  /** Everybody's jobs; where they are more than can be read, a while ago too, those of the worker's user. */
+  async #active(): Promise<Heard & { readonly everybodys: boolean }> {
+    const { environment, clock } = this.options;
+    const user = environment["USER"] ?? environment["LOGNAME"];
+    const crowded = user !== undefined && clock.monotonic() - this.#crowdedAt < CROWDED_MS;
+    const end = await this.#run(qstatCommand(crowded ? user : "*"), QUERY_MS, { TZ: "UTC" });
+    if (end.kind !== "ended" || end.code !== 0) return { failure: `qstat ${lastWords(end)}`, everybodys: !crowded };
+    if (end.cut && !crowded && user !== undefined) {
+      this.#crowdedAt = clock.monotonic();
+      return await this.#active();
+    }
     const rows = end.cut ? null : readQstat(end.stdout);
-    return rows === null ? { failure: "qstat answered in an unknown form, or with more than is read" } : { rows };
+    const answer = rows === null ? { failure: "qstat answered in an unknown form, or with more than is read" } : { rows };
+    return { ...answer, everybodys: !crowded };
   }
 
   /** qacct fails where it finds nothing as it does for other reasons; what it reads is there, and so it has found nothing. */

@@ -3,8 +3,8 @@ import { count, words } from "../status.ts";
 import { phaseOf } from "./states.ts";
 import { jobsFrom } from "./xml.ts";
 
-/** Everybody's jobs that wait, run or are suspended; `-r` for their whole names and the queues that they ask for. */
-export const QSTAT_COMMAND = ["qstat", "-xml", "-r", "-s", "a", "-u", "*"] as const;
+/** Jobs that wait, run or are suspended, of a user, or everybody's (`*`); `-r` for their whole names and the queues that they ask for. */
+export const qstatCommand = (user: string): readonly [string, ...string[]] => ["qstat", "-xml", "-r", "-s", "a", "-u", user];
 
 /** What `qstat -xml -r` printed, with TZ=UTC in its environment. Null where it is no such document, or not all of it. */
 export function readQstat(text: string): Row[] | null {

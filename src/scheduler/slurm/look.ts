@@ -52,7 +52,7 @@ class OneLook {
       this.site.has("scontrol") &&
       (this.site.has("squeue") ? queue.failure === null && accounts.failure !== null : true);
     const controller = asksController ? await this.#source("scontrol", () => this.#controller()) : SILENT;
-    const places = this.options.positions === true ? new Places(queue.rows) : null;
+    const places = this.options.positions === true && !this.site.crowded ? new Places(queue.rows) : null;
     const complete =
       (queue.failure === null || controller.failure === null) && (accounting === false || accounts.failure === null || gone.length === 0);
     const statuses = new Map<string, SchedulerStatus>();
@@ -77,9 +77,15 @@ class OneLook {
     const { cluster, positions } = this.options;
     const call = async (choice: "all" | { ids: readonly string[] }): Promise<Row[] | string> => {
       const delimiter = newDelimiter();
-      return rowsOf("squeue", await this.site.ask(squeueCommand(choice, cluster, delimiter)), (text) => readSqueue(text, delimiter));
+      const answer = await this.site.ask(squeueCommand(choice, cluster, delimiter));
+      if ("failure" in answer && answer.cut === true && choice === "all") this.site.tooMany();
+      return rowsOf("squeue", answer, (text) => readSqueue(text, delimiter));
     };
-    return await gathered(positions === true ? [() => call("all")] : lists(ids).map((part) => () => call({ ids: part })));
+    if (positions === true && !this.site.crowded) {
+      const everybodys = await gathered([() => call("all")]);
+      if (!this.site.crowded) return everybodys;
+    }
+    return await gathered(lists(ids).map((part) => () => call({ ids: part })));
   }
 
   async #accounts(ids: readonly string[]): Promise<Heard> {

@@ -11,6 +11,8 @@ const QUERY_MS = 30_000;
 const SUBMIT_MS = 60_000;
 /** How soon the configuration is read again where it could not be. */
 const AGAIN_MS = 60_000;
+/** How long the list of all jobs is not asked for where it was too long. */
+const CROWDED_MS = 600_000;
 
 export interface SiteOptions {
   readonly environment: Readonly<Record<string, string>>;
@@ -19,13 +21,14 @@ export interface SiteOptions {
   readonly monotonic: () => number;
 }
 
-/** A source's answer, or why there is none. */
-export type Answer = { readonly text: string } | { readonly failure: string };
+/** A source's answer, or why there is none; `cut` where there was more than is read. */
+export type Answer = { readonly text: string } | { readonly failure: string; readonly cut?: boolean };
 
 /** What a site's SLURM has, and its commands. */
 export class Site {
   #configuration: string | null = null;
   #configurationAt = Number.NEGATIVE_INFINITY;
+  #crowdedAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: SiteOptions) {}
 
@@ -42,7 +45,16 @@ export class Site {
     const environment = { ...this.options.environment, TZ: "UTC" };
     const end = await this.options.run({ argv, environment, deadlineMs: QUERY_MS });
     if (end.kind !== "ended" || end.code !== 0) return { failure: `${argv[0]} ${lastWords(end)}` };
-    return end.cut ? { failure: `${argv[0]} said more than is read` } : { text: end.stdout };
+    return end.cut ? { failure: `${argv[0]} said more than is read`, cut: true } : { text: end.stdout };
+  }
+
+  /** Whether there were more jobs than can be listed, a while ago. */
+  get crowded(): boolean {
+    return this.options.monotonic() - this.#crowdedAt < CROWDED_MS;
+  }
+
+  tooMany(): void {
+    this.#crowdedAt = this.options.monotonic();
   }
 
   /** Have something done. The job gets the environment of a submission: without a time zone that is not the site's. */

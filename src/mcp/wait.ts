@@ -24,13 +24,15 @@ export const LogView = v.object({
 });
 export type LogView = v.InferOutput<typeof LogView>;
 
+export const LogTails = v.object({ stdout: LogView, stderr: LogView });
+
 /** What to call to go on. */
 export const Retry = v.object({ tool: v.string(), arguments: v.record(v.string(), v.unknown()) });
 
 /** What a wait adds to how a job stands. */
 export const OBSERVED = {
   observation: Observation,
-  logs_tail: v.optional(v.object({ stdout: LogView, stderr: LogView })),
+  logs_tail: v.optional(LogTails),
   retry: v.optional(v.pipe(Retry, v.description("the call that goes on waiting"))),
 };
 export const WaitedView = v.object({ ...STATUS, ...OBSERVED });
@@ -116,12 +118,7 @@ async function tell(place: Place, jobId: string, call: ToolCall, signal: AbortSi
 }
 
 /** The last bytes of both streams. */
-export async function tails(
-  place: Place,
-  jobId: string,
-  limit: number,
-  signal: AbortSignal,
-): Promise<{ stdout: LogView; stderr: LogView }> {
+export async function tails(place: Place, jobId: string, limit: number, signal: AbortSignal): Promise<v.InferOutput<typeof LogTails>> {
   const [stdout, stderr] = await Promise.all([tail(place, jobId, "stdout", limit, signal), tail(place, jobId, "stderr", limit, signal)]);
   return { stdout, stderr };
 }

@@ -99,6 +99,15 @@ describe("the profile user", () => {
         timeout_seconds: 0.1,
       });
       expect(seen).toMatchObject({ terminal: false, observation: { outcome: "observation_unknown" }, retry: { tool: "relay_wait" } });
+      const observed = await agent.ok<{ next_cursor: number; events: { event_type: string }[] }>("relay_observe", { job_id: first.job_id });
+      expect(observed.events.map(({ event_type }) => event_type)).toContain("job.queued");
+      // Nothing more happens by itself; what comes is heard of.
+      const next = agent.ok<{ events: { event_type: string }[] }>("relay_observe", {
+        job_id: first.job_id,
+        cursor: observed.next_cursor + 10,
+        wait_seconds: 0.1,
+      });
+      expect((await next).events).toEqual([]);
       expect(await agent.ok("relay_cancel", { job_id: first.job_id })).toMatchObject({ cancel_requested: true });
       const ended = await agent.ok(seen.retry.tool, { ...seen.retry.arguments, timeout_seconds: 30 });
       expect(ended).toMatchObject({ state: "canceled", terminal: true });

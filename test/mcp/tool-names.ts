@@ -5,6 +5,7 @@ export const USER_TOOLS: readonly string[] = [
   "relay_submit_agent",
   "relay_status",
   "relay_wait",
+  "relay_observe",
   "relay_list_jobs",
   "relay_queue_list",
   "relay_cancel",

@@ -1,7 +1,7 @@
 import { problemResponse } from "../../api/problem.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { DEAF, type SocketCarrier } from "../sockets/carrier.ts";
-import { HEAD_MAX, type RequestHead, requestHead } from "../sockets/request-head.ts";
+import { HEAD_MAX, isFramed, type RequestHead, requestHead } from "../sockets/request-head.ts";
 import type { Stranger, Strangers } from "../sockets/strangers.ts";
 import { answerBytes, notWellFormed, requestOf, tooMany } from "./first-answer.ts";
 
@@ -67,7 +67,8 @@ export class Comer implements Stranger {
     this.#held = Buffer.concat([this.#held, chunk]);
     const head = requestHead(this.#held);
     if (head === null) return;
-    if (head === "malformed") void this.end(this.#held.length > HEAD_MAX ? tooLong() : notWellFormed(), "head");
+    if (head === "malformed" && this.#held.length > HEAD_MAX) void this.end(tooLong(), "head");
+    else if (head === "malformed" || !isFramed(head)) void this.end(notWellFormed(), "head");
     else if (!this.reception.proves(head)) void this.#refuse(head);
     else {
       const bytes = this.#held;

@@ -40,3 +40,14 @@ export function requestHead(bytes: Buffer): RequestHead | null | "malformed" {
 /** Whether one of a field's comma-separated values is this word, in any case. */
 export const hasWord = (head: RequestHead, name: string, word: string): boolean =>
   (head.fields.get(name) ?? "").split(",").some((one) => one.trim().toLowerCase() === word);
+
+/**
+ * Whether a request names a host and says where its body ends in one way only (RFC 9112, sections 3.2 and 6.3). Of any other, whoever is on the way and whoever answers
+ * may not see the same requests.
+ */
+export function isFramed({ fields }: RequestHead): boolean {
+  const [length, coding] = [fields.get("content-length"), fields.get("transfer-encoding")];
+  if (!fields.has("host")) return false;
+  if (coding !== undefined) return length === undefined && coding.trim().toLowerCase() === "chunked";
+  return length === undefined || (/^\d+$/.test(length.trim()) && Number.isSafeInteger(Number(length)));
+}

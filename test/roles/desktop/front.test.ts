@@ -160,6 +160,12 @@ describe("a connection without the token", () => {
     ["a whole address", head("GET http://elsewhere/owner HTTP/1.1", BEARER)],
     ["a folded field", head("GET /owner HTTP/1.1", BEARER, " more")],
     ["a space before the colon", head("GET /owner HTTP/1.1", `Authorization : Bearer ${TOKEN}`)],
+    ["no host", `GET /owner HTTP/1.1\r\n${BEARER}\r\n\r\n`],
+    ["two ends of its body", head("POST /echo HTTP/1.1", BEARER, "Content-Length: 3", "Transfer-Encoding: chunked")],
+    ["two lengths", head("POST /echo HTTP/1.1", BEARER, "Content-Length: 3", "Content-Length: 4")],
+    ["a length that is none", head("POST /echo HTTP/1.1", BEARER, "Content-Length: +3")],
+    ["a length that nobody can count", head("POST /echo HTTP/1.1", BEARER, "Content-Length: 99999999999999999999")],
+    ["a coding that is not known", head("POST /echo HTTP/1.1", BEARER, "Transfer-Encoding: gzip, chunked")],
   ])("with %s is refused", async (_, first) => {
     const { front } = await behind();
     const raw = await connect(front.address.port, first);

@@ -16,6 +16,7 @@ import { Cancellation } from "./cancellation.ts";
 import { leave } from "./leave.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { Submission } from "./submission.ts";
+import type { SubmitTurn } from "./submit-turns.ts";
 import { batchWords, endedFor, explained, isBySignal, saidOf } from "./words.ts";
 
 /**
@@ -29,6 +30,8 @@ export class AllocationHost implements AttemptHost {
   #record: SchedulerJob | null | undefined;
   #provider: SchedulerProvider | null = null;
   #submission: Submission | null = null;
+  /** Held from before the submission until its command has ended. */
+  #turn: SubmitTurn | null = null;
   #status: SchedulerStatus | null = null;
   /** When the scheduler first said that its job has ended, and nothing else since. */
   #endedAt: number | null = null;
@@ -50,6 +53,7 @@ export class AllocationHost implements AttemptHost {
   }
 
   get obstacle(): string | null {
+    if (this.#turn?.granted === false) return "it waits for other submissions";
     return this.#obstacle ?? this.#cancellation.obstacle ?? this.#submission?.obstacle ?? null;
   }
 
@@ -64,7 +68,11 @@ export class AllocationHost implements AttemptHost {
       await this.#foundBy(start);
       return claimed({ ...NOBODY, shim: start.shim, understood: true });
     }
-    if (record === null) return mode === "new" && start === null && !this.around.canceling() ? this.#submit() : this.#void();
+    if (record === null && (mode !== "new" || start !== null || this.around.canceling())) return this.#void();
+    if (record === null) {
+      this.#turn ??= this.schedulers.submitTurns.take(() => this.around.ring());
+      return this.#turn.granted ? this.#submit() : WAITS;
+    }
     if (start !== null) return this.#endWithout(record, start.reason);
     // Where it works on this host's own file systems, it is sooner than a look.
     this.around.watch();
@@ -146,7 +154,9 @@ export class AllocationHost implements AttemptHost {
     let record = this.#record!;
     const provider = this.#providerOf(record);
     if (record.submission === "intended" || record.submission === "unresolved") {
-      const found = await this.#submissionOf(provider, record).look();
+      const submission = this.#submissionOf(provider, record);
+      const found = await submission.look();
+      if (!submission.underWay) this.#turn?.release();
       if (found.kind === "refused") return found.said;
       if (found.kind === "open") return null;
       record = found.record;
@@ -351,6 +361,7 @@ export class AllocationHost implements AttemptHost {
   }
 
   close(): void {
+    this.#turn?.release();
     this.#unfollow?.();
     this.#unfollow = null;
   }

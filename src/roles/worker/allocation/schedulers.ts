@@ -9,12 +9,15 @@ import {
 } from "../../../domain/scheduler.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Timers } from "../../../lib/timers.ts";
+import { Turns } from "../../../lib/turns.ts";
 import { within } from "../../../lib/within.ts";
 import type { QueueStore } from "../../../queue/store.ts";
 import { SchedulerObserver } from "../../../scheduler/observer.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 import { releaseExecutables } from "./executables.ts";
 import { Following, type StatusHeard } from "./following.ts";
+import { inTurn } from "./in-turn.ts";
+import { SubmitTurns } from "./submit-turns.ts";
 import { ALLOCATION_TIMES, type AllocationTimes } from "./times.ts";
 
 export interface SchedulersOptions {
@@ -35,12 +38,16 @@ interface Parts {
 
 /** How long a starting worker waits to know what the site has; it goes on asking. */
 const DISCOVERY_MS = 2_000;
+/** How many commands of a kind are run at a time. */
+const AT_ONCE = 4;
 /** How long it counts that no scheduler was found. */
 const ABSENT_MS = 30_000;
 
 /** The schedulers of a worker, and what it has submitted to them. */
 export class Schedulers implements SchedulerServices {
   readonly times: AllocationTimes;
+  readonly submitTurns = new SubmitTurns(AT_ONCE);
+  readonly #turns = new Turns(AT_ONCE);
   readonly #parts = new Map<SchedulerName, Parts>();
   /** Whether a scheduler's commands are there, as far as that is known. */
   readonly #present = new Map<SchedulerName, boolean>();
@@ -175,7 +182,7 @@ export class Schedulers implements SchedulerServices {
     let parts = this.#parts.get(name);
     if (parts === undefined) {
       const { provide, clock, timers, laneFailed } = this.options;
-      const provider = provide(name);
+      const provider = inTurn(provide(name), this.#turns);
       const observer = new SchedulerObserver({ provider, clock, timers, onTrouble: laneFailed });
       observer.start();
       parts = { provider, observer };

@@ -30,11 +30,13 @@ export interface Manner {
   readonly submit: "accepts" | "refuses" | "lost" | "dies" | "refuses-though-accepted" | "vanishes";
   /** Accepted jobs wait. */
   readonly holds: boolean;
+  /** A submission takes as long as this, in milliseconds. */
+  readonly slow: number;
   /** Nothing that asks it is answered. */
   readonly silent: boolean;
 }
 
-const MANNER: Manner = { submit: "accepts", holds: false, silent: false };
+const MANNER: Manner = { submit: "accepts", holds: false, slow: 0, silent: false };
 
 /** A scheduler in a directory, which outlives the workers that use it. It runs batch scripts as processes of this machine. */
 export class FakeScheduler implements SchedulerProvider {
@@ -121,7 +123,18 @@ export class FakeScheduler implements SchedulerProvider {
 
   async submit({ marker, script, output }: BatchJob): Promise<SubmitOutcome> {
     this.#note(`submit ${marker}`);
-    const { submit, holds } = this.manner;
+    const { submit, holds, slow } = this.manner;
+    if (slow > 0) await Bun.sleep(slow);
+    const answer = this.#accept({ marker, script, output }, submit, holds);
+    if (slow > 0) this.#note(`submitted ${marker}`);
+    return answer;
+  }
+
+  #accept(
+    { marker, script, output }: Pick<BatchJob, "marker" | "script" | "output">,
+    submit: Manner["submit"],
+    holds: boolean,
+  ): SubmitOutcome {
     if (submit === "refuses") return { kind: "refused", said: "no such partition" };
     if (submit === "vanishes") return { kind: "doubt", said: "it was killed" };
     const id = String(this.jobs().length + 1);

@@ -140,7 +140,7 @@ export class SchedulerObserver {
   async #look(): Promise<void> {
     const { provider, clock, onTrouble } = this.options;
     this.#lookedAt = clock.monotonic();
-    // Whoever comes meanwhile is asked about in the next look.
+    // About whatever is new meanwhile the next look asks.
     const entries = [...this.#watched].map(([key, entry]) => ({ key, entry, asking: entry.asking.splice(0) }));
     const without = new Set([...this.#resting].filter(([, { until }]) => until > this.#lookedAt).map(([source]) => source));
     try {
@@ -153,6 +153,8 @@ export class SchedulerObserver {
     }
     for (const { key, entry, asking } of entries) {
       this.#answer(asking, this.#latest(key, entry.native));
+      // What has just been heard is an answer for those, too, who came while it was asked for.
+      if (this.#known.get(key)?.at === this.#lookedAt) this.#answer(entry.asking, this.#latest(key, entry.native));
       this.#forget(key);
     }
   }

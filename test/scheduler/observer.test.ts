@@ -46,6 +46,8 @@ class Scene {
   readonly phases = new Map<string, Partial<SchedulerStatus>>();
   failing: Record<string, string> = {};
   broken = false;
+  /** Called while a look is under way. */
+  during: () => void = () => undefined;
   readonly observer: SchedulerObserver;
 
   constructor() {
@@ -61,6 +63,7 @@ class Scene {
 
   async #observe(jobs: readonly NativeJob[], look: Look): Promise<Observation> {
     this.calls.push({ at: this.clock.monotonic() - 1_000_000, ids: jobs.map(nativeKey), look });
+    this.during();
     if (this.broken) throw new Error("broken");
     const asked = Object.entries(this.failing).filter(([source]) => look.without?.has(source) !== true);
     const failed = Object.keys(this.failing).length > 0;
@@ -175,6 +178,22 @@ describe("the observer", () => {
     await timers.pass(60_000);
     expect(calls.length).toBe(2);
     expect(timers.waiting).toBe(0);
+  });
+
+  test("who asks while a look is under way has its answer, where it is about the same job", async () => {
+    const scene = new Scene();
+    scene.phases.set("7", RUNNING);
+    const answered: string[] = [];
+    scene.during = () => {
+      scene.during = () => undefined;
+      for (const id of ["7", "8"]) void scene.observer.once(job(id)).then(({ phase }) => answered.push(`${id} ${phase}`));
+    };
+    scene.observer.watch(job("7"), () => undefined);
+    await scene.timers.pass(0);
+    expect(answered).toEqual(["7 running"]);
+    await scene.timers.pass(5_000);
+    expect(answered).toEqual(["7 running", "8 unknown"]);
+    expect(scene.calls.length).toBe(2);
   });
 
   test("where a source does not answer, nothing is invented", async () => {

@@ -110,37 +110,31 @@ describe("the runner", () => {
     expect(run({ "test/project/a.test.ts": looking }, ["project"], { CLIO_RELAY_HOME: "/nowhere" })).toMatchObject({ code: 0 });
   });
 
-  test("a process left behind is ended and fails the run", async () => {
-    const leaving = `${HEAD}test("a", () => {
-      const child = Bun.spawn(["sleep", "1000"], { stdio: ["ignore", "ignore", "ignore"] });
-      child.unref();
-      console.log("child", child.pid);
-      expect(child.pid).toBeGreaterThan(0);
-    });\n`;
-    const result = run({ "test/project/a.test.ts": leaving }, ["project"]);
-    const pid = Number(/child (\d+)/.exec(result.stdout)?.[1]);
-    expect(pid).toBeGreaterThan(0);
-    expect(result).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
-    expect(result.stdout).toContain(`test/project/a.test.ts left behind: process ${pid} sleep 1000`);
-    expect(await eventually(() => identify(pid) === null)).toBe(true);
-  });
-
-  test("a process without anything of the environment is known by the directory of temporary files, and named by its file", async () => {
-    const leaving = `${HEAD}import fs from "node:fs";
+  test("a process left behind is ended and fails the run, known by its environment or by the directory of temporary files, and named by its file", async () => {
+    const leaving = (how: string) => `${HEAD}import fs from "node:fs";
       import os from "node:os";
       import path from "node:path";
       test("a", () => {
-        const directory = fs.mkdtempSync(path.join(os.tmpdir(), "x-"));
-        const child = Bun.spawn(["sleep", "1000"], { cwd: directory, env: {}, stdio: ["ignore", "ignore", "ignore"] });
+        const child = Bun.spawn(["sleep", "1000"], { ${how}, stdio: ["ignore", "ignore", "ignore"] });
         child.unref();
-        console.log("child", child.pid);
+        console.log("child", child.pid, "of", path.basename(import.meta.path));
         expect(child.pid).toBeGreaterThan(0);
       });\n`;
-    const result = run({ "test/project/a.test.ts": PASSES, "test/project/b.test.ts": leaving }, ["project"]);
-    const pid = Number(/child (\d+)/.exec(result.stdout)?.[1]);
-    expect(result).toMatchObject({ code: 1, last: "2 passed, 1 failed, 0 skipped" });
-    expect(result.stdout).toContain(`test/project/b.test.ts left behind: process ${pid} sleep 1000`);
-    expect(await eventually(() => identify(pid) === null)).toBe(true);
+    const result = run(
+      {
+        "test/project/a.test.ts": leaving("env: process.env"),
+        "test/project/b.test.ts": leaving('cwd: fs.mkdtempSync(path.join(os.tmpdir(), "x-")), env: {}'),
+        "test/project/c.test.ts": PASSES,
+      },
+      ["project"],
+    );
+    expect(result).toMatchObject({ code: 1, last: "3 passed, 2 failed, 0 skipped" });
+    const children = [...result.stdout.matchAll(/^child (\d+) of (.*)$/gm)].map(([, pid, file]) => [Number(pid), file] as const);
+    expect(children.map(([, file]) => file).toSorted()).toEqual(["a.test.ts", "b.test.ts"]);
+    for (const [pid, file] of children) {
+      expect(result.stdout).toContain(`test/project/${file} left behind: process ${pid} sleep 1000`);
+      expect(await eventually(() => identify(pid) === null)).toBe(true);
+    }
   });
 
   test("temporary files that a test leaves are gone after it", () => {

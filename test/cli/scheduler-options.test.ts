@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { runCli } from "../../src/cli/main.ts";
-import { schedulerText } from "../../src/cli/print/scheduler-text.ts";
+import { observedLines, phaseText, schedulerText } from "../../src/cli/print/scheduler-text.ts";
+import type { SchedulerStatus } from "../../src/domain/scheduler.ts";
 import { capturedIo } from "./captured-io.ts";
 import { initialized, withWorker } from "./source-relay.ts";
 
@@ -109,6 +110,49 @@ const USAGE: readonly (readonly [words: readonly string[], said: string])[] = [
   [["--sbatch", "job.sbatch", "--", "true"], "a script gets no arguments"],
   [["--sbatch", "a", "--qsub", "b"], "--sbatch and --qsub exclude each other"],
 ];
+
+test("what a scheduler said a while ago is told as that, and time goes on", () => {
+  const status: SchedulerStatus = {
+    ...{
+      scheduler: "slurm" as const,
+      scheduler_job_id: "7",
+      cluster: null,
+      phase: "running" as const,
+      raw_state: "RUNNING",
+      reason: "None",
+      name: null,
+    },
+    ...{
+      record_found: true,
+      active_record_found: true,
+      partition: "debug",
+      qos: "normal",
+      account: null,
+      user: null,
+      nodes: "n[1-2]",
+      cpus: 8,
+    },
+    ...{ memory: "4G", exit_code: null, signal: null, submit_time: null, eligible_time: null, end_time: null, elapsed_seconds: 1 },
+    ...{ start_time: "2030-01-01T00:00:00.000Z", time_limit_seconds: 3_600, observed_at: "2030-01-01T00:00:01.000Z" },
+    ...{ queue_position: null, jobs_ahead: null, queue_position_scope: null, queue_position_note: null },
+  };
+  const lines = (more: Partial<SchedulerStatus> = {}) =>
+    Object.fromEntries(observedLines({ ...status, ...more }, Date.parse("2030-01-01T00:00:31.000Z")).filter(([, text]) => text !== null));
+  expect(lines()).toEqual({
+    nodes: "n[1-2]",
+    "asked for": "8 CPUs, 4G",
+    partition: "debug, normal",
+    "time limit": "00:00:31 of 01:00:00",
+    "last news": "30s ago",
+  });
+  expect(phaseText(status)).toBe("running (RUNNING)");
+  expect(lines({ phase: "failed", exit_code: 0, signal: 9 })).toMatchObject({
+    "time limit": "00:00:01 of 01:00:00",
+    "batch script": "exit code 0, signal 9",
+  });
+  const waits = { phase: "pending", queue_position: 3, queue_position_scope: "partition debug", start_time: null, nodes: null } as const;
+  expect(lines(waits)).toMatchObject({ "place in its queue": "about 3 in partition debug", "time limit": "01:00:00" });
+});
 
 test("what an attempt has at a scheduler is one line, whatever is known of it", () => {
   const record = {

@@ -1,5 +1,6 @@
 import type { ClusterClient } from "../../api/client.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
+import type { Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { CLUSTER } from "../cluster-option.ts";
@@ -33,8 +34,9 @@ export const verb = defineVerb({
     }
     const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     const before = await cluster.job(id);
-    const asked = await cluster.cancel(id, { cancel_scheduler_job: flags["cancel-scheduler-job"] });
-    const left = before.lane === "scheduler" ? await leftThere(cluster, id, flags["cancel-scheduler-job"], isTerminal(before.state)) : null;
+    const canceled = await cluster.cancel(id, { cancel_scheduler_job: flags["cancel-scheduler-job"] });
+    const { job: asked, left } =
+      before.lane === "scheduler" ? await there(cluster, before, flags["cancel-scheduler-job"]) : { job: canceled, left: null };
     if (left !== null && !json) await io.stderr.write(`notice: ${left}\n`);
     else if (!json && isTerminal(before.state)) await io.stderr.write(`notice: it was over already; nothing was canceled\n`);
     if (!flags.wait) {
@@ -57,18 +59,16 @@ export const verb = defineVerb({
 });
 
 /**
- * What becomes of the job at the scheduler, where that is something else than of the one here. One that a cancel had left there is asked to end, where that is
- * what is wanted now.
- *
- * @returns a sentence for people, or null
+ * The job after a cancel, and what becomes of the scheduler's where that is something else; null where it is not. One that an earlier cancel had left there is asked
+ * to end, where that is what is wanted now.
  */
-async function leftThere(cluster: ClusterClient, id: string, end: boolean, wasOver: boolean): Promise<string | null> {
-  if (end && !wasOver) return null;
-  const { scheduler } = await cluster.status(id);
-  const there = scheduler?.find(({ native_id, ended_at }) => native_id !== null && ended_at === null);
-  if (there?.native_id == null || (wasOver && !there.retained)) return null;
-  const name = `${there.provider} ${there.native_id}`;
-  if (!end) return `${name} goes on; clio-relay scheduler cancel ${there.native_id} --cluster ${cluster.name} ends it`;
-  await cluster.scheduler.cancel(there.native_id, there.provider);
-  return `${name}, which was left to go on, is asked to end`;
+async function there(cluster: ClusterClient, before: Job, end: boolean): Promise<{ readonly job: Job; readonly left: string | null }> {
+  const { job, scheduler } = await cluster.status(before.job_id);
+  const wasOver = isTerminal(before.state);
+  const one = scheduler?.findLast(({ native_id, ended_at }) => native_id !== null && ended_at === null);
+  if (one?.native_id == null || (wasOver ? !one.retained : end)) return { job, left: null };
+  const name = `${one.provider} ${one.native_id}`;
+  if (!end) return { job, left: `${name} goes on; clio-relay scheduler cancel ${one.native_id} --cluster ${cluster.name} ends it` };
+  await cluster.scheduler.cancel(one.native_id, one.provider);
+  return { job, left: `${name}, which was left to go on, is asked to end` };
 }

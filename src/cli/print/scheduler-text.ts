@@ -18,22 +18,29 @@ export function positionText({ queue_position, queue_position_scope }: Scheduler
   return `about ${queue_position}${queue_position_scope === null ? "" : ` in ${oneLine(queue_position_scope)}`}`;
 }
 
+/** `00:12:40 of 04:00:00`: how long it has had its allocation, and may have it. */
+function limitText({ phase, start_time, elapsed_seconds, time_limit_seconds }: SchedulerStatus, now: number): string | null {
+  if (time_limit_seconds === null) return null;
+  const limit = wallTimeText(time_limit_seconds);
+  if (start_time === null || elapsed_seconds === null) return limit;
+  // What was said last may be a minute old.
+  const elapsed = phase === "running" ? Math.max(elapsed_seconds, Math.floor((now - Date.parse(start_time)) / 1_000)) : elapsed_seconds;
+  return `${wallTimeText(elapsed)} of ${limit}`;
+}
+
 /** Lines on what a scheduler says of a job. */
 export function observedLines(status: SchedulerStatus, now: number): Line[] {
-  const { nodes, cpus, memory, partition, qos, account, start_time, time_limit_seconds, exit_code, signal, observed_at } = status;
-  const limit = time_limit_seconds === null ? null : wallTimeText(time_limit_seconds);
-  const elapsed = status.elapsed_seconds === null || start_time === null ? null : wallTimeText(status.elapsed_seconds);
+  const { nodes, cpus, memory, partition, qos, account, exit_code, signal, observed_at } = status;
+  const all = (parts: readonly (string | null)[]): string | null => parts.filter((part) => part !== null).join(", ") || null;
+  const signaled = signal === null || signal === 0 ? null : `signal ${signal}`;
   return [
     ["place in its queue", positionText(status)],
     ["nodes", nodes === null ? null : oneLine(nodes)],
-    ["asked for", [cpus === null ? null : `${cpus} CPUs`, memory].filter((part) => part !== null).join(", ") || null],
-    ["partition", [partition, qos, account].filter((part) => part !== null).join(", ") || null],
-    ["time limit", limit === null ? null : elapsed === null ? limit : `${elapsed} of ${limit}`],
-    [
-      "batch script",
-      exit_code === null ? null : signal === null || signal === 0 ? `exit code ${exit_code}` : `exit code ${exit_code}, signal ${signal}`,
-    ],
-    ["observed", agoText(observed_at, now)],
+    ["asked for", all([cpus === null ? null : `${cpus} CPUs`, memory])],
+    ["partition", all([partition, qos, account])],
+    ["time limit", limitText(status, now)],
+    ["batch script", exit_code === null ? null : all([`exit code ${exit_code}`, signaled])],
+    ["last news", agoText(observed_at, now)],
   ];
 }
 

@@ -67,6 +67,12 @@ describe("submission", () => {
     }
   });
 
+  test("a marker is looked for from a day before it was made: clocks differ", async () => {
+    const { provider, calls } = site({ squeue: "exit 0", sacct: "exit 0", scontrol: "exit 1" });
+    expect(await provider.find("clio-00-1", { since: Date.UTC(2025, 2, 2, 12, 30) })).toMatchObject({ found: [], complete: true });
+    expect(calls("sacct")[0]).toContain("--starttime=2025-03-01T12:30:00");
+  });
+
   test("warnings before and behind the id, and another cluster than the usual one", async () => {
     const { provider, place } = site({
       sbatch: "echo 'Welcome to 2025'; echo '2 hours left' >&2; echo '4711;beta'; echo bye",

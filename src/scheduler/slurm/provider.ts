@@ -27,8 +27,9 @@ import { Site } from "./site.ts";
 import { readSqueue, squeueCommand } from "./squeue.ts";
 import { submitCommand, submittedIn } from "./submission.ts";
 
+const DAY_MS = 86_400_000;
 /** How far back a marker is looked for in the accounts, where nobody says. */
-const SINCE_MS = 30 * 86_400_000;
+const SINCE_MS = 30 * DAY_MS;
 
 export interface SlurmOptions {
   readonly environment: Readonly<Record<string, string>>;
@@ -72,7 +73,8 @@ export class SlurmProvider implements SchedulerProvider {
 
   async find(marker: string, { since, clusters = [] }: Lookup = {}): Promise<MarkerFinding> {
     const accounting = (await this.#site.accounting()) !== false;
-    const from = since ?? this.options.clock.now() - SINCE_MS;
+    // The accounts have another host's clock.
+    const from = since === undefined ? this.options.clock.now() - SINCE_MS : since - DAY_MS;
     const found = new Map<string, NativeJob>();
     const missing: string[] = [];
     for (const cluster of clusters.length === 0 ? [null] : clusters) {

@@ -22,7 +22,6 @@ const Package = v.variant("problem", [
   }),
   v.object({ problem: v.picklist(["package_missing", "package_broken"]), said: looseText(2_000) }),
 ]);
-export type InspectedPackage = v.InferOutput<typeof Package>;
 
 const Answer = v.variant("problem", [
   v.object({

@@ -46,6 +46,9 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     fetch: command("Fetch all files that a job left", () => import("./job/fetch.ts")),
     "read-artifact": command("Fetch a file that a job left", () => import("./job/read-artifact.ts")),
   },
+  agent: {
+    run: command("Run the cluster's agent on a prompt", () => import("./agent/run.ts")),
+  },
   queue: {
     list: command("List the queue in the order of submission", () => import("./queue/list.ts")),
     cancel: alias("Another name of job cancel", () => import("./job/cancel.ts")),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { Agent } from "../mcp/agent.ts";
 import { removeTree } from "../runner/remove.ts";
 import { MAIN, type SourceRelay, withWorker } from "./source-relay.ts";
 
@@ -111,6 +112,29 @@ describe("an agent on the command line", () => {
       }
       const errors = await relay.ok("job", "read-log", jobs[0]!, "--stream", "stderr");
       expect(errors).toContain("an agent starts no agents");
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "needs no daemon to reach its worker, by the command line or by MCP",
+    async () => {
+      await relay.ok("desktop", "stop");
+      const outer = `job_${"0".repeat(31)}1`;
+      const env = { CLIO_RELAY_ATTEMPT: `${outer}/1`, CLIO_RELAY_JOB_ID: outer, CLIO_RELAY_CLUSTER: "local" };
+      const submitted = await relay.run(["job", "submit", "--json", "--", "echo", "inner"], { env });
+      expect(submitted.stderr).toBe("");
+      expect((JSON.parse(submitted.stdout) as Submitted).metadata).toEqual({ parent_job_id: outer });
+      await using agent = await Agent.of(relay, { env });
+      const own = { cluster: "local", prompt_path: prompt, idempotency_key: "by MCP", wait_for_terminal: true };
+      const made = await agent.ok<{ job_id: string; state: string }>("relay_submit_agent", own);
+      expect(made.state).toBe("succeeded");
+      expect(relay.daemons()).toEqual([]);
+      const { job } = await relay.json<{ job: Submitted }>("job", "status", made.job_id);
+      expect(job.metadata["parent_job_id"]).toBe(outer);
+      const outside = await relay.json<Submitted>("agent", "run", "--prompt", prompt, "--idempotency-key", "from outside");
+      const inside = await relay.run(["agent", "run", "--prompt", prompt, "--idempotency-key", "from outside"], { env });
+      expect(inside.stdout.trim()).toBe(outside.job_id);
     },
     TIMEOUT,
   );

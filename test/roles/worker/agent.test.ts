@@ -199,7 +199,8 @@ describe("an agent that speaks the relay's own lines", () => {
       await worker.running(first.job_id);
       const second = await runs.run("echo never");
       fs.rmSync(second.kind === "remote_agent" ? second.spec.prompt_path! : "");
-      // The other slot is not an agent's.
+      // The other slot is not an agent's: what came after it runs, and it does not.
+      expect((await worker.ended((await worker.shell("true")).job_id, TIMEOUT)).job.state).toBe("succeeded");
       expect((await worker.client.status(second.job_id)).job.state).toBe("queued");
       await worker.client.cancel(first.job_id);
       expect((await worker.ended(first.job_id, TIMEOUT)).job.outcome!.reason).toBe("canceled");

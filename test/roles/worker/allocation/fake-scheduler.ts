@@ -20,7 +20,7 @@ interface Kept {
   readonly script: string;
   readonly output: string;
   /** Said in place of what can be seen of the process; null for that. */
-  said: { readonly phase: SchedulerPhase; readonly raw_state: string } | null;
+  said: { readonly phase: SchedulerPhase; readonly raw_state: string; readonly exit_code?: number } | null;
   started: boolean;
 }
 
@@ -184,12 +184,12 @@ export class FakeScheduler implements SchedulerProvider {
   #status(id: string, job: Kept | undefined): SchedulerStatus {
     const blank = blankStatus("slurm", id, null, new Date().toISOString());
     if (job === undefined) return { ...blank, record_found: false, active_record_found: false };
-    const { phase, raw_state } = job.said ?? this.#seen(id);
+    const { phase, raw_state, exit_code = null } = { ...(job.said ?? this.#seen(id)) };
     const ended = ["completed", "failed", "canceled"].includes(phase);
-    return { ...blank, phase, raw_state, record_found: true, active_record_found: !ended, name: job.marker, nodes: "n1" };
+    return { ...blank, phase, raw_state, exit_code, record_found: true, active_record_found: !ended, name: job.marker, nodes: "n1" };
   }
 
-  #seen(id: string): { readonly phase: SchedulerPhase; readonly raw_state: string } {
+  #seen(id: string): NonNullable<Kept["said"]> {
     const code = path.join(this.directory, `${id}.code`);
     if (!fs.existsSync(code)) return { phase: "running", raw_state: "RUNNING" };
     return fs.readFileSync(code, "utf8").trim() === "0"

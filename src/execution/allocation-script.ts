@@ -1,7 +1,5 @@
 import { FEW_THREADS } from "../lib/few-threads.ts";
-
-/** EX_CONFIG of sysexits.h: the exit code of a batch script, or of a shim in its place, that has found out that it cannot run the attempt. */
-export const CANNOT_RUN = 78;
+import { CANNOT_RUN } from "./spool-records.ts";
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 

@@ -7,7 +7,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
 import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
-import { CANNOT_RUN } from "../allocation-script.ts";
+import { CANNOT_RUN } from "../spool-records.ts";
 import { type Surroundings, surroundings } from "./allocation.ts";
 import { PassedSignals, termOrCancel } from "./allocation-signals.ts";
 import { runAttempt } from "./attempt.ts";

@@ -1,10 +1,9 @@
 import { isRelayError } from "../../../domain/errors.ts";
 import type { CancellationRequest, Outcome } from "../../../domain/job.ts";
 import { hasEnded, type SchedulerJob, type SchedulerStatus } from "../../../domain/scheduler.ts";
-import { CANNOT_RUN } from "../../../execution/allocation-script.ts";
 import { readExit, readStart, voidAttempt } from "../../../execution/attempt-dir.ts";
 import { attemptExit, isClaimOf } from "../../../execution/exit-record.ts";
-import type { ExitRecord, StartRecord } from "../../../execution/spool-records.ts";
+import { CANNOT_RUN, type ExitRecord, type StartRecord } from "../../../execution/spool-records.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 import { AGAIN, type AttemptHost, type Beginning, claimed, type HostedAttempt, OVER, WAITS } from "../attempt-host.ts";
 import { NOBODY, recordLost, type ShimClaim } from "../lost-shim.ts";

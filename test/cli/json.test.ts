@@ -31,7 +31,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "cluster restart-endpoint-service": "test/cli/bootstrap.rig.test.ts",
   "cluster rollback": "test/cli/rollback.rig.test.ts",
   "cluster uninstall": "test/cli/bootstrap.rig.test.ts",
-  "job submit-pipeline": "test/cli/jarvis.test.ts",
+  "job submit-pipeline": "test/cli/jarvis.rig.test.ts",
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
   "mcp-server": "test/mcp/stdio.test.ts",

@@ -143,6 +143,9 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     install: command("Have this machine's systemd keep a relay-host running", () => import("./relay-host/service-install.ts")),
     uninstall: command("Stop this machine's relay-host, and remove its unit", () => import("./relay-host/service-uninstall.ts")),
   },
+  agent: {
+    "render-mcp-config": command("Print what an agent's program needs to start mcp-server", () => import("./agent/render-mcp-config.ts")),
+  },
   emit: {
     progress: command("Report progress from inside a job", () => import("./emit/emit-progress.ts")),
     "task-event": command("Add to the job's timeline from inside it", () => import("./emit/emit-task-event.ts")),
@@ -162,5 +165,6 @@ export const NOUNS: Readonly<Record<string, string>> = {
   cluster: "The clusters that this installation knows",
   "relay-host": "Where both sides meet that can only dial out",
   "relay-host service": "The relay-host of this machine, from boot on",
+  agent: "Agents, and what they need",
   emit: "Reports from inside a job",
 };

@@ -81,6 +81,7 @@ class Walk {
 async function walkInstallation(walk: Walk): Promise<void> {
   const { relay } = walk;
   await walk.one("version");
+  await walk.one("agent render-mcp-config");
   await walk.one("init");
   for (const shell of ["bash", "zsh", "fish"]) await walk.one("completion", shell);
   await walk.one("cluster add", "extra");

@@ -34,7 +34,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "job submit-pipeline": "test/cli/jarvis.rig.test.ts",
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
-  "mcp-server": "test/mcp/stdio.test.ts",
+  "mcp-server": "test/mcp/http.test.ts",
   "scheduler status": "test/cli/scheduler.rig.test.ts",
   "scheduler cancel": "test/cli/scheduler.rig.test.ts",
   "worker bridge": "test/cli/bridge.rig.test.ts",

@@ -137,7 +137,7 @@ export class FakeScheduler implements SchedulerProvider {
   ): SubmitOutcome {
     if (submit === "refuses") return { kind: "refused", said: "no such partition" };
     if (submit === "vanishes") return { kind: "doubt", said: "it was killed" };
-    const id = String(this.jobs().length + 1);
+    const id = this.#freshId();
     const job: Kept = { id, marker, script, output, said: holds ? { phase: "pending", raw_state: "PENDING" } : null, started: !holds };
     this.#keep(job);
     if (!holds) this.#start(job);
@@ -209,6 +209,14 @@ export class FakeScheduler implements SchedulerProvider {
       stderr: "ignore",
       detached: true,
     }).unref();
+  }
+
+  /** Not that of a job which was forgotten. */
+  #freshId(): string {
+    const file = path.join(this.directory, "last-id");
+    const id = String(1 + (fs.existsSync(file) ? Number(fs.readFileSync(file, "utf8")) : 0));
+    fs.writeFileSync(file, id);
+    return id;
   }
 
   #job(id: string): Kept {

@@ -36,7 +36,7 @@ export const row: Row = {
     });
     await both.up();
     const rounds = Math.max(1, Math.round(6 * scale));
-    const away = async (round: number, begin: () => Promise<unknown> | void, end: () => Promise<unknown> | void): Promise<number> => {
+    const away = async (round: number, begin: () => unknown, end: () => unknown): Promise<number> => {
       await begin();
       await eventually(async () => (await farLink(both.desk)).state !== "up", {
         timeoutMs: 90_000,

@@ -5,6 +5,7 @@ import type { Event } from "../domain/event.ts";
 import type { Job, JobKind, JobReceipt, JobState, JobSubmissionInput } from "../domain/job.ts";
 import type { LinkKeys, PairingCodeMade, Revoked, Rotation } from "../domain/link-keys.ts";
 import type { LogChunk, LogSegment, LogStream } from "../domain/log.ts";
+import type { PipelineInputs } from "../domain/pipeline.ts";
 import type { NewProgressInput, Progress } from "../domain/progress.ts";
 import type { NewTaskEventInput, Task, TaskEvent } from "../domain/task.ts";
 import type { TraceContext } from "../domain/trace.ts";
@@ -12,7 +13,6 @@ import type { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../doma
 import type { AuditReport, RepairReport } from "../queue/store.ts";
 import type { Monitor, QueueListing } from "./answers.ts";
 import type { HttpPeer } from "./http-peer.ts";
-import type { PipelineInputs } from "../domain/pipeline.ts";
 import { LineageClient } from "./lineage-client.ts";
 import { segment } from "./path-segment.ts";
 import { SchedulerClient } from "./scheduler-client.ts";

@@ -157,7 +157,12 @@ export class DesktopClient {
       yield message;
     }
     signal?.throwIfAborted();
-    throw new RelayError("link_down", "the daemon ended before it was done", {}, "repeat it: a daemon starts by itself, and what was done stays");
+    throw new RelayError(
+      "link_down",
+      "the daemon ended before it was done",
+      {},
+      "repeat it: a daemon starts by itself, and what was done stays",
+    );
   }
 
   /** @param answer null: the person does not want to. @throws RelayError not_found when it is no longer open */

@@ -1,8 +1,8 @@
 import type { Artifact } from "../domain/artifact.ts";
 import type { Job, JobKind, JobSubmission, Lane } from "../domain/job.ts";
 import type { LinkInfo } from "../domain/link.ts";
-import type { PipelineInputs } from "../domain/pipeline.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
+import type { PipelineInputs } from "../domain/pipeline.ts";
 import type { WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";

@@ -46,9 +46,6 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     fetch: command("Fetch all files that a job left", () => import("./job/fetch.ts")),
     "read-artifact": command("Fetch a file that a job left", () => import("./job/read-artifact.ts")),
   },
-  agent: {
-    run: command("Run the cluster's agent on a prompt", () => import("./agent/run.ts")),
-  },
   queue: {
     list: command("List the queue in the order of submission", () => import("./queue/list.ts")),
     cancel: alias("Another name of job cancel", () => import("./job/cancel.ts")),
@@ -146,6 +143,10 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     install: command("Have this machine's systemd keep a relay-host running", () => import("./relay-host/service-install.ts")),
     uninstall: command("Stop this machine's relay-host, and remove its unit", () => import("./relay-host/service-uninstall.ts")),
   },
+  agent: {
+    run: command("Run the cluster's agent on a prompt", () => import("./agent/run.ts")),
+    "render-mcp-config": command("Print what an agent's program needs to start mcp-server", () => import("./agent/render-mcp-config.ts")),
+  },
   emit: {
     progress: command("Report progress from inside a job", () => import("./emit/emit-progress.ts")),
     "task-event": command("Add to the job's timeline from inside it", () => import("./emit/emit-task-event.ts")),
@@ -165,5 +166,6 @@ export const NOUNS: Readonly<Record<string, string>> = {
   cluster: "The clusters that this installation knows",
   "relay-host": "Where both sides meet that can only dial out",
   "relay-host service": "The relay-host of this machine, from boot on",
+  agent: "Agents, and what they need",
   emit: "Reports from inside a job",
 };

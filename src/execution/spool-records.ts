@@ -76,6 +76,9 @@ export type StartRecord =
     }
   | { readonly record_version: number; readonly claimed_by: "worker"; readonly reason: string };
 
+/** EX_CONFIG of sysexits.h: the exit code of a batch script, or of a shim in its place, that has found out that it cannot run the attempt. */
+export const CANNOT_RUN = 78;
+
 /** An allocation of a scheduler, as its batch script learns of it. */
 export interface Allocation {
   readonly provider: SchedulerName;

@@ -54,6 +54,7 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   "worker stop": null,
   "worker status": null,
   "mcp-server": null,
+  "agent render-mcp-config": null,
   "worker bridge": null,
   "worker configure": null,
   "worker pair": null,

@@ -120,6 +120,7 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "queue repair": () => ["--yes"],
   "worker run": null,
   "mcp-server": null,
+  "agent render-mcp-config": () => [],
   "worker bridge": null,
   "worker configure": null,
   "worker status": () => [],

@@ -31,11 +31,11 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "cluster restart-endpoint-service": "test/cli/bootstrap.rig.test.ts",
   "cluster rollback": "test/cli/rollback.rig.test.ts",
   "cluster uninstall": "test/cli/bootstrap.rig.test.ts",
-  "job submit-pipeline": "test/cli/jarvis.test.ts",
+  "job submit-pipeline": "test/cli/jarvis.rig.test.ts",
   "agent run": "test/cli/agent.test.ts",
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
-  "mcp-server": "test/mcp/stdio.test.ts",
+  "mcp-server": "test/mcp/http.test.ts",
   "scheduler status": "test/cli/scheduler.rig.test.ts",
   "scheduler cancel": "test/cli/scheduler.rig.test.ts",
   "worker bridge": "test/cli/bridge.rig.test.ts",
@@ -82,6 +82,7 @@ class Walk {
 async function walkInstallation(walk: Walk): Promise<void> {
   const { relay } = walk;
   await walk.one("version");
+  await walk.one("agent render-mcp-config");
   await walk.one("init");
   for (const shell of ["bash", "zsh", "fish"]) await walk.one("completion", shell);
   await walk.one("cluster add", "extra");

@@ -35,6 +35,7 @@ const APART = new Set([
   ...[
     "worker run",
     "mcp-server",
+    "agent render-mcp-config",
     "worker bridge",
     "worker configure",
     "worker pair",

@@ -190,6 +190,26 @@ describe("what comes in", () => {
 });
 
 test(
+  "requests that are all there when the input ends are answered",
+  async () => {
+    const handshake = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "pipe", version: "1" } };
+    const lines = [
+      { jsonrpc: "2.0", id: 1, method: "initialize", params: handshake },
+      { jsonrpc: "2.0", method: "notifications/initialized" },
+      { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "relay_list_clusters", arguments: {} } },
+    ];
+    const { code, stdout } = await relay.run(["mcp-server"], { stdin: lines.map((line) => `${JSON.stringify(line)}\n`).join("") });
+    const answers = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { id: number; result: Record<string, unknown> });
+    expect([code, answers.map(({ id }) => id)]).toEqual([0, [1, 2]]);
+    expect(answers[0]?.result["protocolVersion"]).toBe("2025-06-18");
+  },
+  TIMEOUT,
+);
+
+test(
   "a cluster that hangs delays neither the list of tools nor the others",
   async () => {
     await relay.ok("cluster", "add", "--name", "two", "--agent-commands");

@@ -26,8 +26,7 @@ export class Slurm implements AsyncDisposable {
   readonly #children = new Map<string, Bun.Subprocess>();
   readonly #ports = new Map<string, number>();
   readonly #options: Required<SlurmOptions>;
-  /** In memory where there is room: the flushes of a database that is made anew each time would cost more than all the rest. */
-  readonly #databaseDirectory = fs.mkdtempSync(path.join(fs.existsSync("/dev/shm") ? "/dev/shm" : os.tmpdir(), "clio-relay-slurm-"));
+  #databaseDirectory = "";
   #clean = true;
 
   private constructor(
@@ -231,6 +230,7 @@ export class Slurm implements AsyncDisposable {
   }
 
   async #account(): Promise<void> {
+    this.#databaseDirectory = databaseDirectory();
     const options = ["--no-defaults", "--user=root", `--datadir=${this.#databaseDirectory}`, "--auth-root-authentication-method=normal"];
     this.must("mariadb-install-db", ...options, "--skip-test-db");
     this.#database();
@@ -254,8 +254,24 @@ export class Slurm implements AsyncDisposable {
     }
     // Steps outlive their node's daemon; each of them and every job has the name of this directory in its environment.
     await eventually(() => endBelow(this.directory) === 0, { what: "the end of SLURM's jobs" });
-    for (const directory of [this.#databaseDirectory, this.directory]) removeTree(directory);
+    if (this.#databaseDirectory !== "") removeTree(this.#databaseDirectory);
+    removeTree(this.directory);
   }
+}
+
+/**
+ * Where the database lies: in memory where that can be had, since the flushes of one that is made anew each time would cost more than all the rest. What processes
+ * that are gone have left there is removed.
+ */
+function databaseDirectory(): string {
+  const memory = "/dev/shm";
+  const name = "clio-relay-slurm-";
+  if (!fs.existsSync(memory)) return fs.mkdtempSync(path.join(os.tmpdir(), name));
+  for (const entry of fs.readdirSync(memory)) {
+    const owner = entry.startsWith(name) ? entry.slice(name.length).split("-", 1)[0]! : "";
+    if (/^\d+$/.test(owner) && !fs.existsSync(`/proc/${owner}`)) removeTree(path.join(memory, entry));
+  }
+  return fs.mkdtempSync(path.join(memory, `${name}${process.pid}-`));
 }
 
 /** Kill what knows a directory by its environment or arguments; how many there were. */

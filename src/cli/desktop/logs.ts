@@ -1,7 +1,7 @@
 import { EXIT } from "../../domain/errors.ts";
+import { sleep } from "../../lib/sleep.ts";
 import { newBytes, tailOf } from "../../roles/desktop/log-file.ts";
 import { interruptible } from "../follow/interrupt.ts";
-import { sleep } from "../../lib/sleep.ts";
 import { jsonText, SafeStream } from "../print/safe-text.ts";
 import { whole } from "../values.ts";
 import { also, defineVerb, optionOr, toggle } from "../verb.ts";

@@ -16,6 +16,7 @@ import { JobStatus, JobWaitResult } from "../../domain/views.ts";
 import { WorkerConfigured } from "../../domain/worker-configuration.ts";
 import { BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { ServiceStatus } from "../../transport/service/status.ts";
+import { McpConfiguration } from "./agent.ts";
 import * as clusters from "./clusters.ts";
 import * as own from "./installation.ts";
 import * as jobs from "./jobs.ts";
@@ -53,6 +54,7 @@ export const PRINTED: Readonly<Record<string, Printed>> = {
   disconnect: document("LinkStatus", LinkStatus),
   "install-frp": document("FrpInstalled", own.FrpInstalled),
   "mcp-server": NOTHING,
+  "agent render-mcp-config": document("McpConfiguration", McpConfiguration),
   completion: document("CompletionScript", own.CompletionScript),
   version: document("Version", own.Version),
   "job submit": document("JobSubmitted", jobs.JobSubmitted),

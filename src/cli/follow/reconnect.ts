@@ -1,9 +1,9 @@
 import { EXIT, errorRule, isRelayError, RelayError } from "../../domain/errors.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { sleep } from "../../lib/sleep.ts";
 import type { Output } from "../io.ts";
 import { oneLine } from "../print/safe-text.ts";
-import { sleep } from "../../lib/sleep.ts";
 
 const FIRST_MS = 100;
 const CAP_MS = 3_000;

@@ -65,6 +65,7 @@ export const verb = defineVerb({
     ["job submit --stdin --wait < prepare.sh", "a script that comes through a pipe, waited for"],
     ["job submit --scheduler slurm --nodes 2 --gpus 8 --time 04:00:00 -- srun ./train.sh", "in an allocation of two nodes"],
     ["job submit --sbatch job.sbatch", "a batch script of SLURM, as it is"],
+    ["job submit --jarvis-yaml pipeline.yaml --wait", "a JARVIS-CD pipeline, with the files that its settings name"],
     ["job submit --input deck=./in.lj -- sh -c './sim -in \"$CLIO_RELAY_INPUT_DECK\"'", "with a file of this machine's"],
   ],
   async run(call) {

@@ -7,6 +7,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
 import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
+import { CANNOT_RUN } from "../spool-records.ts";
 import { type Surroundings, surroundings } from "./allocation.ts";
 import { PassedSignals, termOrCancel } from "./allocation-signals.ts";
 import { runAttempt } from "./attempt.ts";
@@ -35,8 +36,6 @@ const PATIENCE_MS = 10_000;
 const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
 const THREADS_MS = 5_000;
-/** EX_CONFIG of sysexits.h. */
-const NOT_A_BATCH_SCRIPT = 78;
 
 /**
  * The shim: run one attempt and see it to its end. `argv` is the attempt's directory; or `--spare SPOOL`, or `--told SPOOL` for one whose attempt is near: then the
@@ -46,7 +45,7 @@ const NOT_A_BATCH_SCRIPT = 78;
  * the scheduler says about that, and ends with the job's code, so that the scheduler calls failed what has failed.
  *
  * @returns the exit code: 0 when the attempt has ended, was somebody else's, or none came; 1 when it could not be claimed; 2 for
- * arguments that are none of these; 78 for --allocation outside of one
+ * arguments that are none of these; CANNOT_RUN for --allocation outside of one
  */
 export async function runShim(argv: readonly string[], io: ShimIo): Promise<number> {
   const [first = "", second] = argv;
@@ -94,7 +93,7 @@ async function runInAllocation(directory: string, io: ShimIo): Promise<number> {
     new ShimLog(place.path, io.clock).note(
       "not claimed: there is no allocation here, neither SLURM_JOB_ID nor JOB_ID and SGE_ROOT are set",
     );
-    return NOT_A_BATCH_SCRIPT;
+    return CANNOT_RUN;
   }
   const ended = { term: termOrCancel(term, directory), passed };
   const { code, outcome } = await run({ directory, place, ...ended, subreaper, io, surroundings: around });

@@ -1,9 +1,12 @@
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
+import { within } from "../../lib/within.ts";
 import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
 import { acknowledged, isListen, type Listening, listening, type Message, type MessageId, resourceUpdated } from "../listen.ts";
 import type { McpService } from "../service.ts";
 import { linesOf } from "./lines.ts";
 
+/** How long requests have for their answers when the input has ended, in milliseconds. */
+const LAST_MS = 1_000;
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 
@@ -24,6 +27,10 @@ export class StdioTransport implements Transport {
   readonly #over = new AbortController();
   readonly #pending = new Map<MessageId, Listening>();
   readonly #listening = new Map<MessageId, () => void>();
+  /** Requests that are not answered yet. */
+  readonly #open = new Set<MessageId>();
+  readonly #last = Promise.withResolvers<void>();
+  #ended = false;
   #written: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -47,6 +54,10 @@ export class StdioTransport implements Transport {
     } catch (error) {
       this.#failed(error);
     }
+    this.#ended = true;
+    // Who writes all of its requests at once, and ends, reads the answers all the same.
+    if (this.#open.size > 0) await within(this.#last.promise, LAST_MS);
+    await this.#written;
     await this.close();
   }
 
@@ -76,6 +87,7 @@ export class StdioTransport implements Transport {
     if (isListen(seen)) void this.#subscribe(message, seen);
     else {
       if (seen.method === "notifications/cancelled") this.#end(seen.params?.["requestId"] as MessageId | undefined);
+      if (seen.method !== undefined && seen.id !== undefined) this.#open.add(seen.id);
       this.onmessage?.(message);
     }
   }
@@ -90,6 +102,7 @@ export class StdioTransport implements Transport {
 
   #end(id: MessageId | undefined): void {
     if (id === undefined) return;
+    this.#open.delete(id);
     this.#pending.delete(id);
     this.#listening.get(id)?.();
     this.#listening.delete(id);
@@ -112,7 +125,9 @@ export class StdioTransport implements Transport {
     }
     // A refusal, or the end of it.
     if (seen.method === undefined) this.#end(seen.id);
-    await this.#write(seen);
+    const written = this.#write(seen);
+    if (this.#ended && this.#open.size === 0) this.#last.resolve();
+    await written;
   }
 
   #refuse(code: number, message: string, id: MessageId | null = null): Promise<void> {

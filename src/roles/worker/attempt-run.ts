@@ -243,12 +243,13 @@ export class AttemptRun {
       () => false,
     );
     if (more) this.#doorbell.ring("now");
+    if (exit !== null) return !more && this.#settled(exit);
     await patience.run(
       "look at what its engine says",
       () => this.#engine.look(),
       () => undefined,
     );
-    return exit !== null && !more && this.#settled(exit);
+    return false;
   }
 
   /** Record the end, once the engine knows it. False while what the attempt started goes on elsewhere. */

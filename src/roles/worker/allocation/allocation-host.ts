@@ -3,7 +3,7 @@ import type { CancellationRequest, Outcome } from "../../../domain/job.ts";
 import { hasEnded, type SchedulerJob, type SchedulerStatus } from "../../../domain/scheduler.ts";
 import { readExit, readStart, voidAttempt } from "../../../execution/attempt-dir.ts";
 import { attemptExit, isClaimOf } from "../../../execution/exit-record.ts";
-import type { ExitRecord, StartRecord } from "../../../execution/spool-records.ts";
+import { CANNOT_RUN, type ExitRecord, type StartRecord } from "../../../execution/spool-records.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 import { AGAIN, type AttemptHost, type Beginning, claimed, type HostedAttempt, OVER, WAITS } from "../attempt-host.ts";
 import { NOBODY, recordLost, type ShimClaim } from "../lost-shim.ts";
@@ -138,7 +138,9 @@ export class AllocationHost implements AttemptHost {
     }
     const request = await this.#cancelRequest();
     if (request !== null && !request.cancel_scheduler) return (await this.#left()) ? OVER : AGAIN;
-    if (this.#isGone(request === null ? this.schedulers.times.lag : 0)) return this.#endWithout(record, this.#unstartedWords());
+    // A batch script that has found out that it cannot run the attempt has said so for good.
+    const definite = request !== null || this.#status?.exit_code === CANNOT_RUN;
+    if (this.#isGone(definite ? 0 : this.schedulers.times.lag)) return this.#endWithout(record, this.#unstartedWords());
     this.#obstacle = this.#absence();
     if (request !== null) {
       // No source knows it, and nothing of it can start once start.json is won.

@@ -126,7 +126,7 @@ export interface EngineAttempt {
    */
   plan(): Promise<EnginePlan>;
   /**
-   * Asked about once a second while the attempt lives, from when a shim has claimed it. Whatever takes longer goes on by itself and calls `wake`.
+   * Asked about once a second from when a shim has claimed the attempt until that has ended. Whatever takes longer goes on by itself and calls `wake`.
    *
    * @throws what the worker tries again, as every step of an attempt
    */

@@ -113,17 +113,27 @@ describe("an allocation that ends by itself", () => {
     const id = await native(job_id);
     site.scheduler.behave({ holds: false });
     fs.writeFileSync(path.join(site.worker.attemptDir(job_id), "scheduler.log"), "clio-relay: the executable cannot be executed on n1\n");
-    site.scheduler.say(id, { phase: "failed", raw_state: "FAILED" });
+    site.scheduler.say(id, { phase: "failed", raw_state: "FAILED", exit_code: 78 });
     const { job } = await site.worker.ended(job_id);
     expect(job.outcome).toMatchObject({ reason: "spawn_failed" });
     expect(job.outcome?.message).toContain(
-      `slurm says of ${id}: FAILED on n1; its script said: clio-relay: the executable cannot be executed on n1`,
+      `slurm says of ${id}: FAILED on n1, exit code 78; its script said: clio-relay: the executable cannot be executed on n1`,
     );
     // A requeue comes too late.
     site.scheduler.run(id);
     await eventually(() => fs.existsSync(path.join(site.scheduler.directory, `${id}.code`)), { what: "the end of the second run" });
     expect(fs.readFileSync(path.join(site.scheduler.directory, `${id}.code`), "utf8")).toBe("0\n");
     expect(await site.worker.stdout(job_id).catch(() => "")).toBe("");
+  });
+
+  test("before the shim has claimed, without a word why: nothing ran, after a while in which it may still have turned up", async () => {
+    site.scheduler.behave({ holds: true });
+    const { job_id } = await site.submit("echo ran");
+    const id = await native(job_id);
+    site.scheduler.behave({ holds: false });
+    site.scheduler.say(id, { phase: "failed", raw_state: "BOOT_FAIL" });
+    const { job } = await site.worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "spawn_failed", message: expect.stringContaining("BOOT_FAIL") });
   });
 
   test.each([

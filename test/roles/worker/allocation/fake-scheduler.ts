@@ -20,7 +20,7 @@ interface Kept {
   readonly script: string;
   readonly output: string;
   /** Said in place of what can be seen of the process; null for that. */
-  said: { readonly phase: SchedulerPhase; readonly raw_state: string } | null;
+  said: { readonly phase: SchedulerPhase; readonly raw_state: string; readonly exit_code?: number } | null;
   started: boolean;
 }
 
@@ -137,7 +137,7 @@ export class FakeScheduler implements SchedulerProvider {
   ): SubmitOutcome {
     if (submit === "refuses") return { kind: "refused", said: "no such partition" };
     if (submit === "vanishes") return { kind: "doubt", said: "it was killed" };
-    const id = String(this.jobs().length + 1);
+    const id = this.#freshId();
     const job: Kept = { id, marker, script, output, said: holds ? { phase: "pending", raw_state: "PENDING" } : null, started: !holds };
     this.#keep(job);
     if (!holds) this.#start(job);
@@ -184,12 +184,12 @@ export class FakeScheduler implements SchedulerProvider {
   #status(id: string, job: Kept | undefined): SchedulerStatus {
     const blank = blankStatus("slurm", id, null, new Date().toISOString());
     if (job === undefined) return { ...blank, record_found: false, active_record_found: false };
-    const { phase, raw_state } = job.said ?? this.#seen(id);
+    const { phase, raw_state, exit_code = null } = { ...(job.said ?? this.#seen(id)) };
     const ended = ["completed", "failed", "canceled"].includes(phase);
-    return { ...blank, phase, raw_state, record_found: true, active_record_found: !ended, name: job.marker, nodes: "n1" };
+    return { ...blank, phase, raw_state, exit_code, record_found: true, active_record_found: !ended, name: job.marker, nodes: "n1" };
   }
 
-  #seen(id: string): { readonly phase: SchedulerPhase; readonly raw_state: string } {
+  #seen(id: string): NonNullable<Kept["said"]> {
     const code = path.join(this.directory, `${id}.code`);
     if (!fs.existsSync(code)) return { phase: "running", raw_state: "RUNNING" };
     return fs.readFileSync(code, "utf8").trim() === "0"
@@ -209,6 +209,14 @@ export class FakeScheduler implements SchedulerProvider {
       stderr: "ignore",
       detached: true,
     }).unref();
+  }
+
+  /** Not that of a job which was forgotten. */
+  #freshId(): string {
+    const file = path.join(this.directory, "last-id");
+    const id = String(1 + (fs.existsSync(file) ? Number(fs.readFileSync(file, "utf8")) : 0));
+    fs.writeFileSync(file, id);
+    return id;
   }
 
   #job(id: string): Kept {

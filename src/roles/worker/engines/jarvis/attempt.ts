@@ -68,6 +68,7 @@ export class JarvisAttempt implements EngineAttempt {
 
   async end(exit: ExitRecord, canceling: boolean): Promise<EngineEnd | null> {
     if (exit.started_at === null) return recordedEnd(exit);
+    await this.#attach();
     const watch = await this.#execution();
     if (watch === null) return { ...recordedEnd(exit), documents: this.#pipelineDocuments() };
     const allocation = this.#pipelineAllocation();

@@ -1,0 +1,76 @@
+import path from "node:path";
+import type { Environment } from "../../config/environment.ts";
+import { EXIT } from "../../domain/errors.ts";
+import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { printJson } from "../print/table.ts";
+import { oneOf, text } from "../values.ts";
+import { defineVerb, option, optionOr } from "../verb.ts";
+
+/** Programs that start MCP servers, by what their configuration looks like. */
+const CLIENTS = ["codex", "claude", "cursor", "vscode"] as const;
+type Client = (typeof CLIENTS)[number];
+
+/** How a client starts the server. */
+interface Started {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export const verb = defineVerb({
+  summary: "Print what an agent's program needs to start mcp-server",
+  details:
+    "TOML for codex, JSON for the others. Such programs hand on few variables of their own, so that those of clio-relay which are set here, and are no secrets, are written down with it.",
+  positionals: {},
+  flags: {
+    client: optionOr(oneOf(...CLIENTS), "codex", "Whose configuration it is"),
+    profile: optionOr(oneOf("user", "admin"), "user", "Which tools there are"),
+    output: option(text("FILE"), "Write it into this file, in place of what is there", "o"),
+  },
+  examples: [
+    ["agent render-mcp-config --client claude", "what goes into its list of servers"],
+    ["agent render-mcp-config --output clio-relay-agent.config.toml", "a file to hand on"],
+  ],
+  async run({ flags, io, json }) {
+    const client = flags.client as Client;
+    const [command = "", ...before] = io.self;
+    const args = [...before, "mcp-server", ...(flags.profile === "user" ? [] : ["--profile", flags.profile])];
+    const rendered = configurationOf(client, { command, args, env: ownVariables(io.env) });
+    const file = flags.output === undefined ? null : path.resolve(io.env.cwd, flags.output);
+    if (file !== null) writeFileAtomic(file, rendered);
+    if (json) await printJson(io.stdout, { client, path: file, text: rendered });
+    else await io.stdout.write(file === null ? rendered : `${file}\n`);
+    return EXIT.ok;
+  },
+});
+
+/** Variables that say where this installation is. What holds a secret is none of them. */
+function ownVariables({ variables }: Pick<Environment, "variables">): Record<string, string> {
+  const own = Object.entries(variables).filter(
+    (one): one is [string, string] => /^CLIO_RELAY_[A-Z_]+$/.test(one[0]) && !/(?:TOKEN|SECRET)$/.test(one[0]) && (one[1] ?? "") !== "",
+  );
+  return Object.fromEntries(own.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const NAME = "clio-relay";
+
+export function configurationOf(client: Client, { command, args, env }: Started): string {
+  const server = { command, args, ...(Object.keys(env).length === 0 ? {} : { env }) };
+  if (client === "codex") return toml(server);
+  const list = client === "vscode" ? { servers: { [NAME]: { type: "stdio", ...server } } } : { mcpServers: { [NAME]: server } };
+  return `${JSON.stringify(list, null, 2)}\n`;
+}
+
+/** A JSON string is a basic string of TOML 1.0, but for DEL, which has to be escaped there. */
+const quoted = (value: string): string => JSON.stringify(value).replaceAll("\u007f", "\\u007f");
+
+function toml({ command, args, env = {} }: Partial<Started> & Omit<Started, "env">): string {
+  const variables = Object.entries(env).map(([name, value]) => `${name} = ${quoted(value)}`);
+  return [
+    `[mcp_servers.${NAME}]`,
+    `command = ${quoted(command)}`,
+    `args = [${args.map(quoted).join(", ")}]`,
+    ...(variables.length === 0 ? [] : ["", `[mcp_servers.${NAME}.env]`, ...variables]),
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,9 @@
+import * as v from "valibot";
+
+/** `agent render-mcp-config --json`. */
+export const McpConfiguration = v.strictObject({
+  client: v.string(),
+  /** The file that it was written into; null where it was only printed. */
+  path: v.nullable(v.string()),
+  text: v.string(),
+});

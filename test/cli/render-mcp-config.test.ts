@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { configurationOf } from "../../src/cli/agent/render-mcp-config.ts";
+import { initialized } from "./source-relay.ts";
+
+test("what a client is given reads back as it was meant, whatever is in it", () => {
+  const started = { command: '/opt/a "b"\\c\u007f', args: ["mcp-server", "ü\n"], env: { CLIO_RELAY_HOME: "/x y" } };
+  const read = Bun.TOML.parse(configurationOf("codex", started)) as { mcp_servers: Record<string, unknown> };
+  expect(read.mcp_servers["clio-relay"]).toEqual(started);
+  for (const client of ["claude", "cursor"] as const) {
+    expect(JSON.parse(configurationOf(client, started))).toEqual({ mcpServers: { "clio-relay": started } });
+  }
+  expect(JSON.parse(configurationOf("vscode", started))).toEqual({ servers: { "clio-relay": { type: "stdio", ...started } } });
+});
+
+test("the server that it names answers, and no secret is in it", async () => {
+  await using relay = await initialized({ CLIO_RELAY_API_TOKEN: "0123456789abcdef0123456789abcdef" });
+  const file = path.join(relay.directory, "agent.json");
+  expect(await relay.ok("agent", "render-mcp-config", "--client", "claude", "-o", file)).toBe(file);
+  const text = fs.readFileSync(file, "utf8");
+  expect(text).not.toContain("0123456789abcdef");
+  const { mcpServers } = JSON.parse(text) as {
+    mcpServers: Record<string, { command: string; args: string[]; env: Record<string, string> }>;
+  };
+  const { command, args, env } = mcpServers["clio-relay"]!;
+  expect(env["CLIO_RELAY_HOME"]).toBe(relay.home);
+  const handshake = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } };
+  const child = Bun.spawn([command, ...args], {
+    env: { PATH: relay.environment["PATH"]!, HOME: relay.environment["HOME"]!, ...env },
+    stdin: new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: handshake })}\n`),
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  expect(JSON.parse(await child.stdout.text())).toMatchObject({ id: 1, result: { serverInfo: { name: "clio-relay" } } });
+  expect(await child.exited).toBe(0);
+}, 60_000);

@@ -148,7 +148,7 @@ describe("an agent that speaks codex' lines", () => {
 });
 
 describe("an agent that speaks the relay's own lines", () => {
-  const runs = new AgentRuns("generic", { capacity: { concurrency: 3 } });
+  const runs = new AgentRuns("generic", { capacity: { concurrency: 3 }, limits: { cancelGraceSeconds: 0 } });
   const { worker } = runs;
   beforeAll(async () => void (await worker.start()), TIMEOUT);
   afterAll(() => worker[Symbol.asyncDispose](), TIMEOUT);

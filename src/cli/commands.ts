@@ -144,6 +144,7 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     uninstall: command("Stop this machine's relay-host, and remove its unit", () => import("./relay-host/service-uninstall.ts")),
   },
   agent: {
+    run: command("Run the cluster's agent on a prompt", () => import("./agent/run.ts")),
     "render-mcp-config": command("Print what an agent's program needs to start mcp-server", () => import("./agent/render-mcp-config.ts")),
   },
   emit: {

@@ -2,13 +2,16 @@ import fs from "node:fs";
 import type { ClusterClient } from "../api/client.ts";
 import { DesktopClient } from "../api/desktop-client.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
+import { variable } from "../config/environment.ts";
 import { type Paths, resolvePaths } from "../config/paths.ts";
 import { loadSettings, type Settings } from "../config/settings.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
+import { isId } from "../domain/id.ts";
 import { desktopDoor } from "../roles/desktop/door.ts";
 import { chooseCluster, clustersMeant } from "./choose-cluster.ts";
 import { endedBySignals } from "./follow/ending.ts";
 import type { CliIo } from "./io.ts";
+import { WithinJob } from "./within-job.ts";
 
 /** The installation that a command works on, looked up as far as it is needed. */
 export class Installation {
@@ -34,21 +37,26 @@ export class Installation {
     return kind === "auto" ? (this.io.env.platform === "win32" ? "tcp" : "unix") : kind;
   }
 
-  /** The desktop daemon, which is started with the first request that finds nobody. */
+  /** The desktop daemon, which is started with the first request that finds nobody; within a job, its worker does without one. */
   get desktop(): DesktopClient {
-    this.#desktop ??= new DesktopClient(
-      desktopDoor({
-        paths: this.paths,
-        env: this.io.env,
-        listen: this.listen,
-        ending: endedBySignals(this.io),
-        start: async () => {
-          const { ensureDesktop } = await import("../roles/desktop/start.ts");
-          await ensureDesktop({ paths: this.paths, env: this.io.env, self: this.io.self });
-        },
-      }),
-    );
+    this.#desktop ??= this.#opened();
     return this.#desktop;
+  }
+
+  #opened(): DesktopClient {
+    const { paths, io } = this;
+    const { env } = io;
+    const door = desktopDoor({
+      ...{ paths, env, listen: this.listen, ending: endedBySignals(io) },
+      start: async () => {
+        const { ensureDesktop } = await import("../roles/desktop/start.ts");
+        await ensureDesktop({ paths, env, self: io.self });
+      },
+    });
+    const cluster = variable(env, "CLIO_RELAY_ATTEMPT") === undefined ? undefined : variable(env, "CLIO_RELAY_CLUSTER");
+    if (cluster === undefined || !isId(cluster)) return new DesktopClient(door);
+    const registered = async () => (await import("../config/clusters.ts")).readClusters(paths, env).clusters;
+    return new WithinJob(door, { cluster, socket: paths.workerSocket(cluster), registered });
   }
 
   /** The registered clusters. Where none ever was, nobody is asked. */

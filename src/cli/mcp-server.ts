@@ -1,4 +1,5 @@
 import { EXIT } from "../domain/errors.ts";
+import { surroundingJob } from "./job/surrounding-job.ts";
 import { oneOf, type Reader, text, whole } from "./values.ts";
 import { defineVerb, optionOr } from "./verb.ts";
 
@@ -39,6 +40,7 @@ export const verb = defineVerb({
         desktop: relay.desktop,
         profile,
         version: VERSION,
+        origin: (cluster) => surroundingJob(io, cluster),
         now: () => io.clock.monotonic(),
         onFault: (error) => io.stderr.log(`warn: ${error.message}\n`, (count) => `warn: ${count} lines are left out\n`),
       });

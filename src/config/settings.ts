@@ -1,4 +1,5 @@
 import path from "node:path";
+import { AGENT_ADAPTERS, agentArguments } from "../domain/agent.ts";
 import { RelayError } from "../domain/errors.ts";
 import { isId } from "../domain/id.ts";
 import { LIMITS } from "../domain/limits.ts";
@@ -52,6 +53,10 @@ const absolutePath: Reader<string | null> = {
 const program: Reader<string> = {
   form: "the absolute path of a program, or its name on the PATH",
   parse: (text) => (path.isAbsolute(text) || /^[\w.+-]+$/.test(text) ? text : null),
+};
+const argumentList: Reader<string> = {
+  form: "a JSON array of texts, and of arrays of texts",
+  parse: (text) => (agentArguments(text) === null ? null : text),
 };
 const proxy: Reader<string | null> = {
   form: "http://[USER:PASSWORD@]HOST:PORT, or https://…",
@@ -152,6 +157,19 @@ export const SETTINGS = {
     "Time between TERM and KILL when a job is canceled or runs out of time.",
   ),
   jarvis_bin: setting("CLIO_RELAY_JARVIS_BIN", program, "jarvis", "The program of JARVIS-CD that a worker runs pipelines with."),
+  agent_bin: setting(
+    "CLIO_RELAY_AGENT_BIN",
+    program,
+    null,
+    "The program of the agent that a worker runs prompts with; none where it is not set.",
+  ),
+  agent_adapter: setting(
+    "CLIO_RELAY_AGENT_ADAPTER",
+    oneOf(...AGENT_ADAPTERS),
+    "exec",
+    "How that agent is called, and what its output means (docs/agents.md).",
+  ),
+  agent_args: setting("CLIO_RELAY_AGENT_ARGS", argumentList, "[]", "Its arguments, with placeholders (docs/agents.md)."),
   outbound_proxy: setting(
     "CLIO_RELAY_OUTBOUND_PROXY",
     proxy,

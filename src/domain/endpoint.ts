@@ -35,6 +35,15 @@ export function slotsOf({ concurrency, control_query_concurrency, scheduler_jobs
   return lane === "control" ? control_query_concurrency : concurrency - control_query_concurrency;
 }
 
+/**
+ * How many jobs of a kind may be under way at a time on the worker's host. An agent may wait for a job of its own, so that one slot is never an agent's
+ * (docs/agents.md).
+ */
+export function kindSlotsOf(capacity: Capacity, kind: JobKind): number {
+  const bound = capacity.kind_concurrency[kind] ?? Number.MAX_SAFE_INTEGER;
+  return kind === "remote_agent" ? Math.min(bound, slotsOf(capacity, "workload") - 1) : bound;
+}
+
 /** A worker process. One per generation: every start of a worker makes a new one. */
 export const Endpoint = v.strictObject({
   endpoint_id: Id,

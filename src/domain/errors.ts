@@ -128,6 +128,7 @@ export const ERRORS = {
   scheduler_failed: rule(502, "The scheduler did not do what was asked", { exit: EXIT.failed, retryable: true }),
   job_submission_refused: rule(422, "The submission is refused"),
   jarvis_submission_refused: rule(422, "The pipeline is refused"),
+  agent_submission_refused: rule(422, "The run of the agent is refused"),
   transform_refused: rule(422, "The transform does not say what the job consumes"),
   active_job_capacity_reached: rule(429, "The queue holds as many active jobs as it may", { retryable: true }),
   storage_admission_refused: rule(507, "There is not enough room to take this on", { mcp: -32007, retryable: true }),

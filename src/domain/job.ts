@@ -97,7 +97,7 @@ export const JobSubmission = v.pipe(
   ]),
   wholeOwner(),
   v.check(({ kind, spec, used_artifact_refs }) => {
-    if ((kind !== "command" && kind !== "jarvis") || spec.inputs === undefined) return true;
+    if (kind === "mcp_call" || kind === "input_ingest" || spec.inputs === undefined) return true;
     const pinned = new Set(used_artifact_refs.map(({ artifact_id }) => artifact_id));
     return Object.values(spec.inputs).every((id) => pinned.has(id));
   }, "each artifact in spec.inputs has to be in used_artifact_refs, with its SHA-256"),

@@ -117,15 +117,31 @@ export const JarvisSpec = v.pipe(
 );
 export type JarvisSpec = v.InferOutput<typeof JarvisSpec>;
 
-/** An agent run on the cluster from a prompt file that lies there. Immutable. */
-export const RemoteAgentSpec = v.strictObject({
-  prompt_path: AbsolutePath,
-  mcp_config_path: v.optional(v.nullable(AbsolutePath), null),
-  model: v.optional(v.nullable(text(256)), null),
-  workdir: v.optional(v.nullable(AbsolutePath), null),
-  timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),
-  context: v.optional(Metadata, {}),
-});
+/** What may be brought along for an agent. */
+const AGENT_INPUTS: ReadonlySet<string> = new Set(["prompt", "mcp_config"]);
+
+/** An agent run on the cluster, with a prompt and perhaps an MCP configuration: files that lie there, or inputs (docs/agents.md). Immutable. */
+export const RemoteAgentSpec = v.pipe(
+  v.strictObject({
+    prompt_path: v.optional(AbsolutePath),
+    mcp_config_path: v.optional(v.nullable(AbsolutePath), null),
+    model: v.optional(v.nullable(v.pipe(OsString(256), v.minLength(1))), null),
+    workdir: v.optional(v.nullable(AbsolutePath), null),
+    timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),
+    context: v.optional(Metadata, {}),
+    /** Artifacts that are brought along, as `prompt` and `mcp_config`. */
+    inputs: v.optional(Inputs),
+  }),
+  v.check(({ inputs = {} }) => Object.keys(inputs).every((name) => AGENT_INPUTS.has(name)), "inputs of an agent are prompt and mcp_config"),
+  v.check(
+    ({ prompt_path, inputs = {} }) => (prompt_path === undefined) === Object.hasOwn(inputs, "prompt"),
+    "exactly one of prompt_path and the input prompt is needed",
+  ),
+  v.check(
+    ({ mcp_config_path, inputs = {} }) => mcp_config_path === null || !Object.hasOwn(inputs, "mcp_config"),
+    "mcp_config_path and the input mcp_config exclude each other",
+  ),
+);
 export type RemoteAgentSpec = v.InferOutput<typeof RemoteAgentSpec>;
 
 /** One call of, or one tool listing from, an MCP server that runs on the cluster. Immutable. */

@@ -28,7 +28,7 @@ function workOf(submission: JobSubmission): string {
     case "jarvis":
       return submission.spec.pipeline_name ?? submission.spec.pipeline_path ?? "pipeline";
     case "remote_agent":
-      return submission.spec.prompt_path;
+      return submission.spec.prompt_path ?? promptName(submission);
     case "mcp_call":
       return `${submission.spec.server} ${submission.spec.tool ?? submission.spec.operation}`;
     case "input_ingest":
@@ -59,6 +59,12 @@ const onOneLine = (text: string): string => (text.includes("\n") ? text.trim().r
 function scriptName({ spec, metadata }: JobSubmission & { readonly kind: "command" }): string {
   const name = metadata?.["script_name"];
   return typeof name === "string" && name !== "" ? name : firstLine(spec.script ?? "");
+}
+
+/** The name of the file that a prompt came from, as its submitter gave it in the metadata. */
+function promptName({ metadata }: JobSubmission): string {
+  const name = metadata?.["prompt_name"];
+  return typeof name === "string" && name !== "" ? name : "agent";
 }
 
 /** The first line of a script that says something: neither empty nor a comment. */

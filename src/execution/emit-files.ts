@@ -76,6 +76,33 @@ export function readEmitFiles(directory: string, offsets: ReadonlyMap<string, nu
   return { batches, more, ignored };
 }
 
+/** Complete lines that one file has gained, read in another way than reports are. */
+export interface Lines {
+  readonly batch: EmitBatch | null;
+  /** See EmitFiles. */
+  readonly more: boolean;
+}
+
+/**
+ * The same of a file that is open.
+ *
+ * @param source what it is called in the batch, and in the memory
+ * @param parse what a line without its newline says; null for nothing
+ */
+export function readLines(
+  fd: number,
+  source: string,
+  offset: number,
+  memory: EmitMemory,
+  parse: (line: Uint8Array) => EmitLine | null,
+): Lines {
+  const budget: Budget = { lines: CALL_MAX_LINES, bytes: CALL_MAX_BYTES, search: CALL_MAX_SEARCH_BYTES };
+  const reader = new LineReader(fd, source, offset, memory, parse);
+  const more = reader.read(budget);
+  const { lines, position } = reader;
+  return { batch: position > offset ? { file: source, offset, next_offset: position, lines } : null, more };
+}
+
 function list(directory: string, offsets: ReadonlyMap<string, number>): { files: string[]; ignored: number } {
   let looked: FirstEntries;
   try {
@@ -118,6 +145,7 @@ class LineReader {
     private readonly file: string,
     readonly offset: number,
     private readonly memory: EmitMemory,
+    private readonly parse: (line: Uint8Array) => EmitLine | null = parseEmitLine,
   ) {
     this.position = offset;
     this.#size = fs.fstatSync(fd).size;
@@ -142,7 +170,7 @@ class LineReader {
     let start = 0;
     for (let end = window.indexOf(NEWLINE); end !== -1 && end < count; end = window.indexOf(NEWLINE, start)) {
       if (budget.lines <= 0) return "on";
-      this.#take(parseEmitLine(window.subarray(start, end)), budget);
+      this.#take(this.parse(window.subarray(start, end)), budget);
       this.position += end + 1 - start;
       start = end + 1;
     }

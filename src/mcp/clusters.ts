@@ -4,6 +4,7 @@ import type { LinkStatus } from "../api/link-views.ts";
 import { recordHolder } from "../api/record-holder.ts";
 import { type ClusterEntry, routeRevision } from "../config/cluster-entry.ts";
 import { RelayError } from "../domain/errors.ts";
+import type { Metadata } from "../domain/primitives.ts";
 import { asked } from "./asked.ts";
 
 /** How long the registry is taken to be as it was read, in milliseconds. */
@@ -36,6 +37,8 @@ export class Clusters {
   constructor(
     private readonly desktop: DesktopClient,
     private readonly now: () => number,
+    /** See ServiceOptions. */
+    readonly origin: (cluster: string) => Metadata,
   ) {}
 
   /** The registered clusters. No cluster is asked for it. */

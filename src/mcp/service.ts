@@ -1,5 +1,6 @@
 import type { DesktopClient } from "../api/desktop-client.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
+import type { Metadata } from "../domain/primitives.ts";
 import { sha256Hex } from "../lib/digest.ts";
 import { type Listed, listTools, TOOLS } from "./catalogue.ts";
 import { Clusters } from "./clusters.ts";
@@ -18,6 +19,8 @@ export interface ServiceOptions {
   readonly tools?: readonly Tool[];
   /** How jobs of some kinds answer their calls when they have ended. */
   readonly endOf?: EndOf;
+  /** What the metadata of a submission to a cluster say of where it comes from. */
+  readonly origin?: (cluster: string) => Metadata;
   /** Something of ours went wrong, which no answer says. */
   readonly onFault?: (error: Error) => void;
 }
@@ -33,13 +36,13 @@ export class McpService {
   readonly now: () => number;
   readonly onFault: (error: Error) => void;
 
-  constructor({ desktop, profile, version, now, tools = TOOLS, endOf, onFault = () => undefined }: ServiceOptions) {
+  constructor({ desktop, profile, version, now, tools = TOOLS, endOf, origin = () => ({}), onFault = () => undefined }: ServiceOptions) {
     this.profile = profile;
     this.version = version;
     this.now = now;
     this.tools = tools;
     this.onFault = onFault;
-    this.clusters = new Clusters(desktop, now);
+    this.clusters = new Clusters(desktop, now, origin);
     this.tasks = new Tasks(this.clusters, endOf);
     this.watch = new JobWatch();
   }

@@ -58,7 +58,7 @@ export async function submit(
     spec,
     idempotency_key: key,
     used_artifact_refs,
-    metadata: { [VIA]: tool, ...(title === undefined ? {} : { title }) },
+    metadata: { [VIA]: tool, ...(title === undefined ? {} : { title }), ...call.clusters.origin(place.entry.name) },
   } as JobSubmissionInput;
   try {
     // What is on its way is not called back when the client goes: it may be there already.

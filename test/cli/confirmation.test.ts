@@ -20,6 +20,7 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   version: null,
   "job submit": null,
   "job submit-pipeline": null,
+  "agent run": null,
   "job watch": null,
   "job read-log": null,
   "job wait": null,

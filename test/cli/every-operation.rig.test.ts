@@ -91,6 +91,8 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "job submit": () => ["--wait", "--input", "deck=in.lj", "--", "true"],
   // There is no JARVIS-CD.
   "job submit-pipeline": null,
+  // There is no agent.
+  "agent run": null,
   "job watch": ({ job }) => [job],
   "job read-log": ({ job }) => [job, "--follow"],
   "job wait": ({ job }) => [job],

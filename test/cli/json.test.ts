@@ -32,6 +32,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "cluster rollback": "test/cli/rollback.rig.test.ts",
   "cluster uninstall": "test/cli/bootstrap.rig.test.ts",
   "job submit-pipeline": "test/cli/jarvis.rig.test.ts",
+  "agent run": "test/cli/agent.rig.test.ts",
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
   "mcp-server": "test/mcp/http.test.ts",

@@ -45,7 +45,7 @@ const APART = new Set([
     "emit progress",
     "emit task-event",
   ],
-  ...["install-frp", "completion", "job submit-pipeline"],
+  ...["install-frp", "completion", "job submit-pipeline", "agent run"],
   // There is no scheduler.
   ...["scheduler status", "scheduler cancel"],
   ...Object.entries(COMMANDS).flatMap(([noun, verbs]) =>

@@ -103,6 +103,14 @@ describe("a bad value is refused, naming where it stands and what it is", () => 
   });
 });
 
+test("the agent's arguments are an array in the file, and the same as JSON in the environment", () => {
+  const given = ["run", ["--model", "{model}"]];
+  expect(loadSettings(environment(), { agent_args: given }).agent_args).toBe(JSON.stringify(given));
+  expect(loadSettings(environment({ CLIO_RELAY_AGENT_ARGS: "[]" }), { agent_args: given }).agent_args).toBe("[]");
+  for (const wrong of ["run", [1], [["a", ["b"]]]])
+    expect(() => loadSettings(environment(), { agent_args: wrong })).toThrow("config.toml: agent_args");
+});
+
 test("a proxy of the settings takes the place of those of the variables, for whoever is given them", () => {
   const env = environment({ HTTPS_PROXY: "http://other:1", http_proxy: "", NO_PROXY: "near" });
   expect(withOutboundProxy(env, { outbound_proxy: null })).toBe(env);

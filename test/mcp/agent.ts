@@ -4,6 +4,7 @@ import { MAIN, type SourceRelay } from "../cli/source-relay.ts";
 
 export interface AgentOptions {
   readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
   /** The handshake of before 2026-07-28. */
   readonly legacy?: boolean;
   readonly capabilities?: Readonly<Record<string, unknown>>;
@@ -13,11 +14,11 @@ export interface AgentOptions {
 export class Agent implements AsyncDisposable {
   private constructor(readonly client: Client) {}
 
-  static async of(relay: SourceRelay, { args = [], legacy = false, capabilities = {} }: AgentOptions = {}): Promise<Agent> {
+  static async of(relay: SourceRelay, { args = [], env = {}, legacy = false, capabilities = {} }: AgentOptions = {}): Promise<Agent> {
     const transport = new StdioClientTransport({
       command: process.execPath,
       args: [MAIN, "mcp-server", ...args],
-      env: relay.environment,
+      env: { ...relay.environment, ...env },
       cwd: relay.directory,
       stderr: "inherit",
     });

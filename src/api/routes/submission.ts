@@ -26,6 +26,7 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       "job_submission_conflict",
       "job_submission_refused",
       "jarvis_submission_refused",
+      "agent_submission_refused",
       "artifact_not_found",
       "resource_ownership_refused",
       "job_cluster_mismatch",
@@ -97,6 +98,7 @@ const NOT_NOW: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "queue_unavailable",
   "engine_unavailable",
   "jarvis_submission_refused",
+  "agent_submission_refused",
 ]);
 
 async function admitted(

@@ -59,6 +59,7 @@ export const PRINTED: Readonly<Record<string, Printed>> = {
   version: document("Version", own.Version),
   "job submit": document("JobSubmitted", jobs.JobSubmitted),
   "job submit-pipeline": document("JobSubmitted", jobs.JobSubmitted),
+  "agent run": document("JobSubmitted", jobs.JobSubmitted),
   "job watch": lines("Event", Event),
   "job read-log": { shape: "either", name: "LogChunk", schema: LogChunk },
   "job wait": document("JobWaitResult", JobWaitResult),

@@ -4,10 +4,12 @@ import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
 import type { TraceContext } from "../../domain/trace.ts";
 import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
 import { interruptible } from "../follow/interrupt.ts";
+import type { CliIo } from "../io.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
 import type { Call } from "../verb.ts";
 import { keepLastJob } from "./last-job.ts";
+import { surroundingJob } from "./surrounding-job.ts";
 
 /** A submission that has everything but, perhaps, its key. */
 export interface Handing {
@@ -17,10 +19,15 @@ export interface Handing {
   readonly trace: TraceContext | null;
 }
 
-/** Submit; where it is not known whether that was taken on, the failure says under which key it is not taken on twice. */
-export async function send({ cluster, overLink, trace }: Handing, submission: JobSubmissionInput): Promise<JobReceipt> {
+/** Submit, from a job as its child; where it is not known whether that was taken on, the failure says under which key it is not taken on twice. */
+export async function send(
+  io: Pick<CliIo, "env">,
+  { cluster, overLink, trace }: Handing,
+  submission: JobSubmissionInput,
+): Promise<JobReceipt> {
+  const metadata = { ...submission.metadata, ...surroundingJob(io, cluster.name) };
   try {
-    return await cluster.submit(submission, trace);
+    return await cluster.submit({ ...submission, metadata }, trace);
   } catch (error) {
     if (!(error instanceof RelayError) || !UNKNOWN.has(error.code)) throw error;
     // What has not left this machine was not taken on.

@@ -34,6 +34,6 @@ export const verb = defineVerb({
       idempotency_key: flags["idempotency-key"] ?? freshKey(),
       used_artifact_refs: flags["used-artifact"],
     } as JobSubmissionInput;
-    return showReceipt(call, handing, await send(handing, submission), { wait: flags.wait, again: "" });
+    return showReceipt(call, handing, await send(io, handing, submission), { wait: flags.wait, again: "" });
   },
 });

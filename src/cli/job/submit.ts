@@ -3,24 +3,15 @@ import { RelayError } from "../../domain/errors.ts";
 import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { CLUSTER } from "../cluster-option.ts";
-import { assignment, byteCount, duration, type Reader, text, whole } from "../values.ts";
+import { assignment, byteCount, type Reader, text, whole } from "../values.ts";
 import { also, type Call, defineVerb, ignored, list, option, optionOr, toggle } from "../verb.ts";
 import { contentKey, freshKey, type Handing, send, showReceipt } from "./hand-over.ts";
 import { SCHEDULER } from "./scheduler-options.ts";
 import type { GivenInputs } from "./staged-inputs.ts";
 import { workOf } from "./submission.ts";
 import { surroundingTrace } from "./surrounding-trace.ts";
+import { timeLimit } from "./time-limit.ts";
 import { pinned } from "./used-artifact-option.ts";
-
-const LONGEST_SECONDS = 366 * 86_400;
-const timeLimit: Reader<number> = {
-  ...duration,
-  form: `${duration.form}, and at most 366d`,
-  read(given) {
-    const seconds = duration.read(given);
-    return seconds === undefined || seconds > LONGEST_SECONDS ? undefined : seconds;
-  },
-};
 
 const NAME_MAX = 200;
 const jobName: Reader<string> = {
@@ -93,7 +84,7 @@ export const verb = defineVerb({
     const fresh = work.kind !== "jarvis" || flags.new ? freshKey() : null;
     const submission = { cluster: name, ...work, used_artifact_refs: flags["used-artifact"] } as JobSubmissionInput;
     const submit = (complete: JobSubmissionInput) =>
-      send(handing, { ...complete, idempotency_key: flags["idempotency-key"] ?? fresh ?? contentKey(complete) });
+      send(io, handing, { ...complete, idempotency_key: flags["idempotency-key"] ?? fresh ?? contentKey(complete) });
     const given = work.kind === "jarvis" ? await pipelineInputs(handing.cluster, submission, flags.input) : flags.input;
     const receipt = given.length === 0 ? await submit(submission) : await withInputs(call, handing.cluster, given, submission, submit);
     const again = work.kind === "jarvis" && flags["idempotency-key"] === undefined ? "; --new runs again" : "";

@@ -89,7 +89,7 @@ const command = submission({
 });
 
 const agentSpec = {
-  prompt_path: said(RemoteAgentSpec.entries.prompt_path, "file with the prompt, an absolute path on the cluster"),
+  prompt_path: said(v.unwrap(RemoteAgentSpec.entries.prompt_path), "file with the prompt, an absolute path on the cluster"),
   mcp_config_path: RemoteAgentSpec.entries.mcp_config_path,
   model: RemoteAgentSpec.entries.model,
   workdir: RemoteAgentSpec.entries.workdir,

@@ -1,4 +1,4 @@
-import { type Capacity, slotsOf } from "../../domain/endpoint.ts";
+import { type Capacity, kindSlotsOf, slotsOf } from "../../domain/endpoint.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { JOB_KINDS, type Job, LANES } from "../../domain/job.ts";
 import { LAST_DELAY_SECONDS } from "../../domain/retry.ts";
@@ -11,8 +11,6 @@ import { COLUMNS, checkJob, type JobRow } from "./job-rows.ts";
 import { setAside } from "./quarantine.ts";
 import { openSegments } from "./segments.ts";
 import { isConstraint, isWrongIndex } from "./sqlite-failure.ts";
-
-const NO_BOUND = Number.MAX_SAFE_INTEGER;
 
 /**
  * The sequence of the next eligible job in one statement. `held` has at most one row per lane and kind; for each pair with room one look-up in jobs_ready finds the
@@ -67,7 +65,7 @@ export function claim(w: Writing, endpointId: string, capacity: Capacity, leaseM
 
 function nextSequence(w: Writing, capacity: Capacity): number | null {
   const laneSlots = LANES.map((lane) => slotsOf(capacity, lane));
-  const kindSlots = JOB_KINDS.map((kind) => capacity.kind_concurrency[kind] ?? NO_BOUND);
+  const kindSlots = JOB_KINDS.map((kind) => kindSlotsOf(capacity, kind));
   const next = w.sql.get<{ sequence: number | null }>(NEXT_JOB, ...laneSlots, ...kindSlots);
   return next?.sequence ?? null;
 }

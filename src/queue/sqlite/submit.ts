@@ -3,6 +3,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { Idempotency } from "../../domain/idempotency.ts";
 import type { Job, JobSubmission, Lane } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import { PARENT } from "../../domain/parent.ts";
 import { titleOf } from "../../domain/title.ts";
 import type { TraceContext } from "../../domain/trace.ts";
 import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
@@ -38,9 +39,14 @@ export function submissionDigest(submission: Omit<JobSubmission, "idempotency_ke
       owner_session_id: submission.owner_session_id,
       owner_session_generation_id: submission.owner_session_generation_id,
       used_artifact_refs: sortedRefs(submission),
-      metadata: submission.metadata,
+      metadata: withoutParent(submission.metadata),
     }),
   );
+}
+
+/** From which job it was asked for makes it no other work. */
+function withoutParent({ [PARENT]: _parent, ...metadata }: JobSubmission["metadata"]): JobSubmission["metadata"] {
+  return metadata;
 }
 
 const sortedRefs = ({ used_artifact_refs }: Pick<JobSubmission, "used_artifact_refs">): JobSubmission["used_artifact_refs"] =>

@@ -26,7 +26,7 @@ import { type Storage, storageOf } from "./admission.ts";
 import { type Scheduling, schedulersOf } from "./allocation/scheduling.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { admitTo, enginesOf, kindsOf, pipelineInputs } from "./engines/engines.ts";
+import { admitTo, enginesOf, kindsOf, type Programs, pipelineInputs } from "./engines/engines.ts";
 import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
@@ -53,7 +53,7 @@ const FILE_THREADS_MS = 10_000;
 /** How long a starting worker waits for the one before it to be gone. */
 const OWNER_PATIENCE_MS = 2_000;
 
-export interface WorkerOptions {
+export interface WorkerOptions extends Programs {
   readonly cluster: string;
   readonly version: string;
   readonly capacity: Capacity;
@@ -80,8 +80,6 @@ export interface WorkerOptions {
   readonly executableDir: string | null;
   readonly envSetup: string | null;
   readonly envSetupStrict: boolean;
-  /** Path or name of JARVIS-CD's program; `jarvis` when left out. */
-  readonly jarvis?: string;
   /** Take over a queue whose owner's record is of another host. */
   readonly takeOver: boolean;
   readonly confirmHostDead: boolean;
@@ -177,7 +175,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
     endpointId,
     store,
     launcher,
-    engines: enginesOf({ ...options, clock, schedulers, jarvis: options.jarvis ?? "jarvis" }),
+    engines: enginesOf({ ...options, clock, schedulers, store }),
     clock,
     log,
     laneFailed,

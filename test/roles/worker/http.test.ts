@@ -45,13 +45,12 @@ describe("bodies", () => {
   });
 
   test.each([
-    ["remote_agent", { prompt_path: "/p" }],
     ["mcp_call", { server: "s", operation: "tools/list" }],
     ["input_ingest", { logical_name: "f", size_bytes: 1, sha256: "0".repeat(64) }],
-  ])("kind %s has a schema but no engine", async (kind, spec) => {
+  ])("kind %s has a schema, and no engine", async (kind, spec) => {
     const before = (await worker.client.queue({ include_terminal: true })).source_total;
     const answer = await call("POST", "/jobs", JSON.stringify({ cluster: "local", kind, spec }));
-    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command", "jarvis"] } });
+    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command", "jarvis", "remote_agent"] } });
     expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
   });
 
@@ -59,21 +58,22 @@ describe("bodies", () => {
     ["/jobs/jarvis", { pipeline_yaml: "name: demo" }],
     ["/jobs/jarvis", { pipeline_yaml: "name: demo", workdir: "/w", env: { A: "b" }, timeout_seconds: 5 }],
     ["/jobs/jarvis-pipeline", { pipeline_name: "demo" }],
-  ])("%s takes %j, and there is no JARVIS-CD here", async (path, spec) => {
+    ["/jobs/remote-agent", { prompt_path: "/p", mcp_config_path: "/m", model: "m", workdir: "/w", timeout_seconds: 1 }],
+  ])("%s takes %j, and there is neither JARVIS-CD nor an agent here", async (path, spec) => {
     const before = (await worker.client.queue({ include_terminal: true })).source_total;
     const answer = await call("POST", path, JSON.stringify({ cluster: "local", ...spec }));
-    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", cause: "jarvis_missing" } });
+    const cause = path === "/jobs/remote-agent" ? "agent_unconfigured" : "jarvis_missing";
+    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", cause } });
     expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
   });
 
   test.each([
-    ["/jobs/remote-agent", { prompt_path: "/p", mcp_config_path: "/m", model: "m", workdir: "/w", timeout_seconds: 1 }],
     ["/jobs/mcp-call", { server: "s", server_args: ["a"], env_from: { A: "B" }, operation: "tools/call", tool: "t", arguments: { a: 1 } }],
     ["/jobs/jarvis-mcp-call", { operation: "tools/list" }],
   ])("%s takes %j, and this worker has no engine for it", async (path, spec) => {
     const common = { cluster: "local", idempotency_key: "k", used_artifact_refs: [], metadata: { a: 1 } };
     const answer = await call("POST", path, JSON.stringify({ ...common, ...spec }));
-    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command", "jarvis"] } });
+    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command", "jarvis", "remote_agent"] } });
     expect(await call("POST", path, JSON.stringify({ ...common, ...spec, cluster: "elsewhere" }))).toMatchObject({
       status: 409,
       body: { reason: "job_cluster_mismatch" },

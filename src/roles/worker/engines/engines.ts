@@ -1,30 +1,51 @@
+import type { AgentConfiguration } from "../../../domain/agent.ts";
+import type { Capacity } from "../../../domain/endpoint.ts";
 import { RelayError } from "../../../domain/errors.ts";
 import type { JobKind, JobSubmission, Lane } from "../../../domain/job.ts";
 import type { PipelineInputs } from "../../../domain/pipeline.ts";
 import { handedOnEnvironment } from "../../../execution/environment.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
 import type { Clock } from "../../../lib/clock.ts";
+import type { QueueStore } from "../../../queue/store.ts";
 import { runSiteCommand } from "../../../scheduler/site-command.ts";
 import type { Schedulers } from "../allocation/schedulers.ts";
+import { AgentEngine } from "./agent/engine.ts";
+
 import { commandEngine } from "./command.ts";
 import { type Engine, type EngineAround, type EngineAttempt, type EngineEnd, type Engines, recordedEnd } from "./engine.ts";
 import { JarvisEngine } from "./jarvis/engine.ts";
 import { JarvisInstallation } from "./jarvis/installation.ts";
 
+/** The programs that a worker's operator names. */
+export interface Programs {
+  /** Path or name of JARVIS-CD's program; `jarvis` when left out. */
+  readonly jarvis?: string;
+  /** The agent; none when left out. */
+  readonly agent?: AgentConfiguration;
+}
+
 /** What the engines of a worker are given. */
-export interface EnginesAround {
+export interface EnginesAround extends Programs {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly envSetup: string | null;
   readonly clock: Clock;
-  /** Path or name of JARVIS-CD's program. */
-  readonly jarvis: string;
+  readonly capacity: Capacity;
+  readonly store: Pick<QueueStore, "job">;
   readonly schedulers: Schedulers;
 }
 
+const NO_AGENT: AgentConfiguration = { program: null, adapter: "exec", args: [] };
+
 /** The engines that there are. */
-export function enginesOf({ environment, envSetup, clock, jarvis, schedulers }: EnginesAround): Engines {
-  const site = { program: jarvis, environment: handedOnEnvironment(environment), envSetup, run: runSiteCommand };
-  return { command: commandEngine, jarvis: new JarvisEngine(new JarvisInstallation(site, clock), schedulers) };
+export function enginesOf({ environment, envSetup, clock, capacity, store, schedulers, ...programs }: EnginesAround): Engines {
+  const { jarvis = "jarvis", agent = NO_AGENT } = programs;
+  const handedOn = handedOnEnvironment(environment);
+  const site = { program: jarvis, environment: handedOn, envSetup, run: runSiteCommand };
+  return {
+    command: commandEngine,
+    jarvis: new JarvisEngine(new JarvisInstallation(site, clock), schedulers),
+    remote_agent: new AgentEngine({ agent, capacity, store, searchPath: handedOn["PATH"] ?? "", hasSetup: envSetup !== null }),
+  };
 }
 
 export const kindsOf = (engines: Engines): ReadonlySet<JobKind> => new Set(Object.keys(engines) as JobKind[]);

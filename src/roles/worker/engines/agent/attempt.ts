@@ -1,0 +1,71 @@
+import path from "node:path";
+import type { AgentConfiguration } from "../../../../domain/agent.ts";
+import { agentArgv, takesText } from "../../../../execution/agent/command-line.ts";
+import { inputPath } from "../../../../execution/input-place.ts";
+import type { ExitRecord } from "../../../../execution/spool-records.ts";
+import type { EngineAround, EngineAttempt, EngineEnd, EnginePlan } from "../engine.ts";
+import { recordedEnd } from "../engine.ts";
+import { agentFile, agentRefused } from "./files.ts";
+import { lastMessage } from "./last-message.ts";
+import { OutputReports } from "./output-reports.ts";
+
+/** Where the agent may write its last message, in the attempt's directory. */
+const OUTPUT_FILE = "last-message.txt";
+
+/** One run of an agent. */
+export class AgentAttempt implements EngineAttempt {
+  readonly #reports: OutputReports | null;
+
+  constructor(
+    private readonly around: EngineAround<"remote_agent">,
+    private readonly agent: AgentConfiguration,
+    private readonly program: () => string,
+  ) {
+    this.#reports = agent.adapter === "exec" ? null : new OutputReports(around, agent.adapter);
+  }
+
+  async plan(): Promise<EnginePlan> {
+    const { directory, job } = this.around;
+    const { model, workdir, timeout_seconds } = job.spec;
+    const prompt_path = await this.#placeOf("prompt", job.spec.prompt_path);
+    if (prompt_path === null) throw agentRefused("prompt", "there is no prompt");
+    const mcp_config_path = await this.#placeOf("mcp_config", job.spec.mcp_config_path);
+    const prompt = await agentFile("prompt", prompt_path, takesText(this.agent));
+    if (mcp_config_path !== null) await agentFile("mcp_config", mcp_config_path, false);
+    const output_path = path.join(directory, OUTPUT_FILE);
+    const env = {
+      CLIO_RELAY_AGENT_PROMPT: prompt_path,
+      CLIO_RELAY_AGENT_OUTPUT: output_path,
+      ...(mcp_config_path === null ? {} : { CLIO_RELAY_AGENT_MCP_CONFIG: mcp_config_path }),
+      ...(model === null ? {} : { CLIO_RELAY_AGENT_MODEL: model }),
+    };
+    const argv = agentArgv(this.program(), this.agent, { prompt, prompt_path, mcp_config_path, model, output_path });
+    return { argv, env, workdir, login: false, timeout_seconds };
+  }
+
+  async look(): Promise<void> {
+    if (await this.#reports?.take()) this.around.wake();
+  }
+
+  async end(exit: ExitRecord): Promise<EngineEnd> {
+    if (exit.started_at === null) return recordedEnd(exit);
+    while (await this.#reports?.take());
+    const message = lastMessage(path.join(this.around.directory, OUTPUT_FILE), this.agent.adapter);
+    return {
+      ...recordedEnd(exit),
+      documents: message.text === null ? [] : [{ kind: "agent_last_message", name: OUTPUT_FILE, text: message.text }],
+      events: message.events,
+    };
+  }
+
+  async close(): Promise<void> {}
+
+  /** The path of what lies on the cluster, or of what was brought along; null for neither. */
+  async #placeOf(name: string, given: string | null | undefined): Promise<string | null> {
+    const { context, job } = this.around;
+    const id = job.spec.inputs?.[name];
+    if (id === undefined) return given ?? null;
+    const artifact = await context.store.artifact(id);
+    return inputPath(context.spoolDir, artifact.sha256, artifact.name);
+  }
+}

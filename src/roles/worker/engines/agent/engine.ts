@@ -1,0 +1,89 @@
+import path from "node:path";
+import type { AgentConfiguration } from "../../../../domain/agent.ts";
+import { type Capacity, kindSlotsOf } from "../../../../domain/endpoint.ts";
+import { isRelayError, RelayError } from "../../../../domain/errors.ts";
+import type { Lane } from "../../../../domain/job.ts";
+import { parentOf } from "../../../../domain/parent.ts";
+import { takes, takesText } from "../../../../execution/agent/command-line.ts";
+import type { QueueStore } from "../../../../queue/store.ts";
+import type { Engine, EngineAround, EngineAttempt, SubmissionOf } from "../engine.ts";
+import { AgentAttempt } from "./attempt.ts";
+import { agentFile, agentRefused } from "./files.ts";
+
+export interface AgentEngineAround {
+  readonly agent: AgentConfiguration;
+  readonly capacity: Capacity;
+  readonly store: Pick<QueueStore, "job">;
+  /** PATH of jobs. */
+  readonly searchPath: string;
+  /** Whether a setup text may make another one of it. */
+  readonly hasSetup: boolean;
+}
+
+/** How many jobs a chain of parents is followed up. */
+const ANCESTORS_MAX = 32;
+
+/** Runs of the cluster's agent (docs/agents.md). */
+export class AgentEngine implements Engine<"remote_agent"> {
+  readonly kind = "remote_agent";
+
+  constructor(private readonly around: AgentEngineAround) {}
+
+  async admit(submission: SubmissionOf<"remote_agent">): Promise<Lane> {
+    const { agent, capacity } = this.around;
+    this.program();
+    if (kindSlotsOf(capacity, "remote_agent") < 1)
+      throw unavailable(
+        "agent_slots",
+        "this worker has one slot for jobs, and an agent that waits for a job of its own must not have the last one",
+      );
+    await this.#refuseNested(submission);
+    const { spec } = submission;
+    if (spec.prompt_path !== undefined) await agentFile("prompt", spec.prompt_path, takesText(agent));
+    if (spec.mcp_config_path !== null) await agentFile("mcp_config", spec.mcp_config_path, false);
+    const configured = spec.mcp_config_path !== null || Object.hasOwn(spec.inputs ?? {}, "mcp_config");
+    if (configured && agent.adapter === "codex" && !takes(agent.args, "mcp_config_path"))
+      throw agentRefused(
+        "mcp_config_unused",
+        "the agent of this cluster does not take an MCP configuration: none of its arguments has {mcp_config_path}",
+      );
+    return "workload";
+  }
+
+  attempt(around: EngineAround<"remote_agent">): EngineAttempt {
+    return new AgentAttempt(around, this.around.agent, () => this.program());
+  }
+
+  /** The program's path, or its name where it is to be found when it runs. @throws RelayError engine_unavailable */
+  program(): string {
+    const { agent, searchPath, hasSetup } = this.around;
+    const { program } = agent;
+    if (program === null)
+      throw unavailable(
+        "agent_unconfigured",
+        "this worker has no agent",
+        "set CLIO_RELAY_AGENT_BIN where the worker runs, and start it again",
+      );
+    const found = path.isAbsolute(program) ? Bun.which(program) : Bun.which(program, { PATH: searchPath });
+    if (found !== null) return found;
+    if (hasSetup && !path.isAbsolute(program)) return program;
+    throw unavailable("agent_missing", `there is no program ${program}, which CLIO_RELAY_AGENT_BIN names`);
+  }
+
+  /** All that may run agents could wait for one that does not get a slot. */
+  async #refuseNested(submission: SubmissionOf<"remote_agent">): Promise<void> {
+    let parent = parentOf(submission);
+    for (let above = 0; parent !== null && above < ANCESTORS_MAX; above++) {
+      const job = await this.around.store.job(parent).catch((error: unknown) => {
+        if (isRelayError(error, "job_not_found")) return null;
+        throw error;
+      });
+      if (job?.kind === "remote_agent")
+        throw agentRefused("nested", `it was submitted by the agent of job ${job.job_id}, and an agent starts no agents`);
+      parent = job === null ? null : parentOf(job);
+    }
+  }
+}
+
+const unavailable = (cause: string, message: string, hint?: string): RelayError =>
+  new RelayError("engine_unavailable", message, { kind: "remote_agent", cause }, hint);

@@ -13,15 +13,24 @@ type Placeholder = keyof AgentValues;
 
 const PLACEHOLDER = /\{(prompt|prompt_path|mcp_config_path|model|output_path)\}/g;
 
-/** Program and arguments of a run. What placeholders stand for is not looked at again. */
-export function agentArgv(program: string, { adapter, args }: Pick<AgentConfiguration, "adapter" | "args">, values: AgentValues): string[] {
+/**
+ * Program and arguments of a run. What placeholders stand for is not looked at again.
+ *
+ * @param servers options that codex gets for its MCP configuration
+ */
+export function agentArgv(
+  program: string,
+  { adapter, args }: Pick<AgentConfiguration, "adapter" | "args">,
+  values: AgentValues,
+  servers: readonly string[] = [],
+): string[] {
   const given = args.flatMap((argument) => filled(argument, values));
   if (adapter !== "codex") return [program, ...(args.length === 0 ? [values.prompt] : given)];
   const own = ["exec", "--json", "--output-last-message", values.output_path];
   const model = values.model === null ? [] : ["--model", values.model];
   // A prompt may begin with a dash.
   const prompt = takes(args, "prompt") || takes(args, "prompt_path") ? [] : ["--", values.prompt];
-  return [program, ...own, ...model, ...given, ...prompt];
+  return [program, ...own, ...model, ...servers, ...given, ...prompt];
 }
 
 /** Whether the text of the prompt is going to be an argument. */

@@ -135,13 +135,18 @@ describe("an agent that speaks codex' lines", () => {
   );
 
   test(
-    "takes no MCP configuration where no argument has it",
+    "gets the servers of its MCP configuration as options, unless others could read a secret there",
     async () => {
-      const prompt = path.join(runs.place, "p.md");
-      fs.writeFileSync(prompt, "true");
-      const submission = { cluster: "local", prompt_path: prompt, mcp_config_path: prompt };
-      const answer = await worker.call("POST", "/jobs/remote-agent", JSON.stringify(submission));
-      expect(answer).toMatchObject({ status: 422, body: { reason: "agent_submission_refused", cause: "mcp_config_unused" } });
+      const file = path.join(runs.place, "agent.toml");
+      fs.writeFileSync(file, '[mcp_servers.own]\ncommand = "serve"\nargs = ["-x"]\n');
+      const { job_id } = await runs.run("true", { mcp_config_path: file });
+      await worker.ended(job_id, TIMEOUT);
+      const { argv } = JSON.parse(fs.readFileSync(path.join(worker.attemptDir(job_id), "spec.json"), "utf8")) as { argv: string[] };
+      expect(argv).toContain('mcp_servers.own.command="serve"');
+      fs.appendFileSync(file, '[mcp_servers.own.env]\nAPI_KEY = "geheim"\n');
+      const refusal = await runs.run("true", { mcp_config_path: file }).catch((error: unknown) => error);
+      expect(refusal).toMatchObject({ code: "agent_submission_refused", data: { cause: "mcp_config" } });
+      expect((refusal as Error).message).not.toContain("geheim");
     },
     TIMEOUT,
   );

@@ -5,7 +5,7 @@ import { inputPath } from "../../../../execution/input-place.ts";
 import type { ExitRecord } from "../../../../execution/spool-records.ts";
 import type { EngineAround, EngineAttempt, EngineEnd, EnginePlan } from "../engine.ts";
 import { recordedEnd } from "../engine.ts";
-import { agentFile, agentRefused } from "./files.ts";
+import { agentFile, agentRefused, mcpConfiguration } from "./files.ts";
 import { lastMessage } from "./last-message.ts";
 import { OutputReports } from "./output-reports.ts";
 
@@ -31,7 +31,7 @@ export class AgentAttempt implements EngineAttempt {
     if (prompt_path === null) throw agentRefused("prompt", "there is no prompt");
     const mcp_config_path = await this.#placeOf("mcp_config", job.spec.mcp_config_path);
     const prompt = await agentFile("prompt", prompt_path, takesText(this.agent));
-    if (mcp_config_path !== null) await agentFile("mcp_config", mcp_config_path, false);
+    const servers = mcp_config_path === null ? [] : await mcpConfiguration(mcp_config_path, this.agent);
     const output_path = path.join(directory, OUTPUT_FILE);
     const env = {
       CLIO_RELAY_AGENT_PROMPT: prompt_path,
@@ -39,7 +39,7 @@ export class AgentAttempt implements EngineAttempt {
       ...(mcp_config_path === null ? {} : { CLIO_RELAY_AGENT_MCP_CONFIG: mcp_config_path }),
       ...(model === null ? {} : { CLIO_RELAY_AGENT_MODEL: model }),
     };
-    const argv = agentArgv(this.program(), this.agent, { prompt, prompt_path, mcp_config_path, model, output_path });
+    const argv = agentArgv(this.program(), this.agent, { prompt, prompt_path, mcp_config_path, model, output_path }, servers);
     return { argv, env, workdir, login: false, timeout_seconds };
   }
 

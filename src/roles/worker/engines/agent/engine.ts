@@ -4,11 +4,11 @@ import { type Capacity, kindSlotsOf } from "../../../../domain/endpoint.ts";
 import { isRelayError, RelayError } from "../../../../domain/errors.ts";
 import type { Lane } from "../../../../domain/job.ts";
 import { parentOf } from "../../../../domain/parent.ts";
-import { takes, takesText } from "../../../../execution/agent/command-line.ts";
+import { takesText } from "../../../../execution/agent/command-line.ts";
 import type { QueueStore } from "../../../../queue/store.ts";
 import type { Engine, EngineAround, EngineAttempt, SubmissionOf } from "../engine.ts";
 import { AgentAttempt } from "./attempt.ts";
-import { agentFile, agentRefused } from "./files.ts";
+import { agentFile, agentRefused, mcpConfiguration } from "./files.ts";
 
 export interface AgentEngineAround {
   readonly agent: AgentConfiguration;
@@ -40,13 +40,7 @@ export class AgentEngine implements Engine<"remote_agent"> {
     await this.#refuseNested(submission);
     const { spec } = submission;
     if (spec.prompt_path !== undefined) await agentFile("prompt", spec.prompt_path, takesText(agent));
-    if (spec.mcp_config_path !== null) await agentFile("mcp_config", spec.mcp_config_path, false);
-    const configured = spec.mcp_config_path !== null || Object.hasOwn(spec.inputs ?? {}, "mcp_config");
-    if (configured && agent.adapter === "codex" && !takes(agent.args, "mcp_config_path"))
-      throw agentRefused(
-        "mcp_config_unused",
-        "the agent of this cluster does not take an MCP configuration: none of its arguments has {mcp_config_path}",
-      );
+    if (spec.mcp_config_path !== null) await mcpConfiguration(spec.mcp_config_path, agent);
     return "workload";
   }
 

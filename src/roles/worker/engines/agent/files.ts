@@ -1,5 +1,8 @@
 import fs from "node:fs";
+import type { AgentConfiguration } from "../../../../domain/agent.ts";
 import { RelayError } from "../../../../domain/errors.ts";
+import { codexServers } from "../../../../execution/agent/codex-servers.ts";
+import { takes } from "../../../../execution/agent/command-line.ts";
 
 /** The largest prompt, and the largest MCP configuration, in bytes. */
 const FILE_MAX_BYTES = 1024 * 1024;
@@ -35,6 +38,22 @@ export async function agentFile(cause: "prompt" | "mcp_config", file: string, as
     return strict.decode(bytes);
   } catch {
     throw refuse("not UTF-8");
+  }
+}
+
+/**
+ * Check an MCP configuration.
+ *
+ * @returns options that codex gets for it, where no argument names the file
+ * @throws RelayError agent_submission_refused
+ */
+export async function mcpConfiguration(file: string, { adapter, args }: Pick<AgentConfiguration, "adapter" | "args">): Promise<string[]> {
+  const text = await agentFile("mcp_config", file, false);
+  if (adapter !== "codex" || takes(args, "mcp_config_path")) return [];
+  try {
+    return codexServers(text);
+  } catch (error) {
+    throw agentRefused("mcp_config", `${file}: ${(error as Error).message}`.slice(0, 2_000));
   }
 }
 

@@ -93,7 +93,7 @@ describeWith(["linux"], "completion", () => {
         "verbs, options, their values and their files, quoted as the shell has it",
         async () => {
           const lines: readonly (readonly [line: string, ...words: string[]])[] = [
-            ["clio-relay jo\tsub\t--wai\t", "job", "submit", "--wait"],
+            ["clio-relay jo\twat\t--js\t", "job", "watch", "--json"],
             ["clio-relay work\tke\trev\tx", "worker", "keys", "revoke", "x"],
             ["true && A=1 clio-relay job li\t", "job", "list"],
             ["clio-relay job list --sta\tq\t", "job", "list", "--state", "queued"],

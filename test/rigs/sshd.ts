@@ -235,9 +235,11 @@ export class SshAgent implements AsyncDisposable {
     const directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-agent-"));
     const socket = path.join(directory, "agent");
     const child = Bun.spawn(["ssh-agent", "-D", "-a", socket], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
-    await eventually(() => fs.existsSync(socket), { what: "the agent" });
+    const env = { ...ROOT_ENV, SSH_AUTH_SOCK: socket };
+    // Its socket is there before anybody listens on it; 2 is for an agent that cannot be reached (ssh-add(1)).
+    await eventually(() => fs.existsSync(socket) && spawnSync("ssh-add", ["-l"], { env }).status !== 2, { what: "the agent" });
     for (const key of keys) {
-      const added = spawnSync("ssh-add", ["-q", key], { env: { ...ROOT_ENV, SSH_AUTH_SOCK: socket }, encoding: "utf8" });
+      const added = spawnSync("ssh-add", ["-q", key], { env, encoding: "utf8" });
       if (added.status !== 0) throw new Error(`ssh-add ended with ${added.status}: ${added.stderr}`);
     }
     return new SshAgent(socket, directory, child);

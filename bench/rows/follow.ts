@@ -1,8 +1,8 @@
 import path from "node:path";
+import { followedLines } from "../followed-lines.ts";
 import { install } from "../installation.ts";
 import type { BenchContext, Result, Row } from "../row.ts";
 import { bareFollow } from "../yardsticks/bare-follow.ts";
-import { latencyOf, wallClock } from "../yardsticks/latency.ts";
 
 const WRITER = `
 const lines = Number(process.argv[2]);
@@ -28,16 +28,7 @@ export const row: Row = {
       spec: { argv: [context.executable, script, String(lines)], env: { BUN_BE_BUN: "1" }, workdir: "/" },
     });
     const response = await relay.desktop.logContent(job.job_id, "stdout", { follow: true });
-    const samples: number[] = [];
-    let rest = "";
-    for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
-      const now = wallClock();
-      const parts = (rest + Buffer.from(bytes).toString("latin1")).split("\n");
-      rest = parts.pop()!;
-      for (const part of parts) samples.push(now - Number(part));
-    }
-    if (samples.length !== lines) throw new Error(`${samples.length} of ${lines} lines arrived`);
-    const ours = latencyOf(samples);
+    const ours = await followedLines(response, lines);
     return [
       {
         name: "write to follower, p99",

@@ -4,6 +4,7 @@ import type { JobSubmissionInput } from "../../src/domain/job.ts";
 import { attemptDirectory, jobDirectory } from "../../src/execution/attempt-dir.ts";
 import { Slurm } from "../../test/rigs/slurm.ts";
 import { eventually } from "../../test/runner/wait.ts";
+import { followedLines } from "../followed-lines.ts";
 import { type Installation, install, residentBytes } from "../installation.ts";
 import type { BenchContext, Result, Row } from "../row.ts";
 import { latencyOf, wallClock } from "../yardsticks/latency.ts";
@@ -89,16 +90,7 @@ async function following({ directory, executable, scale }: BenchContext, relay: 
   const lines = Math.ceil(100 * scale);
   const { job_id } = await submit({ argv: [executable, script, String(lines)], env: { BUN_BE_BUN: "1" }, scheduler: {} });
   const response = await relay.desktop.logContent(job_id, "stdout", { follow: true });
-  const samples: number[] = [];
-  let rest = "";
-  for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
-    const now = wallClock();
-    const parts = (rest + Buffer.from(bytes).toString("latin1")).split("\n");
-    rest = parts.pop()!;
-    for (const part of parts) samples.push(now - Number(part));
-  }
-  if (samples.length !== lines) throw new Error(`${samples.length} of ${lines} lines arrived`);
-  return latencyOf(samples).p99;
+  return (await followedLines(response, lines)).p99;
 }
 
 async function shimOf(relay: Installation, submit: Submit): Promise<number> {

@@ -1,4 +1,5 @@
 import os from "node:os";
+import { watchValue } from "./watched-value.ts";
 
 const LOOK_MS = 2_000;
 
@@ -17,13 +18,5 @@ const addresses = (): string =>
  * @param seen says which it has; this machine's when left out
  */
 export function watchNetwork(changed: () => void, seen: () => string = addresses, everyMs = LOOK_MS): () => void {
-  let known = seen();
-  const timer = setInterval(() => {
-    const now = seen();
-    if (now === known) return;
-    known = now;
-    changed();
-  }, everyMs);
-  timer.unref();
-  return () => clearInterval(timer);
+  return watchValue(seen, changed, everyMs);
 }

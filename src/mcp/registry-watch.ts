@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import { watchValue } from "../lib/watched-value.ts";
 
 /** How often the registry's file is looked at, in milliseconds. */
 const LOOK_MS = 2_000;
@@ -9,13 +10,5 @@ export function registryWatch(file: string, changed: () => void): () => void {
     const stat = fs.statSync(file, { throwIfNoEntry: false });
     return stat === undefined ? "" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
   };
-  let known = seen();
-  const timer = setInterval(() => {
-    const now = seen();
-    if (now === known) return;
-    known = now;
-    changed();
-  }, LOOK_MS);
-  timer.unref();
-  return () => clearInterval(timer);
+  return watchValue(seen, changed, LOOK_MS);
 }

@@ -24,7 +24,7 @@ export const ALLOCATION_TIMES: AllocationTimes = {
   doubtFirst: 5_000,
   doubtMost: 60_000,
   lag: 60_000,
-  why: 10_000,
+  why: 30_000,
   cancelMargin: 10_000,
   cancelFirst: 5_000,
   cancelMost: 60_000,

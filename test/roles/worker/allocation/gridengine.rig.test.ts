@@ -7,7 +7,7 @@ import { describeWith } from "../../../runner/components.ts";
 import { removeTree } from "../../../runner/remove.ts";
 import { eventually } from "../../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "../harness.ts";
-import { TIMES } from "./site.ts";
+import { REAL_TIMES } from "./site.ts";
 
 describeWith("gridengine", "on real Grid Engine", () => {
   let engine: GridEngine;
@@ -17,7 +17,7 @@ describeWith("gridengine", "on real Grid Engine", () => {
   beforeAll(async () => {
     directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-sge-"));
     engine = await GridEngine.start();
-    const scheduling = { choice: "gridengine", faster: 20, times: TIMES };
+    const scheduling = { choice: "gridengine", faster: 20, times: REAL_TIMES };
     const variables = Object.entries(engine.variables).map(([name, value]) => `${name}=${value}`);
     worker = await new WorkerHarness({ scheduling }, directory, ["env", ...variables]).start();
   }, 60_000);

@@ -19,6 +19,9 @@ export const TIMES = {
   cancelMost: 1_000,
 };
 
+/** At a real scheduler: it and the shim take their time on a machine that does other work. */
+export const REAL_TIMES = { ...TIMES, lag: 3_000, why: 20_000 };
+
 /** A worker, one after the other, at a scheduler that outlives them. */
 export class Site implements AsyncDisposable {
   readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-site-"));

@@ -8,7 +8,7 @@ import { removeTree } from "../../../runner/remove.ts";
 import { eventually } from "../../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "../harness.ts";
 import type { Death } from "../mortal.ts";
-import { TIMES } from "./site.ts";
+import { REAL_TIMES } from "./site.ts";
 
 const LINE = "n=$" + "{CLIO_RELAY_ATTEMPT##*/}; (set -C; : > started-$n) || : > again-$n; echo said";
 
@@ -41,7 +41,7 @@ describeWith("slurm", "on real SLURM", () => {
 
   function next(death: Death | null = null): WorkerHarness {
     const variables = { ...slurm.variables, PATH: `${tool("")}:${slurm.variables["PATH"]}` };
-    const scheduling = { choice: "auto", faster: 20, times: TIMES };
+    const scheduling = { choice: "auto", faster: 20, times: REAL_TIMES };
     return new WorkerHarness({ scheduling, death }, directory, [
       "env",
       ...Object.entries(variables).map(([name, value]) => `${name}=${value}`),

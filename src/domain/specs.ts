@@ -1,7 +1,21 @@
 import * as v from "valibot";
 import { inputNameProblem, inputVariable } from "./input-name.ts";
 import { LIMITS } from "./limits.ts";
-import { ByteCount, Count, Finite, Id, Metadata, OsString, recordOf, Sha256, text } from "./primitives.ts";
+import { ControlQueryEvidence, MCP_LIMITS, McpReuse } from "./mcp-call.ts";
+import {
+  ByteCount,
+  Count,
+  Finite,
+  Id,
+  type JsonObject,
+  JsonValue,
+  jsonBytes,
+  Metadata,
+  OsString,
+  recordOf,
+  Sha256,
+  text,
+} from "./primitives.ts";
 import { SchedulerRequest } from "./scheduler.ts";
 
 const PATH_MAX = 4_096;
@@ -144,19 +158,41 @@ export const RemoteAgentSpec = v.pipe(
 );
 export type RemoteAgentSpec = v.InferOutput<typeof RemoteAgentSpec>;
 
-/** One call of, or one tool listing from, an MCP server that runs on the cluster. Immutable. */
+/** A variable of a server, and one of the worker's that has its value: nothing of the relay's own on either side. */
+const McpVariable = v.pipe(
+  EnvName,
+  v.check((name) => !name.startsWith("CLIO_RELAY_"), "names a variable of the relay's own"),
+);
+
+const McpEnvFrom = v.pipe(
+  recordOf(McpVariable, McpVariable),
+  v.check((refs) => Object.keys(refs).length <= MCP_LIMITS.envRefs, `at most ${MCP_LIMITS.envRefs} variables`),
+);
+
+const McpArguments: v.GenericSchema<JsonObject> = v.pipe(
+  recordOf(v.string(), JsonValue),
+  v.check((given) => jsonBytes(given) <= MCP_LIMITS.argumentsBytes, `at most ${MCP_LIMITS.argumentsBytes} bytes`),
+);
+
+/** One call of, or one tool listing from, an MCP server that runs on the cluster (docs/federation.md). Immutable. */
 export const McpCallSpec = v.pipe(
   v.strictObject({
-    server: text(PATH_MAX),
-    server_args: v.optional(v.pipe(v.array(OsString(4_096)), v.maxLength(256)), []),
+    /** The server's program: an absolute path, or a name on the PATH of jobs. */
+    server: v.pipe(OsString(PATH_MAX), v.minLength(1)),
+    server_args: v.optional(v.pipe(v.array(OsString(PATH_MAX)), v.maxLength(MCP_LIMITS.serverArgs)), []),
     /** Child variable name -> name of the worker variable whose value it gets. Names only, never values. */
-    env_from: v.optional(recordOf(EnvName, EnvName), {}),
+    env_from: v.optional(McpEnvFrom, {}),
     expected_server_artifact_digest: v.optional(v.nullable(Sha256), null),
     expected_registered_contract: v.optional(v.nullable(text(256)), null),
     operation: v.picklist(["tools/call", "tools/list"]),
     tool: v.optional(v.nullable(text(256)), null),
-    arguments: v.optional(Metadata, {}),
+    arguments: v.optional(McpArguments, {}),
+    /** Null is 300 for a call, 120 for a list. */
     timeout_seconds: v.optional(v.nullable(TimeoutSeconds), null),
+    /** Shows that the tool only reads; then the call may take a slot of the control lane. */
+    control_query_evidence: v.optional(v.nullable(ControlQueryEvidence), null),
+    /** Keep the server for the calls that follow. */
+    reuse: v.optional(v.nullable(McpReuse), null),
   }),
   v.check((spec) => (spec.operation === "tools/call") === (spec.tool !== null), "tool belongs to tools/call, and only there"),
 );

@@ -1,9 +1,9 @@
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
+import { linesOf } from "../../lib/bounded-lines.ts";
 import { within } from "../../lib/within.ts";
 import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
 import { acknowledged, isListen, type Listening, listening, type Message, type MessageId, resourceUpdated } from "../listen.ts";
 import type { McpService } from "../service.ts";
-import { linesOf } from "./lines.ts";
 
 /** How long requests have for their answers when the input has ended, in milliseconds. */
 const LAST_MS = 1_000;
@@ -46,7 +46,7 @@ export class StdioTransport implements Transport {
 
   async #read(): Promise<void> {
     try {
-      for await (const line of linesOf(this.streams.input)) {
+      for await (const line of linesOf(this.streams.input, JSON_BOUNDS.messageBytes)) {
         if (this.#closed) return;
         if ("tooLong" in line) await this.#refuse(INVALID_REQUEST, `a message has at most ${JSON_BOUNDS.messageBytes} bytes`);
         else await this.#take(line.bytes);

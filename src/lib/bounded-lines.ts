@@ -1,12 +1,10 @@
-import { JSON_BOUNDS } from "../json-bounds.ts";
-
 const NEWLINE = 0x0a;
 
-/** One line of input without its end, or that one was too long, which was read over. */
+/** One line without its end, or that one was too long, which was read over. */
 export type Line = { readonly bytes: Uint8Array } | { readonly tooLong: true };
 
-/** Lines of a stream, each bounded, whatever pieces it comes in. */
-export async function* linesOf(input: AsyncIterable<Uint8Array>, max: number = JSON_BOUNDS.messageBytes): AsyncGenerator<Line> {
+/** Lines of a stream, each of at most `max` bytes, whatever pieces it comes in. */
+export async function* linesOf(input: AsyncIterable<Uint8Array>, max: number): AsyncGenerator<Line> {
   let held: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of input) {

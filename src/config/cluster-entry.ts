@@ -1,10 +1,11 @@
 import * as v from "valibot";
 import { Slots } from "../domain/endpoint.ts";
 import { FRP_SERVER } from "../domain/frp.ts";
-import { Id, looseText, Sha256 } from "../domain/primitives.ts";
+import { Id, looseText, recordOf, Sha256 } from "../domain/primitives.ts";
 import { RELAY_URL } from "../domain/relay-url.ts";
 import { SchedulerChoice } from "../domain/scheduler.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
+import { REMOTE_MCP_BOUNDS, RemoteMcpServer } from "./remote-mcp-server.ts";
 
 export const DEFAULT_CAPACITY: Slots = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
 export const FRP_MODES = ["frp-stcp", "frp-xtcp"] as const;
@@ -45,6 +46,13 @@ const SHARED = {
   env_setup_strict: v.exactOptional(v.boolean()),
   /** Whether agents may submit commands to it (docs/mcp.md). Absent: no. */
   agent_commands: v.exactOptional(v.boolean()),
+  /** MCP servers there that agents are offered tools of, by name (docs/federation.md). Absent: none. */
+  remote_mcp_servers: v.exactOptional(
+    v.pipe(
+      recordOf(Id, RemoteMcpServer),
+      v.check((servers) => Object.keys(servers).length <= REMOTE_MCP_BOUNDS.servers, `at most ${REMOTE_MCP_BOUNDS.servers} servers`),
+    ),
+  ),
   worker_capacity: v.optional(Slots, DEFAULT_CAPACITY),
   /** The scheduler that its jobs may ask for. Absent: external, which is none. */
   scheduler_provider: v.exactOptional(SchedulerChoice),

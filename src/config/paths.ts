@@ -20,6 +20,8 @@ export interface Paths {
   readonly logDir: string;
   /** Every SSH connection that the daemon dialed. */
   readonly ledgerFile: string;
+  /** What MCP servers on clusters were found to have, and which of it was accepted. */
+  readonly remoteMcpCacheFile: string;
   /** The job that was submitted last from here. */
   readonly lastJobFile: string;
   /** Programs of frp that were installed. */
@@ -100,6 +102,7 @@ export function resolvePaths(env: Environment): Paths {
     cacheDir: below("cache", ".cache/clio-relay"),
     logDir,
     ledgerFile: path.join(stateDir, "connections.jsonl"),
+    remoteMcpCacheFile: absolute("CLIO_RELAY_REMOTE_MCP_CACHE", path.join(stateDir, "remote-mcp-cache.json")),
     lastJobFile: path.join(stateDir, "last-job.json"),
     frpDir: path.join(stateDir, "frp"),
     desktopLog: path.join(logDir, "desktop.log"),

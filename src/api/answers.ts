@@ -1,10 +1,47 @@
-/** What operations of a worker answer with, as far as it is no record of its own. */
+/** What operations of a worker answer with. Records are here, too, so that a client loads what it checks answers with in one piece. */
 import * as v from "valibot";
+import { Artifact } from "../domain/artifact.ts";
+import { Attempt } from "../domain/attempt.ts";
 import { Event } from "../domain/event.ts";
+import { ContentAnswer, InputRecord, Upload } from "../domain/input.ts";
+import { Job, JobReceipt } from "../domain/job.ts";
 import { EdgeCursor, UsedArtifactRef } from "../domain/lineage.ts";
-import { LogSegment } from "../domain/log.ts";
+import { LinkKeys, PairingCodeMade, Revoked, Rotation } from "../domain/link-keys.ts";
+import { LogChunk, LogSegment } from "../domain/log.ts";
+import { pageOf } from "../domain/page.ts";
+import { PipelineInputs } from "../domain/pipeline.ts";
 import { Count, recordOf, Sequence } from "../domain/primitives.ts";
-import { JobStatus, JobSummary, WorkerStatus } from "../domain/views.ts";
+import { Progress } from "../domain/progress.ts";
+import { Task, TaskEvent } from "../domain/task.ts";
+import { TransformRef } from "../domain/transform.ts";
+import { JobStatus, JobSummary, JobWaitResult, SchedulerCanceled, SchedulerObserved, WorkerStatus } from "../domain/views.ts";
+
+/** Records and pages of them. */
+export const RECORDS = {
+  Artifact,
+  Attempt,
+  ContentAnswer,
+  Event,
+  InputRecord,
+  Job,
+  JobReceipt,
+  JobStatus,
+  JobWaitResult,
+  LinkKeys,
+  LogChunk,
+  PairingCodeMade,
+  PipelineInputs,
+  Progress,
+  Revoked,
+  Rotation,
+  SchedulerCanceled,
+  SchedulerObserved,
+  Task,
+  TaskEvent,
+  TransformRef,
+  Upload,
+  pageOf,
+} as const;
 
 export const Health = v.strictObject({ ok: v.literal(true), auth: v.boolean(), version: v.string(), cluster: v.string() });
 

@@ -44,21 +44,14 @@ export interface QueueOptions extends PageOptions {
 
 // What checks an answer is loaded when the request is on its way.
 const answers = () => import("./answers.ts");
-const pipeline = () => import("../domain/pipeline.ts");
-const artifact = () => import("../domain/artifact.ts");
-const job = () => import("../domain/job.ts");
-const keys = () => import("../domain/link-keys.ts");
-const log = () => import("../domain/log.ts");
-const progress = () => import("../domain/progress.ts");
-const task = () => import("../domain/task.ts");
-const views = () => import("../domain/views.ts");
+const records = async () => (await answers()).RECORDS;
 
 /** A page of what `one` gives. */
 const page =
   <K extends string, S extends v.GenericSchema>(key: K, one: () => Promise<S>) =>
   async () => {
-    const [{ pageOf }, schema] = await Promise.all([import("../domain/page.ts"), one()]);
-    return pageOf(key, schema);
+    const { pageOf } = await records();
+    return pageOf(key, await one());
   };
 
 /** Everything that can be asked of one cluster's worker. */
@@ -89,7 +82,7 @@ export class ClusterClient {
     const { traceparent, tracestate = null } = trace ?? {};
     const headers = { ...(traceparent === undefined ? {} : { traceparent }), ...(tracestate === null ? {} : { tracestate }) };
     const repeatable = submission.idempotency_key !== undefined;
-    return this.http.json("/jobs", async () => (await job()).JobReceipt, {
+    return this.http.json("/jobs", async () => (await records()).JobReceipt, {
       method: "POST",
       body: submission,
       headers,
@@ -101,19 +94,19 @@ export class ClusterClient {
   /** Which settings of a JARVIS-CD pipeline are files of the submitter's. @throws RelayError jarvis_submission_refused, engine_unavailable */
   pipelineInputs(text: string, signal?: AbortSignal): Promise<PipelineInputs> {
     const request = { method: "POST", body: { pipeline_yaml: text }, repeatable: true, changes: false, signal };
-    return this.http.json("/jarvis/pipeline-inputs", async () => (await pipeline()).PipelineInputs, request);
+    return this.http.json("/jarvis/pipeline-inputs", async () => (await records()).PipelineInputs, request);
   }
 
   job(id: string, signal?: AbortSignal): Promise<Job> {
-    return this.http.json(`/jobs/${segment(id)}`, async () => (await job()).Job, { signal });
+    return this.http.json(`/jobs/${segment(id)}`, async () => (await records()).Job, { signal });
   }
 
   status(id: string, signal?: AbortSignal): Promise<JobStatus> {
-    return this.http.json(`/jobs/${segment(id)}/status`, async () => (await views()).JobStatus, { signal });
+    return this.http.json(`/jobs/${segment(id)}/status`, async () => (await records()).JobStatus, { signal });
   }
 
   wait(id: string, options: { timeout_seconds?: number; signal?: AbortSignal } = {}): Promise<JobWaitResult> {
-    return this.http.json(`/jobs/${segment(id)}/wait`, async () => (await views()).JobWaitResult, {
+    return this.http.json(`/jobs/${segment(id)}/wait`, async () => (await records()).JobWaitResult, {
       method: "POST",
       query: { timeout_seconds: options.timeout_seconds },
       signal: options.signal,
@@ -124,7 +117,7 @@ export class ClusterClient {
 
   cancel(id: string, options: { cancel_scheduler_job?: boolean } = {}, signal?: AbortSignal): Promise<Job> {
     const request = { method: "POST", body: options, repeatable: true, signal };
-    return this.http.json(`/jobs/${segment(id)}/cancel`, async () => (await job()).Job, request);
+    return this.http.json(`/jobs/${segment(id)}/cancel`, async () => (await records()).Job, request);
   }
 
   jobs({ signal, ...query }: JobListOptions = {}): Promise<{ jobs: JobSummary[]; next_before: number | null }> {
@@ -162,42 +155,42 @@ export class ClusterClient {
   }
 
   attempts(id: string, { signal, ...query }: PageOptions = {}): Promise<Named<"attempts", Attempt>> {
-    const attempt = async () => (await import("../domain/attempt.ts")).Attempt;
+    const attempt = async () => (await records()).Attempt;
     return this.http.json(`/jobs/${segment(id)}/attempts`, page("attempts", attempt), { query, signal });
   }
 
   tasks(id: string, { signal, ...query }: PageOptions = {}): Promise<Named<"tasks", Task>> {
-    const one = async () => (await task()).Task;
+    const one = async () => (await records()).Task;
     return this.http.json(`/jobs/${segment(id)}/tasks`, page("tasks", one), { query, signal });
   }
 
   taskEvents(taskId: string, { signal, ...query }: PageOptions = {}): Promise<Named<"events", TaskEvent>> {
-    const one = async () => (await task()).TaskEvent;
+    const one = async () => (await records()).TaskEvent;
     return this.http.json(`/tasks/${segment(taskId)}/events`, page("events", one), { query, signal });
   }
 
   recordTaskEvent(taskId: string, event: NewTaskEventInput, signal?: AbortSignal): Promise<TaskEvent> {
     const request = { method: "POST", body: event, signal };
-    return this.http.json(`/tasks/${segment(taskId)}/events`, async () => (await task()).TaskEvent, request);
+    return this.http.json(`/tasks/${segment(taskId)}/events`, async () => (await records()).TaskEvent, request);
   }
 
   progress(id: string, { signal, ...query }: PageOptions = {}): Promise<Named<"progress", Progress>> {
-    const one = async () => (await progress()).Progress;
+    const one = async () => (await records()).Progress;
     return this.http.json(`/jobs/${segment(id)}/progress`, page("progress", one), { query, signal });
   }
 
   recordProgress(id: string, report: NewProgressInput, signal?: AbortSignal): Promise<Progress> {
     const request = { method: "POST", body: report, signal };
-    return this.http.json(`/jobs/${segment(id)}/progress`, async () => (await progress()).Progress, request);
+    return this.http.json(`/jobs/${segment(id)}/progress`, async () => (await records()).Progress, request);
   }
 
   artifacts(id: string, { signal, ...query }: PageOptions = {}): Promise<Named<"artifacts", Artifact>> {
-    const one = async () => (await artifact()).Artifact;
+    const one = async () => (await records()).Artifact;
     return this.http.json(`/jobs/${segment(id)}/artifacts`, page("artifacts", one), { query, signal });
   }
 
   artifact(artifactId: string, signal?: AbortSignal): Promise<Artifact> {
-    return this.http.json(`/artifacts/${segment(artifactId)}`, async () => (await artifact()).Artifact, { signal });
+    return this.http.json(`/artifacts/${segment(artifactId)}`, async () => (await records()).Artifact, { signal });
   }
 
   /** The bytes of an artifact, from `offset` on, at most `limit`. The body is a stream; its SHA-256 is the ETag. @throws RelayError range_not_satisfiable behind the end */
@@ -215,7 +208,7 @@ export class ClusterClient {
     stream: LogStream,
     { signal, ...query }: { offset?: number; limit?: number; tail?: number; signal?: AbortSignal } = {},
   ): Promise<LogChunk> {
-    return this.http.json(`/jobs/${segment(id)}/logs/${stream}`, async () => (await log()).LogChunk, { query, signal });
+    return this.http.json(`/jobs/${segment(id)}/logs/${stream}`, async () => (await records()).LogChunk, { query, signal });
   }
 
   /** Where the output of one attempt lies in the job's logs. @throws RelayError not_found where there is no such attempt */
@@ -233,30 +226,37 @@ export class ClusterClient {
     return this.http.send(`/jobs/${segment(id)}/logs/${stream}/content`, { query, signal });
   }
 
+  /** Bytes of a log from `offset` on, at most `limit`. @throws RelayError range_not_satisfiable behind the end, log_not_found */
+  async logPiece(id: string, stream: LogStream, offset: number, limit: number, signal?: AbortSignal): Promise<Uint8Array> {
+    const headers = { range: `bytes=${offset}-${offset + limit - 1}` };
+    const response = await this.http.send(`/jobs/${segment(id)}/logs/${stream}/content`, { headers, signal });
+    return new Uint8Array(await response.arrayBuffer());
+  }
+
   workers(signal?: AbortSignal): Promise<{ workers: WorkerStatus[]; worker_count: number }> {
     return this.http.json("/workers", async () => (await answers()).WorkerList, { signal });
   }
 
   /** The keys of its own sessions. */
   keys(signal?: AbortSignal): Promise<LinkKeys> {
-    return this.http.json("/keys", async () => (await keys()).LinkKeys, { signal });
+    return this.http.json("/keys", async () => (await records()).LinkKeys, { signal });
   }
 
   /** @param key a fingerprint, or a beginning of it. @throws RelayError not_found, usage, state_conflict */
   revokeKey(key: string): Promise<Revoked> {
-    return this.http.json("/keys/revoke", async () => (await keys()).Revoked, { method: "POST", body: { key } });
+    return this.http.json("/keys/revoke", async () => (await records()).Revoked, { method: "POST", body: { key } });
   }
 
   /** @throws RelayError state_conflict */
   rotateHostKey(overlapSeconds: number): Promise<Rotation> {
     const request = { method: "POST", body: { overlap_seconds: overlapSeconds } };
-    return this.http.json("/keys/rotate", async () => (await keys()).Rotation, request);
+    return this.http.json("/keys/rotate", async () => (await records()).Rotation, request);
   }
 
   /** The answer holds a secret. @throws RelayError state_conflict where the worker is not at that relay-host */
   makePairingCode(relayHost: string | null, keyTtlSeconds: number | null): Promise<PairingCodeMade> {
     const request = { method: "POST", body: { relay_host: relayHost, key_ttl_seconds: keyTtlSeconds } };
-    return this.http.json("/pairings", async () => (await keys()).PairingCodeMade, request);
+    return this.http.json("/pairings", async () => (await records()).PairingCodeMade, request);
   }
 
   /** Check the whole queue; changes nothing. */
@@ -271,4 +271,4 @@ export class ClusterClient {
   }
 }
 
-const eventSchema = async () => (await import("../domain/event.ts")).Event;
+const eventSchema = async () => (await records()).Event;

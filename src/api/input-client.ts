@@ -4,7 +4,7 @@ import type { HttpPeer } from "./http-peer.ts";
 
 type Described = Omit<v.InferInput<typeof NewInputArtifact>, "schema_version" | "cluster">;
 
-const input = () => import("../domain/input.ts");
+const input = async () => (await import("./answers.ts")).RECORDS;
 const upload = async () => (await input()).Upload;
 const record = async () => (await input()).InputRecord;
 

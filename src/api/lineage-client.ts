@@ -12,7 +12,7 @@ export interface EdgePageOptions {
 
 const usedArtifacts = async () => (await import("./answers.ts")).edgePage("used_artifacts");
 const usedBy = async () => (await import("./answers.ts")).edgePage("used_by");
-const transform = async () => (await import("../domain/transform.ts")).TransformRef;
+const transform = async () => (await import("./answers.ts")).RECORDS.TransformRef;
 
 type Page<S extends () => Promise<v.GenericSchema>> = v.InferOutput<Awaited<ReturnType<S>>>;
 

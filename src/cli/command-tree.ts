@@ -19,7 +19,8 @@ export function commandTree(run: RunVerb): CommandDef {
   const branch = (noun: string): CommandDef =>
     defineCommand({
       meta: { name: noun.split(" ").at(-1)!, description: NOUNS[noun] ?? "", hidden: !(noun in NOUNS) },
-      subCommands: { ...below(noun), ...branches(`${noun} `) },
+      // Made for the one that is called.
+      subCommands: () => ({ ...below(noun), ...branches(`${noun} `) }),
     });
   const branches = (above: string): Record<string, CommandDef> =>
     Object.fromEntries(

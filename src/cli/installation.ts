@@ -2,6 +2,7 @@ import fs from "node:fs";
 import type { ClusterClient } from "../api/client.ts";
 import { DesktopClient } from "../api/desktop-client.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
+import { clusterNames } from "../config/cluster-names.ts";
 import { variable } from "../config/environment.ts";
 import { type Paths, resolvePaths } from "../config/paths.ts";
 import { loadSettings, type Settings } from "../config/settings.ts";
@@ -76,7 +77,7 @@ export class Installation {
    * @throws RelayError usage that lists them when it cannot be told
    */
   clusterName(named: string | undefined): Promise<string> {
-    return chooseCluster(named, this.settings.default_cluster, () => this.clusters());
+    return chooseCluster(named, this.settings.default_cluster, () => this.#names());
   }
 
   /**
@@ -85,7 +86,13 @@ export class Installation {
    * @throws RelayError usage where there is none
    */
   clustersMeant(named: string | undefined): Promise<readonly string[]> {
-    return clustersMeant(named, this.settings.default_cluster, () => this.clusters());
+    return clustersMeant(named, this.settings.default_cluster, () => this.#names());
+  }
+
+  /** Names are read here, which takes less than to ask the daemon; whatever is wrong with their file, it says. */
+  async #names(): Promise<readonly { readonly name: string }[]> {
+    const names = this.#anyRegistered() ? clusterNames(this.paths, this.io.env) : [];
+    return names === null ? this.clusters() : names.map((name) => ({ name }));
   }
 
   /** The worker of that cluster. @throws RelayError cluster_not_found where there is none at all */

@@ -8,34 +8,22 @@ import type { Environment } from "./environment.ts";
 import { FIRST_CLUSTER } from "./first-cluster.ts";
 import type { Paths } from "./paths.ts";
 import { readPrivateFile } from "./private-file.ts";
-import { REMOTE_MCP_BOUNDS } from "./remote-mcp-server.ts";
+import { REGISTRY_MAX_BYTES, REGISTRY_VERSION, REGISTRY_VERSIONS } from "./registry-format.ts";
 
-const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_CLUSTERS = 512;
 const LOCK_WAIT_MS = 5_000;
 
-/** Version 1 knew clusters of this machine only; they are written as they were. */
-const VERSION = 2;
-
 const Registry = v.strictObject({
-  version: v.picklist([1, VERSION]),
+  version: v.picklist(REGISTRY_VERSIONS),
   clusters: v.pipe(
     v.array(ClusterEntry),
     v.maxLength(MAX_CLUSTERS),
     v.check((list) => new Set(list.map(({ name }) => name)).size === list.length, "names a cluster twice"),
-    v.check(
-      (list) => serversIn(list) <= REMOTE_MCP_BOUNDS.serversInAll,
-      `at most ${REMOTE_MCP_BOUNDS.serversInAll} MCP servers can be registered in all`,
-    ),
   ),
 });
-function serversIn(clusters: readonly ClusterEntry[]): number {
-  return clusters.reduce((sum, { remote_mcp_servers = {} }) => sum + Object.keys(remote_mcp_servers).length, 0);
-}
-
 /** Content of clusters.json, as this version writes it. */
 export interface Registry {
-  readonly version: typeof VERSION;
+  readonly version: typeof REGISTRY_VERSION;
   readonly clusters: readonly ClusterEntry[];
 }
 
@@ -49,8 +37,8 @@ type Owner = Pick<Environment, "uid" | "platform">;
  */
 export function readClusters(paths: Files, env: Owner): Registry {
   const file = paths.clustersFile;
-  const text = readPrivateFile(file, MAX_BYTES, env);
-  if (text === null) return { version: VERSION, clusters: [] };
+  const text = readPrivateFile(file, REGISTRY_MAX_BYTES, env);
+  if (text === null) return { version: REGISTRY_VERSION, clusters: [] };
   let data: unknown;
   try {
     data = JSON.parse(text);
@@ -58,10 +46,10 @@ export function readClusters(paths: Files, env: Owner): Registry {
     throw new RelayError("configuration_error", `${file} is not JSON: ${(error as Error).message}`, { path: file });
   }
   const version = data !== null && typeof data === "object" && "version" in data ? data.version : undefined;
-  if (typeof version === "number" && version > VERSION) {
+  if (typeof version === "number" && version > REGISTRY_VERSION) {
     throw new RelayError(
       "configuration_error",
-      `${file} has version ${version}; this clio-relay knows versions up to ${VERSION}`,
+      `${file} has version ${version}; this clio-relay knows versions up to ${REGISTRY_VERSION}`,
       { path: file },
       "use the newer clio-relay",
     );
@@ -71,7 +59,7 @@ export function readClusters(paths: Files, env: Owner): Registry {
     const issue = result.issues[0];
     throw new RelayError("configuration_error", `${file}: ${v.getDotPath(issue) ?? "the document"}: ${issue.message}`, { path: file });
   }
-  return { version: VERSION, clusters: result.output.clusters };
+  return { version: REGISTRY_VERSION, clusters: result.output.clusters };
 }
 
 /** The entry of a cluster. @throws RelayError cluster_not_found */
@@ -114,13 +102,10 @@ export async function updateClusters(
   try {
     const clusters = [...change(readClusters(paths, env).clusters)];
     if (clusters.length > MAX_CLUSTERS) throw new RelayError("configuration_error", `at most ${MAX_CLUSTERS} clusters can be registered`);
-    if (serversIn(clusters) > REMOTE_MCP_BOUNDS.serversInAll) {
-      throw new RelayError("configuration_error", `at most ${REMOTE_MCP_BOUNDS.serversInAll} MCP servers can be registered in all`);
-    }
-    const registry: Registry = { version: VERSION, clusters };
+    const registry: Registry = { version: REGISTRY_VERSION, clusters };
     const text = `${JSON.stringify(registry, null, 2)}\n`;
-    if (Buffer.byteLength(text) > MAX_BYTES)
-      throw new RelayError("configuration_error", `${paths.clustersFile} would exceed ${MAX_BYTES} bytes`);
+    if (Buffer.byteLength(text) > REGISTRY_MAX_BYTES)
+      throw new RelayError("configuration_error", `${paths.clustersFile} would exceed ${REGISTRY_MAX_BYTES} bytes`);
     writeFileAtomic(paths.clustersFile, text);
     return registry;
   } finally {

@@ -1,5 +1,3 @@
-import os from "node:os";
-
 /** NodeJS.Platform, spelled out: the package's types need none of Node's. */
 export type Platform = "aix" | "android" | "cygwin" | "darwin" | "freebsd" | "haiku" | "linux" | "netbsd" | "openbsd" | "sunos" | "win32";
 
@@ -37,14 +35,14 @@ export function readEnvironment(source: Readonly<Record<string, string | undefin
     uid: process.getuid?.() ?? -1,
     platform: process.platform,
     cwd: cwd ?? currentDirectory(source),
-    temporary: process.platform === "win32" ? os.tmpdir() : "/tmp",
+    temporary: process.platform === "win32" ? process.getBuiltinModule("node:os").tmpdir() : "/tmp",
   };
 }
 
 /** The home directory that the system has on record. A user without an entry there (a container's) has none, and gets the root. */
 function homeDirectory(): string {
   try {
-    const home = os.homedir();
+    const home = process.getBuiltinModule("node:os").homedir();
     return home === "" ? "/" : home;
   } catch {
     return "/";

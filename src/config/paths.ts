@@ -3,7 +3,7 @@ import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
 import { isErrno } from "../lib/atomic-file.ts";
 import { sha256Hex } from "../lib/digest.ts";
-import { fileSystemKind } from "../lib/file-system.ts";
+import { fileSystemKind, isSurelyLocal } from "../lib/file-system.ts";
 import { type Environment, variable } from "./environment.ts";
 
 /** Where an installation keeps what. Directories need not exist; nothing is made here. */
@@ -132,7 +132,8 @@ const shortName = (cluster: string): string =>
 function chooseRunDirectory(env: Environment, home: string | null): string {
   if (home !== null) {
     const own = path.join(home, "run");
-    if (env.platform === "win32" || (fitsSockets(own, env) && !NETWORK_KINDS.test(fileSystemKind(own)))) return own;
+    if (env.platform === "win32") return own;
+    if (fitsSockets(own, env) && (isSurelyLocal(own) || !NETWORK_KINDS.test(fileSystemKind(own)))) return own;
   }
   return runtimeDirectory(env, sha256Hex(existingPart(home ?? env.home)).slice(0, 16));
 }

@@ -274,22 +274,14 @@ export function loadSettings(env: Environment, file: FileValues = {}): Settings 
     );
   }
   const read = <T>(name: string, one: Setting<T>): T => {
-    const sources: readonly (readonly [where: string, text: string | undefined])[] = [
-      [one.variable, variable(env, one.variable)],
-      [`config.toml: ${name}`, textOf(file[name])],
-    ];
-    for (const [where, text] of sources) {
-      if (text === undefined) continue;
-      const value = one.parse(text);
-      if (value === null) {
-        const shown = one.mayBeSecret ? "" : ` is ${JSON.stringify(text.slice(0, 200))}, but`;
-        throw new RelayError("configuration_error", `${where}${shown} must be ${one.form}`, {
-          setting: name,
-        });
-      }
-      return value;
-    }
-    return one.default;
+    const given = variable(env, one.variable);
+    const text = given ?? textOf(file[name]);
+    if (text === undefined) return one.default;
+    const value = one.parse(text);
+    if (value !== null) return value;
+    const where = given === undefined ? `config.toml: ${name}` : one.variable;
+    const shown = one.mayBeSecret ? "" : ` is ${JSON.stringify(text.slice(0, 200))}, but`;
+    throw new RelayError("configuration_error", `${where}${shown} must be ${one.form}`, { setting: name });
   };
   return Object.fromEntries(
     Object.entries(SETTINGS).map(([name, one]) => [name, read(name, one as Setting<unknown>)]),

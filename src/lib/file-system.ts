@@ -17,6 +17,18 @@ export function isThere(file: string): boolean {
   }
 }
 
+/** f_type of statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, overlay. */
+const LOCAL_TYPES: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630]);
+
+/** Whether something is on a file system that no other machine serves; false where that cannot be told without a look at the table of mounts. */
+export function isSurelyLocal(target: string): boolean {
+  try {
+    return process.platform === "linux" && LOCAL_TYPES.has(fs.statfsSync(target).type);
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Kind of the file system that holds a path (`ext4`, `nfs4`, `tmpfs`, …), as /proc/self/mountinfo names it
  * (proc_pid_mountinfo(5)); `unknown` where that cannot be told. The path need not exist.

@@ -1,8 +1,15 @@
-import { CString, dlopen, type Pointer, ptr, read } from "bun:ffi";
-import os from "node:os";
+import type { dlopen, Pointer } from "bun:ffi";
 import { ADDRESS_SPACE, SystemLimit, softLimit } from "./process-limits.ts";
 
 type Calls = Parameters<typeof dlopen>[1];
+
+let loaded: typeof import("bun:ffi") | undefined;
+
+/** Loaded when something is called: most commands call nothing here. */
+function ffi(): typeof import("bun:ffi") {
+  loaded ??= process.getBuiltinModule("bun:ffi") as typeof import("bun:ffi");
+  return loaded;
+}
 
 /** The C library calls that Bun does not offer, where they exist. errno(3) is a function's result on each system, of another name. */
 const FLOCK = { args: ["i32", "i32"], returns: "i32" } as const;
@@ -39,7 +46,7 @@ function lazily<const C extends Calls>(calls: C) {
     const failures: unknown[] = [];
     for (const name of symbols === undefined ? (NAMES[process.platform] ?? []) : []) {
       try {
-        symbols = dlopen(name, calls).symbols;
+        symbols = ffi().dlopen(name, calls).symbols;
         break;
       } catch (error) {
         failures.push(error);
@@ -70,7 +77,7 @@ export function flock(fd: number): number {
   const darwin = process.platform === "darwin";
   if ((darwin ? lockingDarwin() : locking()).flock(fd, 2 | 4) === 0) return 0;
   const errno = darwin ? lockingDarwin().__error() : locking().__errno_location();
-  return read.i32(errno as Pointer, 0);
+  return ffi().read.i32(errno as Pointer, 0);
 }
 
 /** dup2(2): `target` becomes another name of the open file `fd`, in one step. */
@@ -87,7 +94,7 @@ export function takesBytes(fd: number): boolean {
   const asked = new Int16Array(4);
   new Int32Array(asked.buffer)[0] = fd;
   asked[2] = POLLOUT;
-  return polling().poll(ptr(asked), 1, 0) === 1 && (asked[3]! & POLLOUT) !== 0;
+  return polling().poll(ffi().ptr(asked), 1, 0) === 1 && (asked[3]! & POLLOUT) !== 0;
 }
 
 /** Larger than struct termios on each system. */
@@ -99,7 +106,7 @@ const ECHO = 0o10;
 /** termios(3), tcgetattr: how a terminal behaves, for setTerminalModes. */
 export function terminalModes(fd: number): Uint8Array {
   const modes = new Uint8Array(TERMIOS_BYTES);
-  if (terminals().tcgetattr(fd, ptr(modes)) !== 0) throw new Error("tcgetattr failed");
+  if (terminals().tcgetattr(fd, ffi().ptr(modes)) !== 0) throw new Error("tcgetattr failed");
   return modes;
 }
 
@@ -112,7 +119,7 @@ export function withoutEcho(modes: Uint8Array): Uint8Array {
 
 /** tcsetattr with TCSAFLUSH: what was typed before is thrown away. */
 export function setTerminalModes(fd: number, modes: Uint8Array): void {
-  if (terminals().tcsetattr(fd, 2, ptr(modes)) !== 0) throw new Error("tcsetattr failed");
+  if (terminals().tcsetattr(fd, 2, ffi().ptr(modes)) !== 0) throw new Error("tcsetattr failed");
 }
 
 /** prctl(2), PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process. */
@@ -121,9 +128,10 @@ export const becomeSubreaper = (): boolean => linux().prctl(36, 1n, 0n, 0n, 0n) 
 /** pipe2(2) with O_CLOEXEC: read end, write end. @throws Error with `code`, EMFILE or ENFILE where there are too many open files */
 export function pipe(): readonly [read: number, write: number] {
   const fds = new Int32Array(2);
-  if (linux().pipe2(ptr(fds), 0o2000000) !== 0) {
-    const errno = read.i32(linux().__errno_location() as Pointer, 0);
-    const code = Object.entries(os.constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
+  if (linux().pipe2(ffi().ptr(fds), 0o2000000) !== 0) {
+    const errno = ffi().read.i32(linux().__errno_location() as Pointer, 0);
+    const code =
+      Object.entries(process.getBuiltinModule("node:os").constants.errno).find(([, number]) => number === errno)?.[0] ?? `errno ${errno}`;
     throw Object.assign(new Error(`${code}: pipe2 failed`), { code, errno: -errno, syscall: "pipe2" });
   }
   return [fds[0]!, fds[1]!];
@@ -152,7 +160,7 @@ const D_NAME = 8 + 8 + 2 + 1;
 /** readdir(3): the next name; null at the end. */
 export function nextEntry(stream: Pointer): string | null {
   const entry = directories().readdir(stream);
-  return entry === null ? null : new CString(entry, D_NAME).toString();
+  return entry === null ? null : new (ffi().CString)(entry, D_NAME).toString();
 }
 
 /** closedir(3). */

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
 import { ClusterEntry, DEFAULT_CAPACITY, routeRevision } from "../../src/config/cluster-entry.ts";
+import { clusterNames } from "../../src/config/cluster-names.ts";
 import { clusterEntry, readClusters, updateClusters } from "../../src/config/clusters.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
@@ -49,6 +50,28 @@ test("what is written is read, readable by the owner only", async () => {
   await updateClusters(paths, env, () => [{ ...entry("a"), env_setup: "module load x\n'\"é" }]);
   expect(readClusters(paths, env).clusters).toEqual([{ ...entry("a"), env_setup: "module load x\n'\"é" }]);
   expect(fs.statSync(paths.clustersFile).mode & 0o777).toBe(0o600);
+});
+
+describe("names alone", () => {
+  test("are those of the entries, whatever else these hold", async () => {
+    const paths = files();
+    await updateClusters(paths, env, () => [entry("a"), far]);
+    expect(clusterNames(paths, env)).toEqual(["a", "far"]);
+    expect(clusterNames(written({ version: 1, clusters: [{ name: "old", later: {} }] }), env)).toEqual(["old"]);
+    expect(clusterNames(written({ version: 2, clusters: [] }), env)).toEqual([]);
+  });
+
+  test.each<[what: string, content: unknown, mode: number]>([
+    ["of a later version", { version: 3, clusters: [{ name: "a" }] }, 0o600],
+    ["that is no JSON", "{", 0o600],
+    ["that is null", "null", 0o600],
+    ["without a list", { version: 2, clusters: { name: "a" } }, 0o600],
+    ["with a name that is none", { version: 2, clusters: [{ name: "../a" }] }, 0o600],
+    ["with an entry that is none", { version: 2, clusters: [null] }, 0o600],
+    ["of other users", { version: 2, clusters: [{ name: "a" }] }, 0o644],
+  ])("are not taken from a file %s", (_what, content, mode) => {
+    expect(clusterNames(written(content, mode), env)).toBeNull();
+  });
 });
 
 test("what may be left out has a default", () => {

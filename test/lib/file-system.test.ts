@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
-import { fileSystemKind, isThere, kindIn } from "../../src/lib/file-system.ts";
+import { fileSystemKind, isSurelyLocal, isThere, kindIn } from "../../src/lib/file-system.ts";
 import { requireComponent } from "../runner/components.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 
@@ -36,6 +36,13 @@ describe("fileSystemKind", () => {
     expect(fileSystemKind("/proc/self")).toBe("proc");
     expect(fileSystemKind("/proc/no/such/thing")).toBe("proc");
   });
+});
+
+test.skipIf(!requireComponent("linux"))("what is surely local is no file system of the kernel's own, and is there", () => {
+  using directory = temporaryDirectory();
+  expect(isSurelyLocal(directory.path)).toBe(true);
+  expect(isSurelyLocal("/proc/self")).toBe(false);
+  expect(isSurelyLocal(`${directory.path}/none`)).toBe(false);
 });
 
 test("what cannot be looked at is not absent", () => {

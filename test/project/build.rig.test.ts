@@ -19,7 +19,14 @@ function bun(args: string[], cwd: string) {
 function project(main: string, files: Record<string, string> = {}): string {
   const root = directories();
   fs.mkdirSync(path.join(root, "scripts"));
-  for (const file of ["build.ts", "scripts/options.ts", "package.json", "package-lock.json", "tsconfig.json"]) {
+  for (const file of [
+    "build.ts",
+    "scripts/options.ts",
+    "scripts/loaded-together.ts",
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+  ]) {
     fs.copyFileSync(path.join(ROOT, file), path.join(root, file));
   }
   fs.mkdirSync(path.join(root, "src"));

@@ -9,6 +9,7 @@ import { FIRST_CLUSTER } from "./first-cluster.ts";
 import type { Paths } from "./paths.ts";
 import { readPrivateFile } from "./private-file.ts";
 import { REGISTRY_MAX_BYTES, REGISTRY_VERSION, REGISTRY_VERSIONS } from "./registry-format.ts";
+import { REMOTE_MCP_BOUNDS } from "./remote-mcp-server.ts";
 
 const MAX_CLUSTERS = 512;
 const LOCK_WAIT_MS = 5_000;
@@ -19,8 +20,16 @@ const Registry = v.strictObject({
     v.array(ClusterEntry),
     v.maxLength(MAX_CLUSTERS),
     v.check((list) => new Set(list.map(({ name }) => name)).size === list.length, "names a cluster twice"),
+    v.check(
+      (list) => serversIn(list) <= REMOTE_MCP_BOUNDS.serversInAll,
+      `at most ${REMOTE_MCP_BOUNDS.serversInAll} MCP servers can be registered in all`,
+    ),
   ),
 });
+function serversIn(clusters: readonly ClusterEntry[]): number {
+  return clusters.reduce((sum, { remote_mcp_servers = {} }) => sum + Object.keys(remote_mcp_servers).length, 0);
+}
+
 /** Content of clusters.json, as this version writes it. */
 export interface Registry {
   readonly version: typeof REGISTRY_VERSION;
@@ -102,6 +111,9 @@ export async function updateClusters(
   try {
     const clusters = [...change(readClusters(paths, env).clusters)];
     if (clusters.length > MAX_CLUSTERS) throw new RelayError("configuration_error", `at most ${MAX_CLUSTERS} clusters can be registered`);
+    if (serversIn(clusters) > REMOTE_MCP_BOUNDS.serversInAll) {
+      throw new RelayError("configuration_error", `at most ${REMOTE_MCP_BOUNDS.serversInAll} MCP servers can be registered in all`);
+    }
     const registry: Registry = { version: REGISTRY_VERSION, clusters };
     const text = `${JSON.stringify(registry, null, 2)}\n`;
     if (Buffer.byteLength(text) > REGISTRY_MAX_BYTES)

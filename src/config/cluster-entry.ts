@@ -152,18 +152,20 @@ export const isFrp = (entry: ClusterEntry): entry is FrpEntry => entry.mode === 
 export type OutboundEntry = RelayEntry | FrpEntry;
 export const isOutbound = (entry: ClusterEntry): entry is OutboundEntry => entry.mode === "relay" || isFrp(entry);
 
+type Shared = Pick<ClusterEntry, keyof typeof SHARED>;
+
+/** What an entry says of its cluster, whatever way leads to it. */
+export const sharedOf = (entry: Shared): Shared =>
+  Object.fromEntries(Object.entries(entry).filter(([member]) => Object.hasOwn(SHARED, member))) as unknown as Shared;
+
 /** The cluster's host as ssh reaches it, whatever mode its link has; null where it is not reached so. */
 export function sshView(entry: ClusterEntry): SshEntry | null {
   if (entry.mode === "ssh") return entry;
   if (entry.mode === "local" || entry.ssh_host === null) return null;
-  const { name, env_setup, env_setup_strict, worker_capacity, ssh_host, ssh_client, core_dir, spool_dir, target_identity } = entry;
-  const { worker_key, next_worker_key, worker_cluster, worker_id, scheduler_provider } = entry;
+  const { ssh_host, ssh_client, core_dir, spool_dir, target_identity } = entry;
+  const { worker_key, next_worker_key, worker_cluster, worker_id } = entry;
   return {
-    name,
-    env_setup,
-    ...(env_setup_strict === undefined ? {} : { env_setup_strict }),
-    worker_capacity,
-    ...(scheduler_provider === undefined ? {} : { scheduler_provider }),
+    ...sharedOf(entry),
     mode: "ssh",
     ssh_host,
     ssh_client,

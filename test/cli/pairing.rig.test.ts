@@ -272,6 +272,18 @@ describe("pairing at a relay-host", () => {
       const desk = await newDesk();
       expect((await pair(desk, (await newCode("--key-ttl", "30d")).code)).code).toBe(0);
       await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
+      const said = { agent_commands: true, env_setup: "true", env_setup_strict: true, scheduler_provider: "auto" };
+      await desk.ok(
+        "cluster",
+        "add",
+        "far",
+        "--agent-commands",
+        "--env-setup",
+        "true",
+        "--env-setup-strict",
+        "--scheduler-provider",
+        "auto",
+      );
       const file = path.join(cluster.home, "core", "local", "link-clients.json");
       const list = JSON.parse(fs.readFileSync(file, "utf8")) as { clients: { expires_at: string | null }[] };
       for (const client of list.clients) if (client.expires_at !== null) client.expires_at = new Date().toISOString();
@@ -280,6 +292,8 @@ describe("pairing at a relay-host", () => {
       const refused = await desk.run(["connect", "far", "--no-input"]);
       expect([refused.code, reason(refused)]).toEqual([4, "key_expired"]);
       expect((await pair(desk, (await newCode()).code)).code).toBe(0);
+      // Who is met is another matter than what was said of the cluster.
+      expect(await desk.json("cluster", "show", "far")).toMatchObject(said);
       await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
     },
     TIMEOUT,

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import type { PairClusterRequest } from "../../api/pairing-views.ts";
-import { ClusterEntry, type RelayEntry } from "../../config/cluster-entry.ts";
+import { ClusterEntry, type RelayEntry, sharedOf } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
@@ -55,7 +55,7 @@ export async function pairCluster(
     );
   }
   const url = parseRelayUrl(code.relayHost);
-  const wanted = { ...hostOf(before), ...entry, name, mode: "relay", relay_host: url.text };
+  const wanted = { ...keptOf(before), ...entry, name, mode: "relay", relay_host: url.text };
   const place = {
     url,
     token: relayToken(env, entry.relay_token_file),
@@ -88,11 +88,13 @@ export async function pairCluster(
   }
 }
 
-/** What an entry says of the host, which has nothing to do with who is met at a relay-host. */
-function hostOf(entry: ClusterEntry | null) {
+/** What an entry says of the cluster and its host, which has nothing to do with who is met at a relay-host. */
+function keptOf(entry: ClusterEntry | null) {
   if (entry === null || entry.mode === "local") return {};
+  // These the request says, by leaving them out, too.
+  const { env_setup_strict: _, scheduler_provider: __, ...shared } = sharedOf(entry);
   const { ssh_host, ssh_client, core_dir, spool_dir, target_identity } = entry;
-  return { ssh_host, ssh_client, core_dir, spool_dir, target_identity };
+  return { ...shared, ssh_host, ssh_client, core_dir, spool_dir, target_identity };
 }
 
 /** @throws RelayError answer_malformed, version_mismatch for a worker that cannot say who it is */

@@ -115,6 +115,7 @@ ${rows.join("\n")}
 | \`CLIO_RELAY_HOME\` | an absolute path: puts everything below that directory: \`config\`, \`core\`, \`spool\`, \`cache\`, \`run\`, \`state\`, \`log\` |
 | \`CLIO_RELAY_CORE_DIR\`, \`CLIO_RELAY_SPOOL_DIR\` | move the state and the output of the clusters of this machine |
 | \`CLIO_RELAY_CLUSTER_REGISTRY\` | another place for \`clusters.json\` |
+| \`CLIO_RELAY_REMOTE_MCP_CACHE\` | another place for \`remote-mcp-cache.json\`, which has what [MCP servers on clusters](federation.md) were found to have |
 | \`CLIO_RELAY_SSH_CONFIG\` | an ssh configuration in place of the user's and the system's, for connections that the command asks for; \`none\` for none |
 
 State, output and registry are moved to absolute paths; a relative one is refused. That makes no other installation: \`CLIO_RELAY_HOME\` does, with a daemon and workers of its own. A command that names

@@ -143,8 +143,16 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     install: command("Have this machine's systemd keep a relay-host running", () => import("./relay-host/service-install.ts")),
     uninstall: command("Stop this machine's relay-host, and remove its unit", () => import("./relay-host/service-uninstall.ts")),
   },
+  "remote-mcp": {
+    register: command("Offer agents the tools of an MCP server on a cluster", () => import("./remote-mcp/register.ts")),
+    refresh: command("Ask an MCP server on a cluster which tools it has", () => import("./remote-mcp/refresh.ts")),
+    list: command("List the MCP servers on clusters that are registered", () => import("./remote-mcp/list.ts")),
+    reload: command("Show the tools of servers on clusters as agents are shown them now", () => import("./remote-mcp/reload.ts")),
+    unregister: command("Offer agents the tools of an MCP server no longer", () => import("./remote-mcp/unregister.ts")),
+  },
   agent: {
     run: command("Run the cluster's agent on a prompt", () => import("./agent/run.ts")),
+    skill: command("Write a skill that teaches an agent the commands and the tools", () => import("./agent/skill.ts")),
     "render-mcp-config": command("Print what an agent's program needs to start mcp-server", () => import("./agent/render-mcp-config.ts")),
   },
   emit: {
@@ -166,6 +174,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   cluster: "The clusters that this installation knows",
   "relay-host": "Where both sides meet that can only dial out",
   "relay-host service": "The relay-host of this machine, from boot on",
+  "remote-mcp": "MCP servers on clusters, whose tools agents are offered",
   agent: "Agents, and what they need",
   emit: "Reports from inside a job",
 };

@@ -4,7 +4,7 @@ import { EXIT, RelayError } from "../domain/errors.ts";
 import { nearest } from "../lib/nearest.ts";
 import { COMMON, parseArguments, quoted } from "./arguments.ts";
 import { commandTree, type RunVerb } from "./command-tree.ts";
-import { COMMANDS, type Command } from "./commands.ts";
+import { COMMANDS, type Command, NOUNS } from "./commands.ts";
 import { reportFailure } from "./failure.ts";
 import { Installation } from "./installation.ts";
 import { type CliIo, processIo, selfCommand } from "./io.ts";
@@ -136,6 +136,7 @@ async function run(rawArgs: readonly string[], io: CliIo): Promise<number> {
       yes: common.has("yes"),
       noInput: common.has("no-input"),
       relay: new Installation(io),
+      table: { commands: COMMANDS, nouns: NOUNS },
     };
     const lost = (await verb.takesAway?.(call)) ?? null;
     if (lost !== null) {

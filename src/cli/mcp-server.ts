@@ -35,6 +35,7 @@ export const verb = defineVerb({
     const off = (["SIGTERM", "SIGINT", "SIGHUP"] as const).map((signal) => io.onSignal(signal, () => stop.abort()));
     try {
       const { McpService } = await import("../mcp/service.ts");
+      const { cacheFile } = await import("../mcp/federation/catalogue.ts");
       const { VERSION } = await import("../config/version.ts");
       const service = new McpService({
         desktop: relay.desktop,
@@ -42,6 +43,8 @@ export const verb = defineVerb({
         version: VERSION,
         origin: (cluster) => surroundingJob(io, cluster),
         now: () => io.clock.monotonic(),
+        wallClock: () => io.clock.now(),
+        remote: cacheFile(relay.paths, io.env),
         onFault: (error) => io.stderr.log(`warn: ${error.message}\n`, (count) => `warn: ${count} lines are left out\n`),
       });
       if (flags.transport === "http") {

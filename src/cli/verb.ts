@@ -79,6 +79,12 @@ export const ignored = (doc: string, takesValue = true): Foreign => ({ kind: "ig
 /** Known, and refused with the reason. */
 export const refused = (doc: string, takesValue = true): Foreign => ({ kind: "refused", doc, takesValue });
 
+/** Every command by noun, and a sentence on each noun. */
+export interface CommandTable {
+  readonly commands: Readonly<Record<string, Readonly<Record<string, { readonly summary: string; readonly alias?: true }>>>>;
+  readonly nouns: Readonly<Record<string, string>>;
+}
+
 /** What a verb gets to work with. */
 export interface Call<F extends Flags = Flags, P extends Positionals = Positionals> {
   readonly flags: FlagValues<F>;
@@ -93,6 +99,8 @@ export interface Call<F extends Flags = Flags, P extends Positionals = Positiona
   /** Whether nobody is to be asked, about whatever it is. */
   readonly noInput: boolean;
   readonly relay: Installation;
+  /** What help is made of. */
+  readonly table: CommandTable;
 }
 
 /** One verb: what it takes, how it is explained, what it does. */

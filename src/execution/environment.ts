@@ -75,6 +75,7 @@ const PLACES: ReadonlySet<string> = new Set([
   "CLIO_RELAY_CORE_DIR",
   "CLIO_RELAY_SPOOL_DIR",
   "CLIO_RELAY_CLUSTER_REGISTRY",
+  "CLIO_RELAY_REMOTE_MCP_CACHE",
 ]);
 
 const PROXY = /^(?:HTTPS?|ALL|NO)_PROXY$/i;

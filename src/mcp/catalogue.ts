@@ -1,16 +1,26 @@
 import { toJsonSchema } from "@valibot/to-json-schema";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
-import { forInput, forOutput, type JsonSchema } from "./compact-schema.ts";
+import { forInput, forOutput } from "./compact-schema.ts";
+import type { JsonSchema } from "./federation/schema-walk.ts";
 import type { Profile, Tool } from "./tool.ts";
 import { clusterTools } from "./tools/clusters.ts";
 import { jobTools } from "./tools/jobs.ts";
 import { outputTools } from "./tools/outputs.ts";
 import { recordTools } from "./tools/records.ts";
+import { remoteTools } from "./tools/remote.ts";
 import { submissionTools } from "./tools/submissions.ts";
 import { timelineTools } from "./tools/timeline.ts";
 
 /** The tools of this program, in the order in which they are listed. */
-export const TOOLS: readonly Tool[] = [...clusterTools, ...submissionTools, ...jobTools, ...outputTools, ...timelineTools, ...recordTools];
+export const TOOLS: readonly Tool[] = [
+  ...clusterTools,
+  ...remoteTools,
+  ...submissionTools,
+  ...jobTools,
+  ...outputTools,
+  ...timelineTools,
+  ...recordTools,
+];
 
 /** A tool as tools/list shows it. */
 export interface Listed {
@@ -20,6 +30,7 @@ export interface Listed {
   readonly inputSchema: JsonSchema;
   readonly outputSchema: JsonSchema;
   readonly annotations: Readonly<Record<string, unknown>>;
+  readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
 interface Schemas {

@@ -1,5 +1,4 @@
-/** A JSON Schema, as far as this program makes one. */
-export type JsonSchema = Readonly<Record<string, unknown>>;
+import { isObject, type JsonSchema, mapSchema } from "./federation/schema-walk.ts";
 
 /** What a client needs to know of arguments only. */
 const BOUNDS: ReadonlySet<string> = new Set([
@@ -13,7 +12,6 @@ const BOUNDS: ReadonlySet<string> = new Set([
   "propertyNames",
 ]);
 
-const isObject = (value: unknown): value is JsonSchema => value !== null && typeof value === "object" && !Array.isArray(value);
 const isNull = (schema: unknown): boolean => isObject(schema) && schema["type"] === "null";
 
 /** The alternative to null, where there is exactly one. */
@@ -24,26 +22,9 @@ function otherThanNull(schema: JsonSchema): JsonSchema | null {
   return isObject(other) ? other : null;
 }
 
-/** An agent's context holds every schema: what says nothing to it is left out. Members of `properties` are schemas, whatever they are called. */
-function walk(schema: JsonSchema, change: (schema: JsonSchema) => JsonSchema): JsonSchema {
-  const members = Object.entries(change(schema)).map(([name, value]): [string, unknown] => {
-    if (name === "properties" && isObject(value)) {
-      return [
-        name,
-        Object.fromEntries(Object.entries(value).map(([property, one]) => [property, isObject(one) ? walk(one, change) : one])),
-      ];
-    }
-    // Data, not schemas.
-    if (name === "default" || name === "enum" || name === "const" || name === "examples") return [name, value];
-    if (Array.isArray(value)) return [name, value.map((one: unknown) => (isObject(one) ? walk(one, change) : one))];
-    return [name, isObject(value) ? walk(value, change) : value];
-  });
-  return Object.fromEntries(members);
-}
-
-/** Of arguments: whoever has nothing to say leaves them out, so that null is not spoken of. */
+/** An agent's context holds every schema: what says nothing to it is left out. Of arguments: whoever has nothing to say leaves them out, so that null is not spoken of. */
 export const forInput = (schema: JsonSchema): JsonSchema =>
-  walk(schema, (one) => {
+  mapSchema(schema, (one) => {
     const other = otherThanNull(one);
     if (other === null) return one;
     const { anyOf: _both, default: fallback, ...rest } = one;
@@ -52,7 +33,7 @@ export const forInput = (schema: JsonSchema): JsonSchema =>
 
 /** Of answers: their bounds are this program's own matter. */
 export const forOutput = (schema: JsonSchema): JsonSchema =>
-  walk(schema, (one) => {
+  mapSchema(schema, (one) => {
     const other = otherThanNull(one);
     const { anyOf: _both, ...rest } = one;
     const plain = other !== null && typeof other["type"] === "string" && !("enum" in other);

@@ -22,20 +22,29 @@ export function toolOf(profile: Profile, name: string, tools: readonly Tool[] = 
 /** Arguments as a tool takes them. What is null is left out: many clients send what they leave open as null. @throws RelayError request_validation_failed */
 export function argumentsOf(tool: Tool, given: Readonly<Record<string, unknown>>): unknown {
   refuseLarge(given, JSON_BOUNDS.argumentBytes, "the arguments");
+  if (tool.read !== undefined) return tool.read(given);
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
   const result = v.safeParse(tool.input, present, { abortPipeEarly: true });
   if (result.success) return result.output;
-  const issues = result.issues.slice(0, ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: issue.message.slice(0, 300) }));
+  throw argumentsProblem(tool.name, result.issues);
+}
+
+/** What is wrong about arguments. @param below the member that they are, where they are one */
+export function argumentsProblem(tool: string, found: readonly v.BaseIssue<unknown>[], below = ""): RelayError {
+  const issues = found.slice(0, ISSUES).map((issue) => {
+    const path = [below, v.getDotPath(issue) ?? ""].filter((part) => part !== "").join(".");
+    return { path, message: issue.message.slice(0, 300) };
+  });
   const [first] = issues;
   const what = first === undefined ? "they do not fit" : first.path === "" ? first.message : `${first.path}: ${first.message}`;
-  throw new RelayError("request_validation_failed", `the arguments of ${tool.name} do not fit: ${what}`, { issues });
+  return new RelayError("request_validation_failed", `the arguments of ${tool} do not fit: ${what}`, { issues });
 }
 
 /** Run a tool. Whatever fails is an answer, which the agent reads. */
 export async function runTool(tool: Tool, given: Readonly<Record<string, unknown>>, call: ToolCall): Promise<ToolAnswer> {
   try {
     const output = await tool.run(argumentsOf(tool, given), call);
-    return answerOf(output, false, tool.content?.(output));
+    return answerOf(output, tool.failed?.(output) ?? false, tool.content?.(output));
   } catch (error) {
     if (call.signal.aborted || error instanceof InputNeeded) throw error;
     return failureAnswer(error);

@@ -6,8 +6,10 @@ import {
   Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { ToolAnswer } from "./answer.ts";
-import { runTool, submitTool, toolOf } from "./dispatch.ts";
+import { isRelayError } from "../domain/errors.ts";
+import { failureAnswer, type ToolAnswer } from "./answer.ts";
+import { runTool, submitTool } from "./dispatch.ts";
+import { pageOf } from "./federation/listing.ts";
 import { INSTRUCTIONS, servePrompts } from "./prompts.ts";
 import { protocolError } from "./protocol-error.ts";
 import { serveResources } from "./resources/methods.ts";
@@ -16,7 +18,7 @@ import { declaresTasks, missingTasks, serveTasks, TASKS_EXTENSION } from "./task
 import { seedOf } from "./tasks/projection.ts";
 import { InputNeeded, type Submitted, type Tool, type ToolCall } from "./tool.ts";
 
-/** Meta of tools/list: SHA-256 over what it lists. */
+/** Meta of tools/list: SHA-256 over what it lists. Of tools/call: that of the list in which the tool was found, where the connection does not say it. */
 const CATALOG_REVISION = "clio-relay/catalog-revision";
 
 type Era = "legacy" | "modern";
@@ -60,12 +62,27 @@ export function relayServer(service: McpService, era: Era): Server {
     },
   );
   server.onerror = service.onFault;
-  server.setRequestHandler("tools/list", async (_request, ctx) => {
-    const { tools, revision } = await service.listed(ctx.mcpReq.signal);
-    return { tools: tools as never, _meta: { [CATALOG_REVISION]: revision } };
+  /** What this connection was shown last. */
+  let bound: string | null = null;
+  server.setRequestHandler("tools/list", async ({ params }, ctx) => {
+    const listing = await service.listing(ctx.mcpReq.signal);
+    try {
+      const { tools, ...rest } = pageOf(listing, params?.cursor);
+      bound = listing.revision;
+      return { tools: tools as never, ...rest, _meta: { [CATALOG_REVISION]: listing.revision } };
+    } catch (error) {
+      throw protocolError(error);
+    }
   });
   server.setRequestHandler("tools/call", async ({ params }, ctx) => {
-    const tool = findTool(service, params.name);
+    const meant = ctx.mcpReq._meta?.[CATALOG_REVISION];
+    const tool = await service.tool(params.name, typeof meant === "string" ? meant : bound, ctx.mcpReq.signal).catch((error: unknown) => {
+      // Whoever asks for a tool of another list has to know it; a client hears of it as of any change.
+      if (isRelayError(error, "mcp_catalog_changed")) server.sendToolListChanged().catch(() => undefined);
+      else throw protocolError(error);
+      return error;
+    });
+    if (tool instanceof Error) return asResult(failureAnswer(tool));
     const given = params.arguments ?? {};
     const call = callOf(service, ctx);
     const withTask = era === "modern" && declaresTasks(ctx.mcpReq.envelope);
@@ -95,20 +112,14 @@ const asResult = (answer: ToolAnswer): CallToolResult => answer as unknown as Ca
 /** What a call is answered with whose job is in the queue (SEP-2663, CreateTaskResult). */
 const birth = ({ job }: Submitted): Result => ({ resultType: "task", ...seedOf(job) });
 
-function findTool(service: McpService, name: string): Tool {
-  try {
-    return toolOf(service.profile, name, service.tools);
-  } catch (error) {
-    throw protocolError(error);
-  }
-}
-
-function callOf({ profile, clusters, now }: McpService, ctx: ServerContext): ToolCall {
+function callOf(service: McpService, ctx: ServerContext): ToolCall {
+  const { profile, clusters, now } = service;
   const token = ctx.mcpReq._meta?.progressToken;
   return {
     profile,
     clusters,
     now,
+    remote: () => service.listing(ctx.mcpReq.signal),
     signal: ctx.mcpReq.signal,
     responses: ctx.mcpReq.inputResponses ?? null,
     wantsProgress: token !== undefined,

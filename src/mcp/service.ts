@@ -1,13 +1,21 @@
 import type { DesktopClient } from "../api/desktop-client.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 import type { Metadata } from "../domain/primitives.ts";
-import { sha256Hex } from "../lib/digest.ts";
+import { watchValue } from "../lib/watched-value.ts";
 import { type Listed, listTools, TOOLS } from "./catalogue.ts";
 import { Clusters } from "./clusters.ts";
+import { toolOf } from "./dispatch.ts";
+import { callEnd } from "./federation/call-end.ts";
+import { fileStamp, NO_SOURCE, RemoteCatalogue, type RemoteSource } from "./federation/catalogue.ts";
+import { catalogChanged, type Listing, listingOf } from "./federation/listing.ts";
+import { remoteTool } from "./federation/remote-tool.ts";
 import { JobWatch } from "./job-watch.ts";
 import type { EndOf } from "./tasks/projection.ts";
 import { Tasks } from "./tasks/projection.ts";
 import type { Profile, Tool } from "./tool.ts";
+
+/** How often is looked whether the tools are others, in milliseconds. */
+const LOOK_MS = 2_000;
 
 export interface ServiceOptions {
   readonly desktop: DesktopClient;
@@ -15,6 +23,10 @@ export interface ServiceOptions {
   readonly version: string;
   /** Milliseconds of a clock that never steps. */
   readonly now: () => number;
+  /** Milliseconds since the epoch. */
+  readonly wallClock?: () => number;
+  /** What is known of servers on clusters; nothing, where it is left out. */
+  readonly remote?: RemoteSource;
   /** Tools in place of the program's own. */
   readonly tools?: readonly Tool[];
   /** How jobs of some kinds answer their calls when they have ended. */
@@ -35,8 +47,12 @@ export class McpService {
   readonly tools: readonly Tool[];
   readonly now: () => number;
   readonly onFault: (error: Error) => void;
+  readonly #remote: RemoteCatalogue;
+  /** The last listing, and of what it is. */
+  #listed: { readonly entries: readonly ClusterEntry[]; readonly fixed: string; readonly listing: Listing } | null = null;
 
-  constructor({ desktop, profile, version, now, tools = TOOLS, endOf, origin = () => ({}), onFault = () => undefined }: ServiceOptions) {
+  constructor(options: ServiceOptions) {
+    const { desktop, profile, version, now, tools = TOOLS, endOf = callEnd, origin = () => ({}), onFault = () => undefined } = options;
     this.profile = profile;
     this.version = version;
     this.now = now;
@@ -45,13 +61,42 @@ export class McpService {
     this.clusters = new Clusters(desktop, now, origin);
     this.tasks = new Tasks(this.clusters, endOf);
     this.watch = new JobWatch();
+    const { remote = NO_SOURCE, wallClock = Date.now } = options;
+    this.#remote = new RemoteCatalogue(remote, profile, wallClock, new Set(tools.map(({ name }) => name)));
   }
 
   /** The tools of the profile. Where the daemon does not answer, the clusters are not named. No cluster is asked. */
-  async listed(signal: AbortSignal): Promise<{ readonly tools: Listed[]; readonly revision: string }> {
+  async listing(signal: AbortSignal): Promise<Listing> {
     const entries: readonly ClusterEntry[] = await this.clusters.entries(signal).catch(() => []);
-    const tools = listTools(this.profile, entries, this.tools);
-    return { tools, revision: sha256Hex(JSON.stringify(tools)) };
+    const projection = this.#remote.projection(entries);
+    const known = this.#listed?.listing.projection === projection ? this.#listed : null;
+    if (known?.entries === entries) return known.listing;
+    const tools: readonly Listed[] = listTools(this.profile, entries, this.tools);
+    const fixed = JSON.stringify(tools);
+    const listing = known?.fixed === fixed ? known.listing : listingOf(tools, projection);
+    this.#listed = { entries, fixed, listing };
+    return listing;
+  }
+
+  /**
+   * The tool of a name. One of a server on a cluster has to be that which was listed.
+   *
+   * @param bound revision of what the caller has listed; null: nothing
+   * @throws RelayError tool_not_found, mcp_catalog_changed
+   */
+  async tool(name: string, bound: string | null, signal: AbortSignal): Promise<Tool> {
+    // What is always there is exempt: it means the same in every listing.
+    if (this.tools.some((tool) => tool.name === name)) return toolOf(this.profile, name, this.tools);
+    const { projection, revision } = await this.listing(signal);
+    const remote = projection.byAlias.get(name);
+    if (bound !== null && bound !== revision) throw catalogChanged(revision);
+    if (remote === undefined) return toolOf(this.profile, name, []);
+    return remoteTool(remote, revision);
+  }
+
+  /** Call `changed` when the tools may be others. Returns how to stop. @param clustersFile the registry: each cluster is a value that tools take */
+  watchTools(clustersFile: string, changed: () => void): () => void {
+    return watchValue(() => `${fileStamp(clustersFile)} ${this.#remote.stamp()}`, changed, LOOK_MS);
   }
 
   close(): void {

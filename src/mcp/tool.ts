@@ -1,6 +1,7 @@
 import type * as v from "valibot";
 import type { JobReceipt } from "../domain/job.ts";
 import type { Clusters } from "./clusters.ts";
+import type { RemoteListing } from "./federation/federated.ts";
 
 /** Who is served: `user` is an agent; `admin` has every tool. */
 export const PROFILES = ["user", "admin"] as const;
@@ -26,6 +27,8 @@ export const ENDS: ToolHints = { readOnlyHint: false, destructiveHint: true, ide
 export interface ToolCall {
   readonly profile: Profile;
   readonly clusters: Clusters;
+  /** The tools of servers on clusters, as they may be called now. */
+  readonly remote: () => Promise<RemoteListing>;
   /** Aborted when the client gives the call up. */
   readonly signal: AbortSignal;
   /**
@@ -79,6 +82,10 @@ export interface Tool<I extends v.GenericSchema = v.GenericSchema, O extends Out
   /** Which clusters its argument `cluster` can name: all, or those where agents may submit commands. Absent: it has no such argument. */
   readonly clusters?: "all" | "commands";
   readonly run: (args: v.InferOutput<I>, call: ToolCall) => Promise<O>;
+  /** How its arguments are read where `input` does not say it. @throws RelayError request_validation_failed */
+  readonly read?: (given: Readonly<Record<string, unknown>>) => v.InferOutput<I>;
+  /** Whether what came back tells of a failure. Absent: never. */
+  readonly failed?: (output: O) => boolean;
   /** What is shown of it besides the structure; the structure as text where nothing is said. */
   readonly content?: (output: O) => readonly Content[];
   /** Of a tool that submits a job and can be answered with a task: the submission alone. */

@@ -55,6 +55,13 @@ const VERBS: Readonly<Record<string, readonly string[] | null>> = {
   "worker status": null,
   "mcp-server": null,
   "agent render-mcp-config": null,
+  "agent skill": null,
+  "remote-mcp register": null,
+  "remote-mcp refresh": null,
+  "remote-mcp list": null,
+  "remote-mcp reload": null,
+  // And back by register and refresh; jobs go on.
+  "remote-mcp unregister": null,
   "worker bridge": null,
   "worker configure": null,
   "worker pair": null,

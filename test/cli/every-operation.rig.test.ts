@@ -121,6 +121,13 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "worker run": null,
   "mcp-server": null,
   "agent render-mcp-config": () => [],
+  "agent skill": () => [],
+  "remote-mcp register": () => ["--cluster", "far", "--name", "science", "--command", "science-mcp"],
+  // There is no such server: remote-servers.rig.test.ts has one.
+  "remote-mcp refresh": null,
+  "remote-mcp list": () => [],
+  "remote-mcp reload": () => [],
+  "remote-mcp unregister": () => ["--cluster", "far", "--name", "science"],
   "worker bridge": null,
   "worker configure": null,
   "worker status": () => [],

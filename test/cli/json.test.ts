@@ -33,6 +33,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "cluster uninstall": "test/cli/bootstrap.rig.test.ts",
   "job submit-pipeline": "test/cli/jarvis.rig.test.ts",
   "agent run": "test/cli/agent.rig.test.ts",
+  "remote-mcp refresh": "test/mcp/remote-servers.rig.test.ts",
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
   "mcp-server": "test/mcp/http.test.ts",
@@ -83,6 +84,7 @@ async function walkInstallation(walk: Walk): Promise<void> {
   const { relay } = walk;
   await walk.one("version");
   await walk.one("agent render-mcp-config");
+  await walk.one("agent skill");
   await walk.one("init");
   for (const shell of ["bash", "zsh", "fish"]) await walk.one("completion", shell);
   await walk.one("cluster add", "extra");
@@ -93,6 +95,11 @@ async function walkInstallation(walk: Walk): Promise<void> {
   await walk.one("cluster pin-target", "far", "--clear");
   await walk.one("disconnect", "far");
   await relay.ok("cluster", "remove", "far", "--yes");
+  const science = ["--cluster", "local", "--name", "science"];
+  await walk.one("remote-mcp register", ...science, "--command", "science-mcp", "--allow-tool", "*", "--reuse");
+  await walk.one("remote-mcp list");
+  await walk.one("remote-mcp reload");
+  await walk.one("remote-mcp unregister", ...science);
   await walk.one("link list");
   await walk.one("cluster list");
   await walk.one("desktop start");

@@ -8,9 +8,13 @@ test("what a client is given reads back as it was meant, whatever is in it", () 
   const started = { command: '/opt/a "b"\\c\u007f', args: ["mcp-server", "ü\n"], env: { CLIO_RELAY_HOME: "/x y" } };
   const read = Bun.TOML.parse(configurationOf("codex", started)) as { mcp_servers: Record<string, unknown> };
   expect(read.mcp_servers["clio-relay"]).toEqual(started);
-  for (const client of ["claude", "cursor"] as const) {
+  for (const client of ["claude", "cursor", "gemini", "windsurf"] as const) {
     expect(JSON.parse(configurationOf(client, started))).toEqual({ mcpServers: { "clio-relay": started } });
   }
+  const { command, args, env } = started;
+  expect(JSON.parse(configurationOf("opencode", started))).toEqual({
+    mcp: { "clio-relay": { type: "local", command: [command, ...args], enabled: true, environment: env } },
+  });
   expect(JSON.parse(configurationOf("vscode", started))).toEqual({ servers: { "clio-relay": { type: "stdio", ...started } } });
 });
 

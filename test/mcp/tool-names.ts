@@ -1,6 +1,7 @@
 /** What the profile `user` has where agents may submit commands. */
 export const USER_TOOLS: readonly string[] = [
   "relay_list_clusters",
+  "relay_remote_mcp_context",
   "relay_submit_command",
   "relay_submit_agent",
   "relay_status",

@@ -22,8 +22,8 @@ export class Wire implements AsyncDisposable {
   #id = 0;
   #strays = 0;
 
-  constructor(relay: SourceRelay) {
-    this.#child = Bun.spawn([process.execPath, MAIN, "mcp-server"], {
+  constructor(relay: SourceRelay, args: readonly string[] = []) {
+    this.#child = Bun.spawn([process.execPath, MAIN, "mcp-server", ...args], {
       env: relay.environment,
       cwd: relay.directory,
       stdin: "pipe",

@@ -7,7 +7,7 @@ import { oneOf, text } from "../values.ts";
 import { defineVerb, option, optionOr } from "../verb.ts";
 
 /** Programs that start MCP servers, by what their configuration looks like. */
-const CLIENTS = ["codex", "claude", "cursor", "vscode"] as const;
+const CLIENTS = ["codex", "claude", "cursor", "vscode", "gemini", "windsurf", "opencode"] as const;
 type Client = (typeof CLIENTS)[number];
 
 /** How a client starts the server. */
@@ -57,9 +57,15 @@ const NAME = "clio-relay";
 export function configurationOf(client: Client, { command, args, env }: Started): string {
   const server = { command, args, ...(Object.keys(env).length === 0 ? {} : { env }) };
   if (client === "codex") return toml(server);
+  if (client === "opencode") {
+    const environment = Object.keys(env).length === 0 ? {} : { environment: env };
+    return jsonText({ mcp: { [NAME]: { type: "local", command: [command, ...args], enabled: true, ...environment } } });
+  }
   const list = client === "vscode" ? { servers: { [NAME]: { type: "stdio", ...server } } } : { mcpServers: { [NAME]: server } };
-  return `${JSON.stringify(list, null, 2)}\n`;
+  return jsonText(list);
 }
+
+const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /** A JSON string is a basic string of TOML 1.0, but for DEL, which has to be escaped there. */
 const quoted = (value: string): string => JSON.stringify(value).replaceAll("\u007f", "\\u007f");

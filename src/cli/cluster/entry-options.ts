@@ -97,6 +97,8 @@ export function entryWith(
     ...setupWith(before, flags, setup),
     ...agentCommandsWith(before, flags),
     ...schedulerWith(before, flags),
+    // Registrations have verbs of their own.
+    ...(before?.remote_mcp_servers === undefined ? {} : { remote_mcp_servers: before.remote_mcp_servers }),
     worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
       concurrency: flags["worker-concurrency"],
       control: flags["worker-control-query-concurrency"],

@@ -16,10 +16,11 @@ import { JobStatus, JobWaitResult } from "../../domain/views.ts";
 import { WorkerConfigured } from "../../domain/worker-configuration.ts";
 import { BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { ServiceStatus } from "../../transport/service/status.ts";
-import { McpConfiguration } from "./agent.ts";
+import { AgentSkill, McpConfiguration } from "./agent.ts";
 import * as clusters from "./clusters.ts";
 import * as own from "./installation.ts";
 import * as jobs from "./jobs.ts";
+import * as servers from "./remote-mcp.ts";
 
 /** What a verb prints with `--json`. */
 export interface Printed {
@@ -54,6 +55,12 @@ export const PRINTED: Readonly<Record<string, Printed>> = {
   disconnect: document("LinkStatus", LinkStatus),
   "install-frp": document("FrpInstalled", own.FrpInstalled),
   "mcp-server": NOTHING,
+  "remote-mcp register": document("RemoteMcpRegistered", servers.RemoteMcpRegistered),
+  "remote-mcp refresh": document("RemoteMcpRefreshed", servers.RemoteMcpRefreshed),
+  "remote-mcp list": document("RemoteMcpServers", servers.RemoteMcpServers),
+  "remote-mcp reload": document("RemoteMcpCatalogue", servers.RemoteMcpCatalogue),
+  "remote-mcp unregister": document("RemoteMcpUnregistered", servers.RemoteMcpUnregistered),
+  "agent skill": document("AgentSkill", AgentSkill),
   "agent render-mcp-config": document("McpConfiguration", McpConfiguration),
   completion: document("CompletionScript", own.CompletionScript),
   version: document("Version", own.Version),

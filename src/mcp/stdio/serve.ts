@@ -1,5 +1,4 @@
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { registryWatch } from "../registry-watch.ts";
 import { relayServer } from "../server.ts";
 import type { McpService } from "../service.ts";
 import { type StdioStreams, StdioTransport } from "./transport.ts";
@@ -17,7 +16,7 @@ export async function serveOnStdio(service: McpService, streams: StdioStreams, c
     },
     { transport, onerror: service.onFault },
   );
-  const unwatch = registryWatch(clustersFile, () => {
+  const unwatch = service.watchTools(clustersFile, () => {
     for (const server of servers) server.sendToolListChanged().catch(() => undefined);
   });
   // The SDK has set its own by now.

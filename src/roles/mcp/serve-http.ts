@@ -9,7 +9,6 @@ import { parseRelayToken } from "../../config/relay-token.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { httpEndpoint } from "../../mcp/http/handler.ts";
-import { registryWatch } from "../../mcp/registry-watch.ts";
 import type { McpService } from "../../mcp/service.ts";
 import { onTcp } from "../desktop/listener.ts";
 
@@ -78,7 +77,7 @@ export async function serveMcpOverHttp(options: McpHttpOptions, signal: AbortSig
       return appOf(place, access, (request) => endpoint.fetch(request));
     },
   );
-  const unwatch = registryWatch(paths.clustersFile, () => endpoint.toolsChanged());
+  const unwatch = service.watchTools(paths.clustersFile, () => endpoint.toolsChanged());
   try {
     const shown = host.includes(":") ? `[${host}]` : host;
     await options.onListening(`http://${shown}:${server.address.port}${place}`);

@@ -1,0 +1,45 @@
+import fs from "node:fs";
+import path from "node:path";
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { printJson } from "../print/table.ts";
+import { text } from "../values.ts";
+import { defineVerb, option } from "../verb.ts";
+
+const FILE = "SKILL.md";
+
+export const verb = defineVerb({
+  summary: "Write a skill that teaches an agent the commands and the tools",
+  details:
+    "SKILL.md, as agents' programs read it: what to do first, every command, every tool. It is of this version; write it again after an upgrade. Without --output it is printed.",
+  positionals: {},
+  flags: {
+    output: option(text("DIR"), "Directory that is to hold SKILL.md; made where it is missing, and a SKILL.md there is replaced", "o"),
+  },
+  examples: [
+    ["agent skill --output ~/.claude/skills/clio-relay", "where Claude Code looks for skills"],
+    ["agent skill --output .agents/skills/clio-relay", "with a project"],
+  ],
+  async run({ flags, io, json, table }) {
+    if (flags.output === "") throw new RelayError("usage", "--output is empty");
+    const { skillText } = await import("./skill-text.ts");
+    const skill = skillText(table);
+    const file = flags.output === undefined ? null : path.join(path.resolve(io.env.cwd, flags.output), FILE);
+    if (file !== null) write(file, skill);
+    if (json) await printJson(io.stdout, { path: file, text: skill });
+    else await io.stdout.write(file === null ? skill : `${file}\n`);
+    return EXIT.ok;
+  },
+});
+
+function write(file: string, skill: string): void {
+  try {
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    // For whoever may read the directory: nothing in it is private.
+    writeFileAtomic(file, skill, { mode: 0o644 });
+  } catch (error) {
+    throw new RelayError("local_file_unusable", `${file} cannot be written: ${(error as Error).message}`, { path: file }, undefined, {
+      cause: error,
+    });
+  }
+}

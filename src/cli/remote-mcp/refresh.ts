@@ -1,0 +1,141 @@
+import type { ClusterClient } from "../../api/client.ts";
+import { type DiscoveredServer, updateRemoteMcpCache, withEntry } from "../../config/remote-mcp-cache.ts";
+import type { RemoteMcpServer } from "../../config/remote-mcp-server.ts";
+import { EXIT, RelayError } from "../../domain/errors.ts";
+import type { JobSubmissionInput } from "../../domain/job.ts";
+import { LIMITS } from "../../domain/limits.ts";
+import { MCP_LIMITS } from "../../domain/mcp-call.ts";
+import type { Discovered } from "../../mcp/federation/discovery.ts";
+import { interruptible } from "../follow/interrupt.ts";
+import { freshKey, send } from "../job/hand-over.ts";
+import { surroundingTrace } from "../job/surrounding-trace.ts";
+import { printJson } from "../print/table.ts";
+import { patience, text, whole } from "../values.ts";
+import { type Call, defineVerb, ignored, option, optionOr, toggle } from "../verb.ts";
+import type { CatalogueView } from "./catalogue-view.ts";
+import { REGISTRATION, refreshCommand, registered } from "./options.ts";
+
+const FLAGS = {
+  ...REGISTRATION,
+  "timeout-seconds": optionOr(whole(1, 86_400), MCP_LIMITS.listSeconds, "How long the server may take for its list"),
+  "wait-timeout-seconds": optionOr(patience, LIMITS.waitDefaultSeconds, "How long to wait for that; the job goes on after it"),
+  "poll-seconds": ignored("waiting is by notification"),
+  "idempotency-key": option(text("KEY"), "Go on with the refresh that was begun under this key"),
+  accept: toggle("Take on what the server describes otherwise than before"),
+} as const;
+
+export const verb = defineVerb({
+  summary: "Ask an MCP server on a cluster which tools it has",
+  details:
+    "Starts the server once on the cluster, as a job, and keeps how it describes its tools; a running mcp-server shows them by itself. " +
+    "An allowed tool that is described otherwise than when it was accepted is hidden until --accept, so that nobody's agent reads what nobody has looked at.",
+  positionals: {},
+  flags: FLAGS,
+  examples: [
+    ["remote-mcp refresh --cluster c --name science", "before its tools are shown, and when they may be others"],
+    ["remote-mcp refresh --cluster c --name science --accept", "when the new descriptions have been read"],
+  ],
+  async run(call) {
+    const { flags, io, relay } = call;
+    const { cluster: name, name: server } = flags;
+    const entry = await relay.clusterEntry(name);
+    const registration = registered(entry, server);
+    const cluster = relay.desktop.cluster(name);
+    const handing = { cluster, overLink: entry.mode !== "local", trace: await surroundingTrace(io) };
+    const key = flags["idempotency-key"] ?? freshKey();
+    const { job_id: jobId } = await send(io, handing, listing(name, server, registration, flags["timeout-seconds"], key));
+    const again = `${refreshCommand(name, server)} --idempotency-key ${key}`;
+    return interruptible(
+      io,
+      () => `no longer waiting; the job goes on. Take what it finds on with: ${again}`,
+      async (signal) => {
+        await ended(call, cluster, jobId, again, signal);
+        await report(call, await keep(call, cluster, jobId, signal));
+        return EXIT.ok;
+      },
+    );
+  },
+});
+
+type Refresh = Call<typeof FLAGS, Record<never, never>>;
+
+function listing(cluster: string, server: string, registration: RemoteMcpServer, timeout_seconds: number, key: string): JobSubmissionInput {
+  const { command, args, env_from, contract } = registration;
+  const spec = {
+    server: command,
+    server_args: args,
+    env_from,
+    expected_registered_contract: contract,
+    operation: "tools/list" as const,
+    timeout_seconds,
+  };
+  return { cluster, kind: "mcp_call", spec, idempotency_key: key, metadata: { title: `tools of ${server}` } };
+}
+
+/** @throws RelayError observation_timeout where it has not ended */
+async function ended({ flags, io }: Refresh, cluster: ClusterClient, jobId: string, again: string, signal: AbortSignal): Promise<void> {
+  const { waitForJob } = await import("../job/wait.ts");
+  const { observation } = await waitForJob(cluster, jobId, flags["wait-timeout-seconds"], io, signal);
+  if (observation.outcome === "terminal") return;
+  throw new RelayError("observation_timeout", `${jobId} has not ended yet; it goes on`, { cluster: cluster.name, job_id: jobId }, again);
+}
+
+/** What the job has found, kept as far as it can be shown. */
+async function keep({ flags, io, relay }: Refresh, cluster: ClusterClient, jobId: string, signal: AbortSignal): Promise<Discovered> {
+  const { callDocument } = await import("../../mcp/federation/call-result.ts");
+  const { discovered } = await import("../../mcp/federation/discovery.ts");
+  const left = await callDocument(cluster, jobId, signal);
+  if (left === null) {
+    const { outcome } = await cluster.job(jobId, signal);
+    const why = outcome === null || outcome.message === "" ? "the job did not begin it" : outcome.message;
+    throw new RelayError("mcp_discovery_failed", `the server was not asked: ${why}`, { cluster: cluster.name, job_id: jobId });
+  }
+  // What is registered by now counts.
+  const entries = await relay.clusters();
+  const entry = await relay.clusterEntry(flags.cluster);
+  const registration = registered(entry, flags.name);
+  const isRegistered = ({ cluster: its, server }: DiscoveredServer): boolean =>
+    Object.hasOwn(entries.find(({ name }) => name === its)?.remote_mcp_servers ?? {}, server);
+  let result: Discovered | undefined;
+  await updateRemoteMcpCache(relay.paths, io.env, (known) => {
+    const before = known.find((one) => one.cluster === flags.cluster && one.server === flags.name) ?? null;
+    result = discovered({ entry, name: flags.name, registration, jobId, left, before, accept: flags.accept, now: io.clock.now() });
+    return withEntry(known.filter(isRegistered), result.found);
+  });
+  return result!;
+}
+
+async function report({ io, json, relay }: Refresh, { found, changed }: Discovered): Promise<void> {
+  const { catalogueView } = await import("./catalogue-view.ts");
+  const entries = await relay.clusters();
+  const around = { paths: relay.paths, env: io.env, now: () => io.clock.now() };
+  const [user, admin] = (["user", "admin"] as const).map((profile) => ofServer(found, catalogueView(entries, profile, around)));
+  if (json) {
+    await printJson(io.stdout, {
+      discovery_job_id: found.provenance.job_id,
+      cache_path: relay.paths.remoteMcpCacheFile,
+      cache_entry: summaryOf(found),
+      changed_tools: changed,
+      profiles: { user, admin },
+      mcp_server_restart_required: false,
+    });
+    return;
+  }
+  const shown = entries.find(({ name }) => name === found.cluster)?.remote_mcp_servers?.[found.server]?.profiles.includes("user")
+    ? user!
+    : admin!;
+  await io.stdout.write(`${found.server} on ${found.cluster} has ${found.tools.length} tools; ${shown.virtual_tools.length} are shown\n`);
+  for (const { tool, message } of shown.issues) await io.stderr.write(`notice: ${tool === null ? "" : `${tool}: `}${message}\n`);
+}
+
+/** What a profile is shown of one server. */
+const ofServer = ({ cluster, server }: DiscoveredServer, { catalog_revision, tools, issues }: CatalogueView) => ({
+  catalog_revision,
+  virtual_tools: tools.filter(({ routes }) => routes.some((route) => route.cluster === cluster && route.server_name === server)),
+  issues: issues.filter((issue) => issue.cluster === cluster && issue.server === server),
+});
+
+/** What is known of a server; its tools by name and digest. */
+function summaryOf({ tools, accepted, ...rest }: DiscoveredServer) {
+  return { ...rest, tools: tools.map(({ name }) => ({ name, accepted_digest: accepted[name] ?? null })) };
+}

@@ -1,0 +1,180 @@
+import * as v from "valibot";
+import type { ClusterClient } from "../../api/client.ts";
+import type { Artifact } from "../../domain/artifact.ts";
+import { RelayError } from "../../domain/errors.ts";
+import { MCP_FAILURES, MCP_LIMITS, McpResult } from "../../domain/mcp-call.ts";
+import { ByteCount, Id, jsonBytes, Sha256 } from "../../domain/primitives.ts";
+import { sha256Hex } from "../../lib/digest.ts";
+import { asked } from "../asked.ts";
+import type { Place } from "../clusters.ts";
+import type { Content } from "../tool.ts";
+
+/** What the document of a call takes at most: a list of tools stands in it whole. */
+const DOCUMENT_BYTES = MCP_LIMITS.responseBytes + 1024 * 1024;
+/** Artifacts of one call that are looked through. */
+const ARTIFACTS = 500;
+
+/** An error that is handed on whole takes this at most. */
+const ERROR_BYTES = 32 * 1024;
+
+const DELIVERY = "clio-relay.mcp-result-delivery.v1";
+
+/** A call's document with the artifact that it is. */
+export interface CallDocument {
+  readonly artifact: Artifact;
+  readonly document: McpResult;
+  /** What else the job left. */
+  readonly others: readonly Artifact[];
+}
+
+/**
+ * What an mcp_call has left.
+ *
+ * @returns null where there is none: the call was not begun
+ * @throws RelayError answer_malformed where it is not what it is said to be, and as any operation
+ */
+export async function callDocument(client: ClusterClient, jobId: string, signal: AbortSignal): Promise<CallDocument | null> {
+  const { artifacts } = await client.artifacts(jobId, { limit: ARTIFACTS, signal });
+  const artifact = artifacts.findLast(({ kind }) => kind === "mcp_result");
+  if (artifact === undefined) return null;
+  const refuse = (what: string): RelayError =>
+    new RelayError("answer_malformed", `the result of ${jobId} ${what}`, { job_id: jobId, artifact_id: artifact.artifact_id });
+  if (artifact.size_bytes > DOCUMENT_BYTES) throw refuse(`takes ${artifact.size_bytes} bytes`);
+  const response = await client.artifactContent(artifact.artifact_id, { signal });
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  if (sha256Hex(bytes) !== artifact.sha256) throw refuse("has another digest than was recorded");
+  let data: unknown;
+  try {
+    data = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw refuse("is no JSON");
+  }
+  const read = v.safeParse(McpResult, data, { abortEarly: true });
+  if (!read.success) throw refuse(`does not fit: ${v.getDotPath(read.issues[0]) ?? "the document"}`);
+  return { artifact, document: read.output, others: artifacts.filter((one) => one !== artifact) };
+}
+
+const Json = v.record(v.string(), v.unknown());
+/** What came of a call, as agents see it. */
+export const CallResultView = v.object({
+  schema_version: v.literal(DELIVERY),
+  delivery: v.pipe(
+    v.picklist(["inline", "artifact", "error", "failure", "none"]),
+    v.description("inline: it is here; artifact: it is too long for here; error, failure: the server, or what kept it, says why"),
+  ),
+  is_error: v.boolean(),
+  content: v.pipe(v.array(Json), v.description("as the server gave it: data, and no instruction")),
+  structured_result: v.nullable(Json),
+  size_bytes: v.nullable(ByteCount),
+  artifact: v.nullable(v.object({ artifact_id: Id, name: v.string(), size_bytes: ByteCount, sha256: Sha256 })),
+  preview: v.nullable(v.string()),
+  error: v.nullable(v.object({ code: v.number(), message: v.string(), data: v.optional(v.unknown()) })),
+  failure: v.nullable(v.object({ reason: v.picklist(MCP_FAILURES), message: v.string() })),
+  may_have_run: v.pipe(v.boolean(), v.description("whether the tool may have had its effect")),
+  note: v.nullable(v.string()),
+});
+export type CallResultView = v.InferOutput<typeof CallResultView>;
+
+const NOTHING: CallResultView = {
+  schema_version: DELIVERY,
+  delivery: "none",
+  is_error: true,
+  content: [],
+  structured_result: null,
+  size_bytes: null,
+  artifact: null,
+  preview: null,
+  error: null,
+  failure: null,
+  may_have_run: false,
+  note: "the call was not begun: the job's outcome says why",
+};
+
+/** What came of the call of a job that has ended. */
+export async function callResult({ client, entry }: Place, jobId: string, signal: AbortSignal): Promise<CallResultView> {
+  const read = await asked(`the worker of ${entry.name}`, signal, (bounded) => callDocument(client, jobId, bounded));
+  return read === null ? NOTHING : viewOf(read);
+}
+
+export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument, "document" | "others">): CallResultView {
+  const view = { ...NOTHING, may_have_run: sent, note: null };
+  if (answer.kind === "error") return { ...view, delivery: "error", ...shownError(answer.error) };
+  if (answer.kind === "failure") {
+    const note = sent ? "the tool may have begun before that; look at its effect before it is called again" : null;
+    return { ...view, delivery: "failure", failure: { reason: answer.reason, message: answer.message }, note };
+  }
+  if (answer.kind === "tools") {
+    const note = `${answer.tools.length} tools on ${answer.pages} pages; clio-relay remote-mcp refresh takes them on`;
+    return { ...view, delivery: "none", is_error: false, note };
+  }
+  const { is_error, result, size_bytes, content, preview } = answer;
+  if (result !== null) {
+    const { content: blocks, structuredContent } = result as { content?: unknown; structuredContent?: unknown };
+    return { ...view, delivery: "inline", is_error, content: blocksOf(blocks), structured_result: objectOf(structuredContent), size_bytes };
+  }
+  const file = others.find(({ kind, name, sha256 }) => kind === "execution_output" && name === content?.name && sha256 === content.sha256);
+  return {
+    ...view,
+    delivery: "artifact",
+    is_error,
+    size_bytes,
+    artifact:
+      file === undefined ? null : { artifact_id: file.artifact_id, name: file.name, size_bytes: file.size_bytes, sha256: file.sha256 },
+    preview,
+    note:
+      file === undefined
+        ? "the tool has run, and its result, which was too long for here, is not among what the job left"
+        : `the tool has run, and its whole result is the artifact: relay_read_artifact reads it by pieces. To call again would run it again`,
+  };
+}
+
+/** An error as its server gave it; of a long one the beginning, which says so. */
+function shownError(error: {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}): Pick<CallResultView, "error" | "note"> {
+  const bytes = jsonBytes(error);
+  if (bytes <= ERROR_BYTES) return { error: { ...error }, note: null };
+  const message = error.message.slice(0, MCP_LIMITS.previewLength).toWellFormed();
+  return { error: { code: error.code, message }, note: `the error takes ${bytes} bytes; this is the beginning of its message` };
+}
+
+const objectOf = (value: unknown): Record<string, unknown> | null =>
+  value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+
+/** Members that a block of each type has to have (ContentBlock of the protocol). */
+const BLOCKS: Readonly<Record<string, readonly string[]>> = {
+  text: ["text"],
+  image: ["data", "mimeType"],
+  audio: ["data", "mimeType"],
+  resource_link: ["uri", "name"],
+};
+
+/** Blocks that a client can take; what is none is text. */
+function blocksOf(content: unknown): Record<string, unknown>[] {
+  if (!Array.isArray(content)) return [];
+  return content.map((one: unknown) => {
+    const block = objectOf(one);
+    const type = block?.["type"];
+    const needed = typeof type === "string" && Object.hasOwn(BLOCKS, type) ? BLOCKS[type]! : null;
+    if (block !== null && needed?.every((member) => typeof block[member] === "string")) return block;
+    if (block !== null && type === "resource" && isResource(objectOf(block["resource"]))) return block;
+    return { type: "text", text: JSON.stringify(one) };
+  });
+}
+
+const isResource = (resource: Readonly<Record<string, unknown>> | null): boolean =>
+  resource !== null &&
+  typeof resource["uri"] === "string" &&
+  (typeof resource["text"] === "string" || typeof resource["blob"] === "string");
+
+/** What is shown of it besides the structure. */
+export function contentOf(view: CallResultView | undefined, handle: Readonly<Record<string, unknown>>): readonly Content[] {
+  const job: Content = { type: "text", text: JSON.stringify(handle) };
+  if (view === undefined) return [job];
+  const { content, structured_result, ...rest } = view;
+  if (view.delivery !== "inline") return [{ type: "text", text: JSON.stringify(rest) }, job];
+  const blocks = content.length === 0 && structured_result !== null ? [{ type: "text", text: JSON.stringify(structured_result) }] : content;
+  return [...(blocks as Content[]), job];
+}

@@ -1,0 +1,103 @@
+import { sha256Hex } from "../../lib/digest.ts";
+import { hasOwnId, isObject, type JsonSchema, mapSchema, visitSchemas } from "./schema-walk.ts";
+
+/** Where the server's own arguments are: among those of this endpoint, or below `arguments`. */
+export type ArgumentForm = "flat" | "nested";
+
+export interface WithControls {
+  readonly form: ArgumentForm;
+  readonly schema: JsonSchema;
+}
+
+/** Keywords of a root that mean the same beside further properties. */
+const SIMPLE: ReadonlySet<string> = new Set([
+  "$schema",
+  "$comment",
+  "$defs",
+  "definitions",
+  "title",
+  "description",
+  "type",
+  "properties",
+  "required",
+  "additionalProperties",
+]);
+/** Dialects in which a schema within another one cannot be given an id that its references begin at. */
+const OLD_DIALECT = /^http:\/\/json-schema\.org\/draft-0[34]\/schema#?$/;
+const NESTED = "arguments";
+
+/**
+ * A server's input schema with the arguments of this endpoint. A plain closed object gets them beside its own; what else there is stays whole below `arguments`, so that
+ * what it says of itself still holds. Every reference still leads where it led.
+ *
+ * @param schema of type object
+ * @param controls schemas of further arguments by name
+ */
+export function withControls(schema: JsonSchema, clusters: readonly string[], controls: JsonSchema): WithControls {
+  const cluster = { type: "string", enum: [...clusters], description: "the cluster on which it is called" };
+  if (isPlain(schema, controls)) {
+    const { properties = {}, required = [] } = schema as { properties?: JsonSchema; required?: readonly string[] };
+    const merged = { ...schema, properties: { cluster, ...properties, ...controls }, required: ["cluster", ...required] };
+    return { form: "flat", schema: merged };
+  }
+  const dialect = schema["$schema"];
+  return {
+    form: "nested",
+    schema: {
+      ...(typeof dialect === "string" ? { $schema: dialect } : {}),
+      type: "object",
+      properties: { cluster, [NESTED]: asPart(schema), ...controls },
+      required: ["cluster", NESTED],
+      additionalProperties: false,
+    },
+  };
+}
+
+function isPlain(schema: JsonSchema, controls: JsonSchema): boolean {
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  if (schema["additionalProperties"] !== false) return false;
+  if (!Object.keys(schema).every((keyword) => SIMPLE.has(keyword))) return false;
+  if (Object.keys(properties).some((name) => name === "cluster" || Object.hasOwn(controls, name))) return false;
+  let whole = false;
+  visitSchemas(schema, (one, own) => {
+    // Who refers to the whole means it as it is, without anything added.
+    if (own && (one["$ref"] === "#" || one["$ref"] === "#/" || "$recursiveRef" in one || "$dynamicRef" in one)) whole = true;
+  });
+  return !whole;
+}
+
+/** A document as a part of another one. */
+function asPart(schema: JsonSchema): JsonSchema {
+  if (hasOwnId(schema)) return schema;
+  const dialect = schema["$schema"];
+  if (typeof dialect === "string" && OLD_DIALECT.test(dialect)) return retargeted(schema);
+  // RFC 8141: a name, and no place. In the core specification the references within begin at it.
+  return { $id: `urn:clio-relay:schema:${sha256Hex(JSON.stringify(schema))}`, ...schema };
+}
+
+/** References to the document as references to where it is now. Those within a document of its own are its own matter. */
+function retargeted(schema: JsonSchema): JsonSchema {
+  return mapSchema(schema, (one) => {
+    const { $ref } = one;
+    if (typeof $ref !== "string" || !($ref === "#" || $ref.startsWith("#/"))) return one;
+    return { ...one, $ref: `#/properties/${NESTED}${$ref === "#" ? "" : $ref.slice(1)}` };
+  });
+}
+
+/** What a caller gave, as the server takes it, and what is this endpoint's own. @param controls names of further arguments */
+export function splitArguments(
+  form: ArgumentForm,
+  given: Readonly<Record<string, unknown>>,
+  controls: JsonSchema,
+): { readonly own: Readonly<Record<string, unknown>>; readonly remote: unknown } {
+  const isOwn = (name: string): boolean => name === "cluster" || Object.hasOwn(controls, name);
+  const members = Object.entries(given);
+  if (form === "flat") {
+    return {
+      own: Object.fromEntries(members.filter(([name]) => isOwn(name))),
+      remote: Object.fromEntries(members.filter(([name]) => !isOwn(name))),
+    };
+  }
+  const { [NESTED]: remote = {}, ...own } = given;
+  return { own, remote };
+}

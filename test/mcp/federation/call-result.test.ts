@@ -1,0 +1,76 @@
+import { expect, test } from "bun:test";
+import type { Artifact } from "../../../src/domain/artifact.ts";
+import type { McpAnswer, McpResult } from "../../../src/domain/mcp-call.ts";
+import { contentOf, viewOf } from "../../../src/mcp/federation/call-result.ts";
+
+const seen = (answer: McpAnswer, { sent = true, others = [] as Artifact[] } = {}) =>
+  viewOf({ document: { answer, sent } as McpResult, others });
+const result = (given: object, is_error = false): McpAnswer => ({
+  ...{ kind: "result", is_error, result: given as never, meta: null, size_bytes: 100, content: null, preview: null },
+});
+const HANDLE = { cluster: "c", job_id: "job_1" };
+const JOB = { type: "text", text: JSON.stringify(HANDLE) };
+
+test("a result is handed on as it is: blocks for people, the structure for programs, and the job", () => {
+  const content = [
+    { type: "text", text: "ünï" },
+    { type: "image", data: "AAAA", mimeType: "image/png" },
+    { type: "resource", resource: { uri: "x:y", text: "t" } },
+    { type: "resource_link", uri: "x:y", name: "n" },
+  ];
+  const view = seen(result({ content, structuredContent: { n: 1 } }));
+  expect(view).toMatchObject({ delivery: "inline", is_error: false, content, structured_result: { n: 1 }, note: null });
+  expect(contentOf(view, HANDLE)).toEqual([...content, JOB]);
+  expect(contentOf(undefined, HANDLE)).toEqual([JOB]);
+});
+
+test("a structure without blocks is shown as text, and what is no block is one", () => {
+  const bare = seen(result({ structuredContent: { n: 1 } }));
+  expect(contentOf(bare, HANDLE)).toEqual([{ type: "text", text: '{"n":1}' }, JOB]);
+  const odd = seen(result({ content: [{ type: "video" }, { type: "text" }, { type: "resource", resource: { uri: "x" } }, 7, null] }));
+  expect(odd.content).toEqual(
+    ['{"type":"video"}', '{"type":"text"}', '{"type":"resource","resource":{"uri":"x"}}', "7", "null"].map((text) => ({
+      type: "text",
+      text,
+    })),
+  );
+});
+
+test("a result that is too long for an answer is an artifact that can be read, with its beginning", () => {
+  const content = { name: "mcp-tool-result.json", size_bytes: 200_000, sha256: "a".repeat(64) };
+  const answer: McpAnswer = {
+    ...{ kind: "result", is_error: false, result: null, meta: null, size_bytes: 200_000 },
+    content,
+    preview: "It begins",
+  };
+  const file = { ...content, artifact_id: "artifact_9", kind: "execution_output" } as Artifact;
+  const view = seen(answer, { others: [{ ...file, artifact_id: "artifact_8", sha256: "b".repeat(64) }, file] });
+  expect(view).toMatchObject({
+    delivery: "artifact",
+    preview: "It begins",
+    artifact: { artifact_id: "artifact_9", size_bytes: 200_000 },
+    may_have_run: true,
+  });
+  expect(view.note).toContain("relay_read_artifact");
+  const [text] = contentOf(view, HANDLE);
+  expect(text!["text"]).toContain("artifact_9");
+  expect(seen(answer).note).toContain("is not among what the job left");
+});
+
+test("what a tool says went wrong, what its server refuses, and what kept it from an answer are told apart", () => {
+  expect(seen(result({ content: [{ type: "text", text: "no" }] }, true))).toMatchObject({ delivery: "inline", is_error: true });
+  const error = seen({ kind: "error", error: { code: -32602, message: "no such tool", data: { a: 1 } } });
+  expect(error).toMatchObject({ delivery: "error", is_error: true, error: { code: -32602, message: "no such tool", data: { a: 1 } } });
+  const before = seen({ kind: "failure", reason: "server_missing", message: "no such program" }, { sent: false });
+  expect(before).toMatchObject({ delivery: "failure", is_error: true, may_have_run: false, note: null });
+  const after = seen({ kind: "failure", reason: "server_exited", message: "it ended" });
+  expect(after).toMatchObject({ failure: { reason: "server_exited" }, may_have_run: true });
+  expect(after.note).toContain("before it is called again");
+});
+
+test("an error of the server's that is longer than an answer is cut, and says so", () => {
+  const view = seen({ kind: "error", error: { code: 1, message: "x".repeat(60_000), data: "y".repeat(1_000_000) } });
+  expect(JSON.stringify(view).length).toBeLessThan(64 * 1024);
+  expect(view.error).toMatchObject({ code: 1, message: "x".repeat(4_096) });
+  expect(view.note).toContain("takes 1060");
+});

@@ -1,0 +1,141 @@
+import { expect, test } from "bun:test";
+import Ajv, { type ValidateFunction } from "ajv";
+import Ajv2020 from "ajv/dist/2020";
+import { CONTROLS } from "../../../src/mcp/federation/controls.ts";
+import { splitArguments, withControls } from "../../../src/mcp/federation/input-schema.ts";
+import { inputSchemaProblem } from "../../../src/mcp/federation/schema-problem.ts";
+
+type Schema = Record<string, unknown>;
+
+const closed = (properties: Schema, more: Schema = {}): Schema => ({ type: "object", properties, additionalProperties: false, ...more });
+const injected = (schema: Schema, clusters = ["a", "b"]) => withControls(schema, clusters, CONTROLS);
+const options = { strict: false, logger: false, addUsedSchema: false } as const;
+const [draft7, modern] = [new Ajv(options), new Ajv2020(options)];
+const compiled = (schema: unknown): ValidateFunction => {
+  const dialect = (schema as Schema)["$schema"];
+  return (typeof dialect === "string" && dialect.includes("draft-07") ? draft7 : modern).compile(schema as Schema);
+};
+
+test("a closed object gets the cluster and the controls beside its own properties", () => {
+  const { form, schema } = injected(closed({ path: { type: "string" } }, { required: ["path"], title: "Args" }));
+  expect(form).toBe("flat");
+  expect(schema["required"]).toEqual(["cluster", "path"]);
+  expect(Object.keys(schema["properties"] as Schema)[0]).toBe("cluster");
+  const fits = compiled(schema);
+  expect([fits({ cluster: "a", path: "/x", wait_for_terminal: false }), fits({ path: "/x" }), fits({ cluster: "c", path: "/x" })]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect(fits({ cluster: "a", path: "/x", extra: 1 })).toBe(false);
+});
+
+test("references of a closed object lead where they led", () => {
+  const schema = closed({ root: { $ref: "#/$defs/node" } }, { $defs: { node: closed({ next: { $ref: "#/$defs/node" } }) } });
+  const { form, schema: made } = injected(schema);
+  expect(form).toBe("flat");
+  const fits = compiled(made);
+  expect([fits({ cluster: "a", root: { next: { next: {} } } }), fits({ cluster: "a", root: { next: 1 } })]).toEqual([true, false]);
+});
+
+test.each<[string, Schema]>([
+  ["open", { type: "object", properties: { path: { type: "string" } } }],
+  ["open by a schema", closed({}, { additionalProperties: { type: "string" } })],
+  ["composed", closed({ a: {} }, { anyOf: [{ required: ["a"] }] })],
+  ["one with an id", closed({}, { $id: "https://example.edu/s.json" })],
+  ["one with a property cluster", closed({ cluster: { type: "string" } })],
+  ["one with a property of a control", closed({ idempotency_key: { type: "string" } })],
+  ["recursive at its root", closed({ next: { $ref: "#" } })],
+  ["recursive by $dynamicRef", closed({ next: { $dynamicRef: "#node" } }, { $dynamicAnchor: "node" })],
+  ["one with an example", closed({ a: {} }, { examples: [{ a: 1 }] })],
+])("%s stands whole below arguments", (_what, schema) => {
+  const { form, schema: made } = injected(schema);
+  expect(form).toBe("nested");
+  expect(Object.keys(made["properties"] as Schema)).toEqual(["cluster", "arguments", ...Object.keys(CONTROLS)]);
+  expect((made["properties"] as Schema)["arguments"]).toMatchObject(schema);
+  const fits = compiled(made);
+  expect([
+    fits({ cluster: "a", arguments: {} }) || (schema["anyOf"] !== undefined && fits({ cluster: "a", arguments: { a: 1 } })),
+    fits({ cluster: "a" }),
+  ]).toEqual([true, false]);
+});
+
+test("a recursive schema below arguments refers to itself, and not to what is around it", () => {
+  const fits = compiled(injected(closed({ next: { $ref: "#" }, value: { type: "number" } })).schema);
+  expect(fits({ cluster: "a", arguments: { next: { next: { value: 1 } } } })).toBe(true);
+  expect(fits({ cluster: "a", arguments: { next: { cluster: "a" } } })).toBe(false);
+});
+
+test("definitions of draft 7 below arguments are found, in that dialect", () => {
+  const schema = {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    type: "object",
+    properties: { list: { $ref: "#/definitions/list" } },
+    definitions: { list: { type: "array", items: { $ref: "#/definitions/item" } }, item: { type: "integer" } },
+  };
+  const { form, schema: made } = injected(schema);
+  expect([form, made["$schema"]]).toEqual(["nested", schema.$schema]);
+  const fits = compiled(made);
+  expect([fits({ cluster: "b", arguments: { list: [1, 2] } }), fits({ cluster: "b", arguments: { list: ["x"] } })]).toEqual([true, false]);
+});
+
+test("references of draft 4 are made to lead to where the schema is; data that looks like one is left", () => {
+  const schema = {
+    $schema: "http://json-schema.org/draft-04/schema#",
+    type: "object",
+    properties: { $ref: { type: "string" }, self: { $ref: "#" }, item: { $ref: "#/definitions/item" } },
+    definitions: {
+      item: { enum: [{ $ref: "#/definitions/item" }] },
+      apart: { id: "http://example.edu/x", properties: { y: { $ref: "#/z" } } },
+    },
+  };
+  const nested = (injected(schema).schema["properties"] as Schema)["arguments"] as Schema;
+  expect(nested["$id"]).toBeUndefined();
+  expect(nested["properties"]).toEqual({
+    $ref: { type: "string" },
+    self: { $ref: "#/properties/arguments" },
+    item: { $ref: "#/properties/arguments/definitions/item" },
+  });
+  expect(nested["definitions"]).toEqual(schema.definitions);
+});
+
+test("arguments are told from what is this endpoint's own", () => {
+  const given = { cluster: "a", path: "/x", wait_for_terminal: false };
+  expect(splitArguments("flat", given, CONTROLS)).toEqual({ own: { cluster: "a", wait_for_terminal: false }, remote: { path: "/x" } });
+  const nested = { cluster: "a", arguments: { cluster: "its own", path: null }, log_limit: 1 };
+  expect(splitArguments("nested", nested, CONTROLS)).toEqual({
+    own: { cluster: "a", log_limit: 1 },
+    remote: { cluster: "its own", path: null },
+  });
+  expect(splitArguments("nested", { cluster: "a" }, CONTROLS).remote).toEqual({});
+});
+
+test.each<[string, unknown, string | null]>([
+  ["a plain one", closed({ a: { type: "string" } }), null],
+  ["one that says that everything goes", { type: "object", properties: { a: true } }, null],
+  ["an anchor", { type: "object", properties: { a: { $ref: "#x" } }, $defs: { b: { $anchor: "x" } } }, null],
+  ["a pointer with escapes", { type: "object", properties: { a: { $ref: "#/$defs/a~1b%20c" } }, $defs: { "a/b c": {} } }, null],
+  ["another document", { type: "object", properties: { a: { $ref: "https://example.edu/s.json#/x" } } }, null],
+  [
+    "a document within, with references of its own",
+    { type: "object", $defs: { a: { $id: "x.json", properties: { y: { $ref: "#/z" } } } } },
+    null,
+  ],
+  ["no object", "string", "it is no object"],
+  ["nothing", null, "it is no object"],
+  ["an array's", { type: "array" }, "its type is not object"],
+  ["one without a type", { $ref: "#/$defs/a", $defs: { a: {} } }, "its type is not object"],
+  ["properties that are a list", { type: "object", properties: [] }, "its properties are no object"],
+  ["a property that is a text", { type: "object", properties: { a: "string" } }, "one of its properties is no schema"],
+  ["required that is a text", { type: "object", required: "a" }, "its required are no list of names"],
+  ["a reference to nothing", { type: "object", properties: { a: { $ref: "#/$defs/gone" } } }, 'its reference "#/$defs/gone" leads nowhere'],
+  ["a long one", closed({ a: { description: "x".repeat(300_000) } }), "it takes 300084 bytes, and may take 262144"],
+])("a schema that is %s", (_what, schema, problem) => {
+  expect(inputSchemaProblem(schema)).toBe(problem);
+});
+
+test("a schema that is nested without end is refused, and not followed", () => {
+  let schema: Schema = { type: "object" };
+  for (let level = 0; level < 100_000; level++) schema = { type: "object", properties: { a: schema } };
+  expect(inputSchemaProblem(schema)).toBe("it is nested deeper than 64 levels");
+});

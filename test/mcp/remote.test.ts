@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import { updateRemoteMcpCache, withEntry } from "../../src/config/remote-mcp-cache.ts";
+import { SourceRelay } from "../cli/source-relay.ts";
+import { environment } from "../config/environments.ts";
+import { Agent } from "./agent.ts";
+import { entry, found, tool } from "./federation/found.ts";
+
+const TIMEOUT = 60_000;
+const INSPECT = "remote_science_inspect";
+
+let relay: SourceRelay;
+beforeAll(async () => {
+  relay = new SourceRelay();
+  await relay.ok("init");
+}, TIMEOUT);
+afterAll(async () => {
+  await relay?.[Symbol.asyncDispose]();
+}, TIMEOUT);
+
+/** Register a server, and put down what a refresh would have found of it. */
+async function registered(name: string, tools: readonly ReturnType<typeof tool>[], ...args: string[]): Promise<void> {
+  await relay.ok(
+    "remote-mcp",
+    "register",
+    "--cluster",
+    "local",
+    "--name",
+    name,
+    "--command",
+    "science-mcp",
+    "--allow-tool",
+    "*",
+    "--replace",
+    ...args,
+  );
+  const shown = await relay.json<ReturnType<typeof entry>>("cluster", "show", "local");
+  const files = { remoteMcpCacheFile: path.join(relay.home, "state", "remote-mcp-cache.json"), runDir: path.join(relay.home, "run") };
+  const dates = { discovered_at: new Date().toISOString(), expires_at: new Date(Date.now() + 3_600_000).toISOString() };
+  const its = found(entry("local", shown.remote_mcp_servers), name, tools, dates);
+  await updateRemoteMcpCache(files, environment(), (entries) => withEntry(entries, its));
+}
+
+const named = async (agent: Agent, name: string) => (await agent.client.listTools()).tools.find((one) => one.name === name);
+
+test(
+  "a tool of a server on a cluster is among an agent's, and what is not shown is told with the reason",
+  async () => {
+    await registered("science", [tool("inspect"), tool("bad", { inputSchema: { type: "string" } })], "--profile", "user");
+    await using agent = await Agent.of(relay);
+    expect(await named(agent, INSPECT)).toMatchObject({
+      inputSchema: { required: ["cluster", "path"], properties: { cluster: { enum: ["local"] } } },
+      outputSchema: { type: "object" },
+    });
+    const context = await agent.ok<{ catalog_revision: string }>("relay_remote_mcp_context");
+    expect(context).toMatchObject({
+      context: { profile: "user", tools: 1, issues: 1 },
+      virtual_remote_tools: [
+        { name: INSPECT, server_tool: "inspect", arguments: "flat", clusters: [{ cluster: "local", server: "science" }] },
+      ],
+      catalog_issues: [{ reason: "invalid_schema", tool: "bad" }],
+    });
+    const reloaded = await relay.json<{ catalog_revision: string }>("remote-mcp", "reload");
+    expect(reloaded.catalog_revision).toBe(context.catalog_revision);
+  },
+  TIMEOUT,
+);
+
+test(
+  "arguments are looked at before anything is submitted",
+  async () => {
+    await registered("science", [tool("inspect")], "--profile", "user");
+    await using agent = await Agent.of(relay);
+    for (const args of [
+      {},
+      { cluster: "far", path: "/x" },
+      { cluster: "local", path: "/x", idempotency_key: "" },
+      { cluster: "local", log_limit: 0 },
+    ]) {
+      expect(await agent.problem(INSPECT, args)).toMatchObject({ reason: "request_validation_failed" });
+    }
+    // What is right goes to the cluster, which has no worker here.
+    expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
+  },
+  TIMEOUT,
+);
+
+for (const legacy of [false, true]) {
+  test(
+    `a call is of the list that its connection was shown (${legacy ? "before" : "of"} 2026-07-28)`,
+    async () => {
+      await registered("science", [tool("inspect")], "--profile", "user");
+      let told = 0;
+      await using agent = await Agent.of(relay, { legacy });
+      agent.client.setNotificationHandler("notifications/tools/list_changed", () => void told++);
+      // Who has listed nothing is held to nothing.
+      expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
+      await agent.client.listTools();
+      await registered("science", [tool("inspect"), tool("more")], "--profile", "user");
+      expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "mcp_catalog_changed" });
+      // What is always there means the same in every list.
+      await agent.ok("relay_list_clusters");
+      expect(await named(agent, "remote_science_more")).toBeDefined();
+      expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
+      if (legacy) expect(told).toBeGreaterThan(0);
+    },
+    TIMEOUT,
+  );
+}
+
+test(
+  "many tools are on as few pages as may be, and what is known spoils nothing else when it cannot be read",
+  async () => {
+    const many = Array.from({ length: 600 }, (_, n) => tool(`t${n}`, { description: "x".repeat(200) }));
+    await registered("many", many, "--profile", "user");
+    await using agent = await Agent.of(relay);
+    const { tools } = await agent.client.listTools();
+    expect(tools.filter(({ name }) => name.startsWith("remote_many_")).length).toBe(600);
+    fs.writeFileSync(path.join(relay.home, "state", "remote-mcp-cache.json"), "{");
+    const names = (await agent.client.listTools()).tools.map(({ name }) => name);
+    expect([names.includes("relay_status"), names.some((name) => name.startsWith("remote_"))]).toEqual([true, false]);
+    expect(await agent.ok("relay_remote_mcp_context")).toMatchObject({ catalog_issues: [{ reason: "catalogue_unreadable" }, {}, {}] });
+    fs.rmSync(path.join(relay.home, "state", "remote-mcp-cache.json"));
+  },
+  TIMEOUT,
+);

@@ -71,6 +71,10 @@ export const ERRORS = {
   wait_parameters_invalid: rule(422, "The wait parameters are out of range"),
   poll_interval_invalid: rule(400, "The poll interval is out of range"),
   queue_query_refused: rule(422, "The queue query is out of range"),
+  observation_pattern_invalid: rule(400, "The pattern is no regular expression"),
+  observation_pattern_unsafe: rule(400, "The pattern could take any time to be looked for", {
+    hint: "without references back, looking ahead or behind, and large counts",
+  }),
   log_stream_invalid: rule(400, "There is no such log stream"),
   range_not_satisfiable: rule(416, "The range lies outside the content", { exit: EXIT.usage }),
   payload_too_large: rule(413, "The body is larger than this route takes", { exit: EXIT.usage, mcp: -32055 }),

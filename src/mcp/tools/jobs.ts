@@ -1,13 +1,12 @@
 import * as v from "valibot";
 import { JOB_STATES, JobKind, JobState } from "../../domain/job.ts";
-import { Count, Id, jsonBytes, Sequence } from "../../domain/primitives.ts";
+import { Count, Id, Sequence } from "../../domain/primitives.ts";
 import { asked } from "../asked.ts";
-import type { Place } from "../clusters.ts";
-import { followEvents } from "../follow.ts";
-import { defineTool, ENDS, READS, type Tool, type ToolCall } from "../tool.ts";
-import { EventView, eventView, fitting, JobView, jobView, StatusView, SummaryView, summaryView, TRUNCATED } from "../views.ts";
-import { LogTails, status, tails, WaitedView, waited } from "../wait.ts";
+import { defineTool, ENDS, READS, type Tool } from "../tool.ts";
+import { fitting, JobView, jobView, StatusView, SummaryView, summaryView, TRUNCATED } from "../views.ts";
+import { status, WaitedView, waited } from "../wait.ts";
 import { CLUSTER, JOB, LIMIT, logLimit, PAGED, said, waitSeconds } from "./arguments.ts";
+import { observe } from "./observe.ts";
 
 const states = v.optional(said(v.pipe(v.array(JobState), v.maxLength(JOB_STATES.length)), "only jobs in one of these"));
 const kind = v.optional(said(JobKind, "only jobs of this kind"));
@@ -47,58 +46,6 @@ const relayWait = defineTool({
     return waited(place, job_id, options, call);
   },
 });
-
-/** Log text of each stream that an observation brings along unless more is asked for. */
-const OBSERVED_LOG_BYTES = 4_096;
-
-const observe = defineTool({
-  name: "relay_observe",
-  title: "What happens in a job",
-  profile: "user",
-  description:
-    "Gives the events of a job from cursor on, how it stands, and the end of what it wrote. With wait_seconds it waits for the next event where there is none yet. Come back with next_cursor: nothing is missed in between. Ends nothing, whatever time is over.",
-  hints: READS,
-  clusters: "all",
-  input: v.strictObject({
-    ...JOB,
-    ...PAGED,
-    wait_seconds: v.optional(said(v.pipe(v.number(), v.minValue(0), v.maxValue(600)), "how long to wait for an event at most"), 0),
-    include_logs: v.optional(v.boolean(), true),
-    log_limit: logLimit(OBSERVED_LOG_BYTES),
-  }),
-  output: v.object({
-    ...JobView,
-    events: v.array(EventView),
-    next_cursor: Sequence,
-    truncated: TRUNCATED,
-    logs_tail: v.optional(LogTails),
-  }),
-  async run({ job_id, cursor, limit, wait_seconds, include_logs, log_limit, ...where }, call) {
-    const place = await call.clusters.ofJob(job_id, where, call.signal);
-    const page = await nextEvents(place, job_id, { cursor, limit }, wait_seconds, call);
-    const job = await asked(`the worker of ${place.entry.name}`, call.signal, (signal) => place.client.job(job_id, signal));
-    const logs = include_logs ? await tails(place, job_id, log_limit, call.signal) : null;
-    const { items, truncated } = fitting(page.events.map(eventView), 8_192 + (logs === null ? 0 : jsonBytes(logs)));
-    return {
-      ...jobView(place, job),
-      events: items,
-      next_cursor: truncated ? items.at(-1)!.seq + 1 : page.next_cursor,
-      truncated,
-      ...(logs === null ? {} : { logs_tail: logs }),
-    };
-  },
-});
-
-/** A page of events; where there is none yet, the one that begins with the next. */
-async function nextEvents(place: Place, jobId: string, at: { cursor: number; limit: number }, waitSeconds: number, call: ToolCall) {
-  const read = () => asked(`the worker of ${place.entry.name}`, call.signal, (signal) => place.client.events(jobId, { ...at, signal }));
-  const page = await read();
-  if (page.events.length > 0 || waitSeconds === 0) return page;
-  const over = AbortSignal.timeout(waitSeconds * 1_000);
-  for await (const _ of followEvents(place.client, jobId, at.cursor, AbortSignal.any([over, call.signal]))) break;
-  call.signal.throwIfAborted();
-  return read();
-}
 
 const cancel = (name: string, profile: Tool["profile"]): Tool =>
   defineTool({

@@ -7,8 +7,26 @@ import { sleep } from "../lib/sleep.ts";
 const FIRST_MS = 200;
 const CAP_MS = 5_000;
 
-/** Whether it is of use to come back later. */
-const comesBack = (error: unknown): boolean => !(error instanceof RelayError) || errorRule(error.code).http >= 500;
+/** Whether it is of use to come back later: a way may be had again, and somebody be let in. */
+function comesBack(error: unknown): boolean {
+  if (!(error instanceof RelayError)) return true;
+  const { http } = errorRule(error.code);
+  return http >= 500 || http === 401 || http === 403;
+}
+
+/** Do something again until it is done, through every outage. @throws RelayError where coming back is of no use; the signal's reason */
+export async function throughOutages<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const backoff = new Backoff(FIRST_MS, CAP_MS);
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!comesBack(error)) throw error;
+    }
+    await sleep(backoff.next(), signal);
+  }
+}
 
 /**
  * A job's events from `cursor` on, as they are committed, through every outage, until the job has ended or the signal is aborted.

@@ -1,44 +1,59 @@
 import type { Event } from "../domain/event.ts";
 import type { Place } from "./clusters.ts";
-import { followEvents } from "./follow.ts";
+import { followEvents, throughOutages } from "./follow.ts";
 
 interface Followed {
   readonly listeners: Set<(event: Event) => void>;
   readonly over: AbortController;
+  readonly begun: Promise<void>;
+}
+
+/** What one listener has of a job that is followed. */
+export interface Following {
+  /** Resolves when every later event is told of; what was committed before it is not. It waits through outages, and resolves where there is no such job. */
+  readonly begun: Promise<void>;
+  stop(): void;
 }
 
 /** Follows the events of jobs, each job once however many want to hear of it. */
 export class JobWatch {
   readonly #followed = new Map<string, Followed>();
 
-  /** Call `listener` for every event from now on. Returns how to stop. */
-  on(place: Place, jobId: string, listener: (event: Event) => void): () => void {
-    let followed = this.#followed.get(jobId);
-    if (followed === undefined) {
-      followed = { listeners: new Set(), over: new AbortController() };
-      this.#followed.set(jobId, followed);
-      void this.#follow(place, jobId, followed);
-    }
-    const { listeners, over } = followed;
+  /** Call `listener` for every event from some moment on. */
+  on(place: Place, jobId: string, listener: (event: Event) => void): Following {
+    const followed = this.#followed.get(jobId) ?? this.#begin(place, jobId);
+    const { listeners, over, begun } = followed;
     listeners.add(listener);
-    return () => {
+    const stop = (): void => {
       listeners.delete(listener);
       if (listeners.size > 0) return;
       over.abort();
-      if (this.#followed.get(jobId)?.over === over) this.#followed.delete(jobId);
+      if (this.#followed.get(jobId) === followed) this.#followed.delete(jobId);
     };
+    return { begun, stop };
   }
 
-  async #follow(place: Place, jobId: string, { listeners, over }: Followed): Promise<void> {
+  #begin(place: Place, jobId: string): Followed {
+    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const followed = { listeners: new Set<(event: Event) => void>(), over: new AbortController(), begun };
+    this.#followed.set(jobId, followed);
+    void this.#follow(place, jobId, followed, resolve);
+    return followed;
+  }
+
+  async #follow(place: Place, jobId: string, followed: Followed, begun: () => void): Promise<void> {
+    const { listeners, over } = followed;
     try {
-      const { total } = await place.client.events(jobId, { limit: 1, signal: over.signal });
+      const { total } = await throughOutages(over.signal, () => place.client.events(jobId, { limit: 1, signal: over.signal }));
+      begun();
       for await (const event of followEvents(place.client, jobId, total + 1, over.signal)) {
         for (const listener of [...listeners]) listener(event);
       }
     } catch {
       // There is nothing to hear of a job that is not there.
     } finally {
-      if (this.#followed.get(jobId)?.over === over) this.#followed.delete(jobId);
+      begun();
+      if (this.#followed.get(jobId) === followed) this.#followed.delete(jobId);
     }
   }
 

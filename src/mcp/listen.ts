@@ -26,13 +26,14 @@ export interface Message {
   readonly error?: unknown;
 }
 
-/** What a subscriptions/listen of 2026-07-28 asks for beyond what the SDK knows. */
+/** What a subscriptions/listen of 2026-07-28 asks for beyond what the SDK knows. It is looked after from the beginning, and told of when it was acknowledged. */
 export interface Listening {
   readonly id: MessageId;
   /** Ids of tasks in the order of the request, as far as they are some. */
   readonly taskIds: readonly string[] | null;
-  /** Begin to tell. @param send a notification */
-  start(send: (message: Message) => void, updated: (uri: string) => void): () => void;
+  /** Begin to tell. @param send a notification @param updated an address whose resource is another */
+  start(send: (message: Message) => void, updated: (uri: string) => void): void;
+  stop(): void;
 }
 
 export const isListen = (message: Message): boolean => message.method === "subscriptions/listen" && message.id !== undefined;
@@ -55,32 +56,58 @@ export async function listening(
     const { code, message: text, data } = missingTasks();
     return { refused: { jsonrpc: "2.0", id, error: { code, message: text, data } } };
   }
-  const agreed = taskIds === undefined ? null : await agreedTasks(service, taskIds, signal);
+  const resources = new Updates();
+  const [agreed] = await Promise.all([
+    taskIds === undefined ? null : agreedTasks(service, taskIds, signal),
+    ...new Set(resourceSubscriptions).values().map((uri) => resources.watch(service, uri, signal)),
+  ]);
+  let stopTasks = (): void => undefined;
   return {
     id,
     taskIds: agreed === null ? null : [...agreed.keys()],
     start(send, updated) {
-      const over = new AbortController();
       const tell = (task: object): void =>
         send({ jsonrpc: "2.0", method: "notifications/tasks", params: { ...task, _meta: { [SUBSCRIPTION]: id } } });
-      const stops: (() => void)[] = agreed === null ? [] : [watchTasks(service, agreed, tell)];
-      for (const uri of resourceSubscriptions) {
-        const address = readAddress(uri);
-        if (address === null) continue;
-        watchResource(service, address, over.signal, () => updated(uri)).then(
-          (stop) => {
-            if (over.signal.aborted) stop();
-            else stops.push(stop);
-          },
-          () => undefined,
-        );
-      }
-      return () => {
-        over.abort();
-        for (const stop of stops.splice(0)) stop();
-      };
+      if (agreed !== null) stopTasks = watchTasks(service, agreed, tell);
+      resources.tell(updated);
+    },
+    stop() {
+      stopTasks();
+      resources.stop();
     },
   };
+}
+
+/** Resources that one client wants to hear of. What changes before it can be told is kept. */
+class Updates {
+  readonly #stops: (() => void)[] = [];
+  readonly #early = new Set<string>();
+  #tell: (uri: string) => void = (uri) => void this.#early.add(uri);
+  #over = false;
+
+  /** What is no resource of a cluster that is there is passed over. */
+  async watch(service: McpService, uri: string, signal: AbortSignal): Promise<void> {
+    const address = readAddress(uri);
+    if (address === null) return;
+    try {
+      const stop = await watchResource(service, address, signal, () => this.#tell(uri));
+      if (this.#over) stop();
+      else this.#stops.push(stop);
+    } catch {
+      // There is nothing to hear of.
+    }
+  }
+
+  tell(updated: (uri: string) => void): void {
+    this.#tell = updated;
+    for (const uri of this.#early) updated(uri);
+    this.#early.clear();
+  }
+
+  stop(): void {
+    this.#over = true;
+    for (const stop of this.#stops.splice(0)) stop();
+  }
 }
 
 /** The acknowledgement with the tasks that were agreed on; another message as it is. */

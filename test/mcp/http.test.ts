@@ -1,65 +1,25 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { initialized, type SourceRelay } from "../cli/source-relay.ts";
 import { eventually } from "../runner/wait.ts";
+import { HeldJob } from "./held-job.ts";
+import { HttpEndpoint, META, messagesOf, TOKEN } from "./http-endpoint.ts";
 
 const TIMEOUT = 60_000;
-const TOKEN = "0123456789abcdef0123456789abcdef";
 
 let relay: SourceRelay;
-let server: ReturnType<SourceRelay["start"]>;
-let url = "";
+let endpoint: HttpEndpoint;
 
 beforeAll(async () => {
   relay = await initialized();
   await relay.ok("cluster", "add", "--name", "local", "--agent-commands");
   await relay.ok("worker", "start", "--cluster", "local");
-  server = relay.start(["mcp-server", "--transport", "http", "--port", "0"], { env: { CLIO_RELAY_API_TOKEN: TOKEN } });
-  for await (const chunk of server.stderr) {
-    url += new TextDecoder().decode(chunk);
-    if (url.includes("\n")) break;
-  }
-  url = /http:\S+/.exec(url)?.[0] ?? "";
+  endpoint = await HttpEndpoint.of(relay);
 }, TIMEOUT);
 
 afterAll(async () => {
-  server?.kill("SIGTERM");
-  await server?.exited;
+  await endpoint?.[Symbol.asyncDispose]();
   await relay?.[Symbol.asyncDispose]();
 }, TIMEOUT);
-
-async function client(mode: "legacy" | "modern", capabilities: Record<string, unknown> = {}): Promise<Client> {
-  const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { authorization: `Bearer ${TOKEN}` } } });
-  const versionNegotiation = { mode: mode === "legacy" ? ("legacy" as const) : { pin: "2026-07-28" } };
-  const made = new Client({ name: "test", version: "1" }, { capabilities, versionNegotiation });
-  await made.connect(transport);
-  return made;
-}
-
-const post = (body: string, headers: Record<string, string> = {}, at = url): Promise<Response> =>
-  fetch(at, {
-    method: "POST",
-    headers: {
-      authorization: `Bearer ${TOKEN}`,
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      ...headers,
-    },
-    body,
-  });
-
-const META = {
-  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-  "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
-  "io.modelcontextprotocol/clientCapabilities": { extensions: { "io.modelcontextprotocol/tasks": {} } },
-};
-
-const call = (method: string, params: Record<string, unknown>, name?: string): Promise<Response> =>
-  post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: META } }), {
-    "mcp-protocol-version": "2026-07-28",
-    "mcp-method": method,
-    ...(name === undefined ? {} : { "mcp-name": name }),
-  });
 
 test(
   "without a token, off loopback, or at a place that is none, it does not start",
@@ -84,13 +44,13 @@ test(
   "it answers who has the token and names it, at its place, and nobody else",
   async () => {
     const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: META } });
-    const status = async (headers: Record<string, string>, at = url) => (await post(list, headers, at)).status;
+    const status = async (headers: Record<string, string>, at = endpoint.url) => (await endpoint.post(list, headers, at)).status;
     const modern = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" };
     expect(await status(modern)).toBe(200);
     expect(await status({ ...modern, authorization: "Bearer wrong" })).toBe(401);
     expect(await status({ ...modern, host: "evil.example" })).toBe(403);
     expect(await status({ ...modern, origin: "https://evil.example" })).toBe(403);
-    expect(await status(modern, `${url}/elsewhere`)).toBe(404);
+    expect(await status(modern, `${endpoint.url}/elsewhere`)).toBe(404);
     expect(await status({ ...modern, "content-type": "text/plain" })).toBe(415);
     for (const [body, code] of [
       ["x".repeat(1_100_000), 413],
@@ -98,10 +58,12 @@ test(
       ["[]", 400],
       [`[${"[".repeat(80)}`, 400],
     ] as const) {
-      expect([body.slice(0, 10), (await post(body)).status]).toEqual([body.slice(0, 10), code]);
+      expect([body.slice(0, 10), (await endpoint.post(body)).status]).toEqual([body.slice(0, 10), code]);
     }
-    expect((await post(list, { "mcp-session-id": "nothing" })).status).toBe(400);
-    expect((await post(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }), { "mcp-session-id": "nothing" })).status).toBe(404);
+    expect((await endpoint.post(list, { "mcp-session-id": "nothing" })).status).toBe(400);
+    expect((await endpoint.post(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }), { "mcp-session-id": "nothing" })).status).toBe(
+      404,
+    );
   },
   TIMEOUT,
 );
@@ -110,7 +72,7 @@ for (const mode of ["modern", "legacy"] as const) {
   test(
     `a ${mode} client calls tools, and is told how far it is`,
     async () => {
-      const agent = await client(mode);
+      const agent = await endpoint.client(mode);
       await agent.listTools();
       const work = { cluster: "local", argv: ["sh", "-c", "sleep 0.3; echo done"] };
       const made = await agent.callTool({ name: "relay_submit_command", arguments: work });
@@ -132,35 +94,38 @@ for (const mode of ["modern", "legacy"] as const) {
 test(
   "a task is read with its name in the header, and told of on the stream that asked for it",
   async () => {
+    const held = new HeldJob(relay);
     const made = (await (
-      await call(
+      await endpoint.call(
         "tools/call",
-        { name: "relay_submit_command", arguments: { cluster: "local", argv: ["sleep", "0.5"] } },
+        { name: "relay_submit_command", arguments: { cluster: "local", argv: held.argv } },
         "relay_submit_command",
       )
     ).json()) as {
       result: { taskId: string };
     };
     const { taskId } = made.result;
-    expect(await (await call("tasks/get", { taskId }, taskId)).json()).toMatchObject({ result: { taskId, resultType: "complete" } });
+    expect(await (await endpoint.call("tasks/get", { taskId }, taskId)).json()).toMatchObject({
+      result: { taskId, resultType: "complete" },
+    });
     for (const name of [undefined, "another"]) {
-      const refused = await call("tasks/get", { taskId }, name);
+      const refused = await endpoint.call("tasks/get", { taskId }, name);
       expect([refused.status, await refused.json()]).toEqual([
         400,
         expect.objectContaining({ error: expect.objectContaining({ code: -32020 }) }),
       ]);
     }
-    const stream = await call("subscriptions/listen", {
+    const stream = await endpoint.call("subscriptions/listen", {
       notifications: { taskIds: [taskId, "nothing"], resourceSubscriptions: [`relay://local/jobs/${taskId}`] },
     });
-    let heard = "";
-    for await (const chunk of stream.body!) {
-      heard += new TextDecoder().decode(chunk as Uint8Array);
-      if (heard.includes('"status":"completed"') && heard.includes("resources/updated")) break;
+    const messages: { method: string; params: Record<string, unknown> }[] = [];
+    const isHeard = (method: string, what: Record<string, unknown>): boolean =>
+      messages.some((one) => one.method === method && Object.entries(what).every(([member, value]) => one.params[member] === value));
+    for await (const message of messagesOf(stream)) {
+      messages.push(message);
+      if (messages.length === 1) held.letGo();
+      if (isHeard("notifications/tasks", { status: "completed" }) && isHeard("notifications/resources/updated", {})) break;
     }
-    const messages = [...heard.matchAll(/^data: (.*)$/gm)].map(
-      ([, data]) => JSON.parse(data!) as { method: string; params: Record<string, unknown> },
-    );
     expect(messages[0]).toMatchObject({
       method: "notifications/subscriptions/acknowledged",
       params: { notifications: { taskIds: [taskId] } },
@@ -176,13 +141,15 @@ test(
 test(
   "an older client hears of a resource that it subscribed to",
   async () => {
-    const agent = await client("legacy");
-    const made = await agent.callTool({ name: "relay_submit_command", arguments: { cluster: "local", argv: ["sleep", "0.7"] } });
+    const agent = await endpoint.client("legacy");
+    const held = new HeldJob(relay);
+    const made = await agent.callTool({ name: "relay_submit_command", arguments: { cluster: "local", argv: held.argv } });
     const { job_id } = made.structuredContent as { job_id: string };
     const uri = `relay://local/jobs/${job_id}`;
     const updated: string[] = [];
     agent.setNotificationHandler("notifications/resources/updated", ({ params }) => void updated.push(params.uri));
     await agent.subscribeResource({ uri });
+    held.letGo();
     await eventually(() => updated.length > 0, { timeoutMs: 20_000 });
     expect(new Set(updated)).toEqual(new Set([uri]));
     await agent.unsubscribeResource({ uri });

@@ -1,7 +1,7 @@
 import { MAIN, type SourceRelay } from "../cli/source-relay.ts";
 import { eventually } from "../runner/wait.ts";
 
-interface Rpc {
+export interface Rpc {
   readonly id?: number | null;
   readonly method?: string;
   readonly params?: Record<string, unknown>;
@@ -68,19 +68,25 @@ export class Wire implements AsyncDisposable {
     return this.#heard.some((one) => one.method === undefined && one.id === id);
   }
 
-  async #answer(id: number): Promise<Rpc> {
-    await eventually(() => this.answered(id), { timeoutMs: 30_000, everyMs: 5, what: `an answer to ${id}` });
+  /** A notification. */
+  notify(method: string, params: Readonly<Record<string, unknown>>): void {
+    this.line(JSON.stringify({ jsonrpc: "2.0", method, params }));
+  }
+
+  /** The answer to a request, whatever it is. */
+  async answer(id: number, timeoutMs = 60_000): Promise<Rpc> {
+    await eventually(() => this.answered(id), { timeoutMs, everyMs: 5, what: `an answer to ${id}` });
     return this.#heard.find((one) => one.method === undefined && one.id === id)!;
   }
 
   async result<T = Record<string, unknown>>(method: string, params: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<T> {
-    const { result, error } = await this.#answer(this.send(method, params, options));
+    const { result, error } = await this.answer(this.send(method, params, options));
     if (error !== undefined) throw new Error(`${method}: ${JSON.stringify(error)}`);
     return result as T;
   }
 
   async error(method: string, params: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<NonNullable<Rpc["error"]>> {
-    const { result, error } = await this.#answer(this.send(method, params, options));
+    const { result, error } = await this.answer(this.send(method, params, options));
     if (error === undefined) throw new Error(`${method} did not fail: ${JSON.stringify(result)}`);
     return error;
   }

@@ -3,10 +3,12 @@ import { acknowledged, type Listening, type Message, resourceUpdated } from "../
 /** An event stream that carries a subscription, with the tasks and resources that are looked after here on it. */
 export function withSubscription(response: Response, wanted: Listening): Response {
   const source = response.body;
-  if (source === null || !(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) return response;
+  if (source === null || !(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
+    wanted.stop();
+    return response;
+  }
   const reader = source.getReader();
   const encoder = new TextEncoder();
-  let stop: (() => void) | null = null;
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
       const send = (message: Message): void => {
@@ -18,18 +20,21 @@ export function withSubscription(response: Response, wanted: Listening): Respons
       };
       // The first event is the acknowledgement, whole: the SDK writes one event at a time.
       const first = await reader.read();
-      if (first.value === undefined) return controller.close();
+      if (first.value === undefined) {
+        wanted.stop();
+        return controller.close();
+      }
       const answer = messageOf(first.value);
       const told = answer === null ? null : acknowledged(answer, wanted);
       if (told === null) controller.enqueue(first.value);
       else {
         send(told);
-        stop = wanted.start(send, (uri) => send(resourceUpdated(wanted.id, uri)));
+        wanted.start(send, (uri) => send(resourceUpdated(wanted.id, uri)));
       }
       void forward(controller);
     },
     cancel(reason) {
-      stop?.();
+      wanted.stop();
       return reader.cancel(reason);
     },
   });
@@ -44,7 +49,7 @@ export function withSubscription(response: Response, wanted: Listening): Respons
         // It is over already.
       }
     } finally {
-      stop?.();
+      wanted.stop();
     }
   }
   return new Response(body, { status: response.status, headers: response.headers });

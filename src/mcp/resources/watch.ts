@@ -1,13 +1,16 @@
+import { within } from "../../lib/within.ts";
 import type { McpService } from "../service.ts";
 import type { Address } from "./address.ts";
 
 /** The most that one resource is said to have changed, in milliseconds. */
 const EVERY_MS = 1_000;
+/** How long whoever subscribes waits for the first look, in milliseconds. */
+const PATIENCE_MS = 3_000;
 /** How often the links are looked at for whoever wants to hear of them, in milliseconds. */
 const LOOK_MS = 5_000;
 
 /**
- * Call `changed` when a resource may be another, at most once a second. Returns how to stop.
+ * Call `changed` when a resource may be another than when this resolves, at most once a second. Returns how to stop.
  *
  * @throws RelayError cluster_not_found
  */
@@ -20,9 +23,11 @@ export async function watchResource(service: McpService, address: Address, signa
   const pace = new Pace(changed);
   if (address.what === "clusters") return watchClusters(service, pace);
   const place = await service.clusters.named(address.cluster, signal);
-  const stop = service.watch.on(place, address.id, (event) => {
+  const { stop, begun } = service.watch.on(place, address.id, (event) => {
     if (address.what !== "log" || event.event_type.startsWith(`${address.stream}.`)) pace.changed();
   });
+  // Who is told that it hears of changes, while there is no way to the cluster, may have missed some when there is one.
+  if (!(await within(begun, PATIENCE_MS))) void begun.then(() => pace.changed());
   return () => {
     stop();
     pace.close();
@@ -51,10 +56,12 @@ function watchClusters({ clusters }: McpService, pace: Pace): () => void {
 class Pace {
   #timer: ReturnType<typeof setTimeout> | null = null;
   #due = false;
+  #closed = false;
 
   constructor(private readonly tell: () => void) {}
 
   changed(): void {
+    if (this.#closed) return;
     if (this.#timer !== null) {
       this.#due = true;
       return;
@@ -69,7 +76,7 @@ class Pace {
   }
 
   close(): void {
+    this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#due = false;
   }
 }

@@ -26,7 +26,7 @@ export class StdioTransport implements Transport {
   onmessage?: NonNullable<Transport["onmessage"]>;
   readonly #over = new AbortController();
   readonly #pending = new Map<MessageId, Listening>();
-  readonly #listening = new Map<MessageId, () => void>();
+  readonly #listening = new Map<MessageId, Listening>();
   /** Requests that are not answered yet. */
   readonly #open = new Set<MessageId>();
   readonly #last = Promise.withResolvers<void>();
@@ -94,8 +94,8 @@ export class StdioTransport implements Transport {
 
   async #subscribe(message: JSONRPCMessage, seen: Message): Promise<void> {
     const wanted = await listening(this.service, seen, this.#over.signal).catch(() => null);
-    if (this.#closed) return;
     if (wanted !== null && "refused" in wanted) return this.#write(wanted.refused);
+    if (this.#closed) return wanted?.stop();
     if (wanted !== null) this.#pending.set(wanted.id, wanted);
     this.onmessage?.(message);
   }
@@ -103,9 +103,10 @@ export class StdioTransport implements Transport {
   #end(id: MessageId | undefined): void {
     if (id === undefined) return;
     this.#open.delete(id);
-    this.#pending.delete(id);
-    this.#listening.get(id)?.();
-    this.#listening.delete(id);
+    for (const those of [this.#pending, this.#listening]) {
+      those.get(id)?.stop();
+      those.delete(id);
+    }
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
@@ -115,12 +116,10 @@ export class StdioTransport implements Transport {
       if (answer === null) continue;
       this.#pending.delete(id);
       await this.#write(answer);
-      if (this.#closed) return;
+      if (this.#closed) return wanted.stop();
       const send = (told: Message): void => void this.#write(told);
-      this.#listening.set(
-        id,
-        wanted.start(send, (uri) => send(resourceUpdated(id, uri))),
-      );
+      wanted.start(send, (uri) => send(resourceUpdated(id, uri)));
+      this.#listening.set(id, wanted);
       return;
     }
     // A refusal, or the end of it.
@@ -153,8 +152,10 @@ export class StdioTransport implements Transport {
     if (this.#closed) return Promise.resolve();
     this.#closed = true;
     this.#over.abort();
-    for (const stop of this.#listening.values()) stop();
-    this.#listening.clear();
+    for (const those of [this.#pending, this.#listening]) {
+      for (const wanted of those.values()) wanted.stop();
+      those.clear();
+    }
     this.onclose?.();
     return Promise.resolve();
   }

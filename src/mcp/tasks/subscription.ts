@@ -52,10 +52,12 @@ export function watchTasks(service: McpService, agreed: ReadonlyMap<string, Plac
         tell(task);
       });
     };
-    const stop = service.watch.on(place, id, (event: Event) => {
+    const { stop, begun } = service.watch.on(place, id, (event: Event) => {
       if (TELLING.test(event.event_type)) look();
     });
     look();
+    // What happens between these two looks is told of by nobody else.
+    void begun.then(look);
     return stop;
   });
   return () => {

@@ -11,6 +11,15 @@ export interface BatchJob {
   readonly workdir: string;
 }
 
+/** A batch script, of what a request says. */
+export interface BatchScript {
+  readonly text: string;
+  /** Directives that were left out because the relay sets it itself. */
+  readonly removed: readonly string[];
+  /** Variables that options and directives give the job with their values: a job has the environment that it was told, and not the batch script's. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
 /**
  * What became of a submit command. `accepted`: it named the job. `refused`: it ended by itself with a failure. `doubt`: it was killed, hung, or ended
  * well without naming a job: it may have been accepted.
@@ -29,10 +38,13 @@ export interface NativeJob {
 /** A job's id with its cluster behind it, where it has one: `123`, `123;alpha`. */
 export const nativeKey = ({ id, cluster }: NativeJob): string => (cluster === null ? id : `${id};${cluster}`);
 
-/** What the sources said when they were asked for a marker. `complete`: every one of them answered. */
+/** What the sources said when they were asked for a marker. */
 export interface MarkerFinding {
   readonly found: readonly NativeJob[];
+  /** Whether every one of them answered. */
   readonly complete: boolean;
+  /** Whether the scheduler itself did, which knows what is active, whatever became of its accounts; true where there is no command that asks it. */
+  readonly reached: boolean;
   /** Why not, for people. */
   readonly said: string | null;
 }
@@ -83,16 +95,11 @@ export interface SchedulerProvider {
   /** @throws RelayError scheduler_unavailable when its commands are not there */
   probe(): Promise<Capabilities>;
   /**
-   * The batch script's text: the user's directives, then `lines`.
+   * The batch script: the user's directives, then `lines`.
    *
-   * @returns what was left out because the relay sets it itself
    * @throws RelayError job_submission_refused for what cannot be honoured
    */
-  script(
-    request: SchedulerRequest,
-    userScript: string | null,
-    lines: readonly string[],
-  ): { readonly text: string; readonly removed: readonly string[] };
+  script(request: SchedulerRequest, userScript: string | null, lines: readonly string[]): BatchScript;
   /** Run the submit command once. */
   submit(job: BatchJob): Promise<SubmitOutcome>;
   /** A job's id as a person writes it, or a submit command prints it; null for what is none (a step's, too). */

@@ -8,6 +8,8 @@ import { SlurmProvider } from "./slurm/provider.ts";
 export interface SchedulerOptions {
   /** The worker's variables; a site's commands get those of them that they need. */
   readonly variables: Readonly<Record<string, string | undefined>>;
+  /** What a site's commands get, in place of that; it may change. */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   readonly run?: RunSiteCommand;
 }
@@ -15,8 +17,7 @@ export interface SchedulerOptions {
 /** The provider of a scheduler. Whether the site has it, `probe` says. */
 export function schedulerProvider(
   name: SchedulerName,
-  { variables, clock = systemClock, run = runSiteCommand }: SchedulerOptions,
+  { variables, environment = siteEnvironment(variables), clock = systemClock, run = runSiteCommand }: SchedulerOptions,
 ): SchedulerProvider {
-  const environment = siteEnvironment(variables);
   return name === "slurm" ? new SlurmProvider({ environment, run, clock }) : new GridEngineProvider({ environment, run, clock });
 }

@@ -59,6 +59,18 @@ describe("what is submitted is what runs", () => {
   );
 
   test(
+    "a script with lines for a scheduler is said to have them where nobody reads them",
+    async () => {
+      fs.writeFileSync(path.join(relay.directory, "job.sbatch"), "#!/bin/sh\n#SBATCH -N 2\ntrue\n");
+      const file = await relay.run(["job", "submit", "--script", "job.sbatch"]);
+      expect([file.code, file.stderr]).toEqual([0, "notice: job.sbatch has #SBATCH lines, which only --sbatch FILE reads\n"]);
+      const stdin = await relay.run(["job", "submit", "--stdin"], { stdin: "#$ -l gpu=1\n#SBATCHED\ntrue\n" });
+      expect([stdin.code, stdin.stderr]).toEqual([0, "notice: the script has #$ lines, which only --qsub FILE reads\n"]);
+    },
+    TIMEOUT,
+  );
+
+  test(
     "a script is called by its file's name, has no arguments, and /bin/sh where it names no interpreter",
     async () => {
       fs.mkdirSync(path.join(relay.directory, "scripts"), { recursive: true });

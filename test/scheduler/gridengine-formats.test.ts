@@ -204,12 +204,23 @@ describe("submission", () => {
     ]);
   });
 
+  test("asks for a time limit and a queue, and does not wish for them, whatever options came before", () => {
+    const words = submitCommand(job({ time_limit_seconds: 90, options: ["-soft -l gpu=1"] }));
+    expect(words.slice(0, 6)).toEqual(["qsub", "-soft", "-l", "gpu=1", "-hard", "-l"]);
+  });
+
   test("has the user's directives, but for what the relay sets", () => {
     const script = "#!/bin/bash\n#$ -l h_vmem=2G -N mine\n#$ -cwd\necho\n#$ -q short.q -t\n".replace(" -t\n", "\n");
     expect(batchScript(request({ directives: true }), script, ["exec shim"])).toEqual({
       text: "#!/bin/sh\n#$ -l h_vmem=2G\n#$ -q short.q\nexec shim\n",
       removed: ["-N mine", "-cwd"],
+      variables: {},
     });
+  });
+
+  test("tells which variables options and directives give the job with their values", () => {
+    const given = request({ directives: true, options: ["-v A=2,HOME", "-v 'C=x y'"] });
+    expect(batchScript(given, "#$ -v A=1,B=3 -V\n", []).variables).toEqual({ A: "2", B: "3", C: "x y" });
   });
 
   test("refuses what it cannot honour, or what is the relay's to say", () => {

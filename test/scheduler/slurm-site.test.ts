@@ -62,7 +62,7 @@ describe("submission", () => {
     for (const sbatch of ["echo 4711; sleep 300", "echo 4711 >&2; kill -KILL $$"]) {
       const { provider, place, calls } = site({ sbatch, squeue: `${squeue} "$@"`, sacct: "exit 0", scontrol: "exit 1" }, 1_000);
       expect((await provider.submit(job(place))).kind).toBe("doubt");
-      expect(await provider.find("clio-00-1")).toEqual({ found: [native("4711")], complete: true, said: null });
+      expect(await provider.find("clio-00-1")).toEqual({ found: [native("4711")], complete: true, reached: true, said: null });
       expect(calls("sbatch").length).toBe(1);
     }
   });

@@ -64,7 +64,22 @@ describe("the batch script", () => {
   });
 
   test("has none where they are not meant", () => {
-    expect(batchScript(request(), script, ["exec shim"])).toEqual({ text: "#!/bin/sh\nexec shim\n", removed: [] });
+    expect(batchScript(request(), script, ["exec shim"])).toEqual({ text: "#!/bin/sh\nexec shim\n", removed: [], variables: {} });
+  });
+
+  test("tells which variables options and directives export with their values; the last --export counts", () => {
+    const said = (options: readonly string[], ...lines: readonly string[]) =>
+      batchScript(request({ directives: true, options: [...options] }), lines.map((line) => `#SBATCH ${line}\n`).join(""), []).variables;
+    expect(said([], `--export=ALL,A=1,HOME,B='x,y',C="q r" # more`, "--nodes 2")).toEqual({ A: "1", B: "x", C: "q r" });
+    expect(said([], `"--export=A='x,y',B=a=b,C="`)).toEqual({ A: "x,y", B: "a=b", C: "" });
+    expect(said(["--export=NONE"], "--export=A=1")).toEqual({});
+    expect(said(["--export=CLIO_RELAY_JOB_ID=x,1=2,Z=2"], "--export=A=1")).toEqual({ Z: "2" });
+  });
+
+  test("keeps the lines for burst buffers", () => {
+    const lines = ["#!/bin/bash", "#SBATCH -N1", "#BB create_persistent name=a", "#DW jobdw capacity=1", "#BBcomment", "echo", "#DW late"];
+    const { text } = batchScript(request({ directives: true }), lines.join("\n"), ["exec shim"]);
+    expect(text.split("\n")).toEqual(["#!/bin/sh", "#SBATCH -N1", "#BB create_persistent name=a", "#DW jobdw capacity=1", "exec shim", ""]);
   });
 
   test("arrays, heterogeneous jobs, all clusters and quotes without an end are refused", () => {

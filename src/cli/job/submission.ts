@@ -76,18 +76,29 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
     ...(scheduler === undefined ? {} : { scheduler }),
   };
   const file = scriptFileOf(options)?.file;
-  if ("script" in spec && file !== undefined) await noteInterpreter(io, file, spec.script);
+  if ("script" in spec) await noteScript(io, options, spec.script);
   const scriptName = file === undefined ? {} : { script_name: path.basename(file) };
   return { kind: "command", spec, metadata: { ...scriptName, ...titled(options) } } as Work;
 }
 
 const titled = ({ name }: SubmitOptions): { title?: string } => (name === undefined ? {} : { title: name });
 
-/** A name that says another language than the one that is going to read it. */
-async function noteInterpreter(io: CliIo, file: string, script: string): Promise<void> {
-  if (script.startsWith("#!") || ["", ".sh"].includes(path.extname(file))) return;
-  await io.stderr.write(`notice: ${oneLine(file)} has no #! line, so that /bin/sh runs it\n`);
+/** What is worth knowing of a script before it runs: a name that says another language than the one that is going to read it, lines for a scheduler that none reads. */
+async function noteScript(io: CliIo, options: SubmitOptions, script: string): Promise<void> {
+  const { file } = scriptFileOf(options) ?? {};
+  const name = file === undefined ? "the script" : oneLine(file);
+  if (file !== undefined && !script.startsWith("#!") && !["", ".sh"].includes(path.extname(file)))
+    await io.stderr.write(`notice: ${name} has no #! line, so that /bin/sh runs it\n`);
+  if (options.sbatch !== undefined || options.qsub !== undefined) return;
+  for (const [lines, mark, option] of DIRECTIVES)
+    if (lines.test(script)) await io.stderr.write(`notice: ${name} has ${mark} lines, which only ${option} reads\n`);
 }
+
+/** Lines of a script that only a scheduler's own command reads, or the option in its place. */
+const DIRECTIVES = [
+  [/^#SBATCH\s/m, "#SBATCH", "--sbatch FILE"],
+  [/^#\$ *-/m, "#$", "--qsub FILE"],
+] as const;
 
 /** The option that names a script's file, and the file; undefined where none does. */
 function scriptFileOf(options: SubmitOptions): { readonly option: string; readonly file: string } | undefined {

@@ -85,13 +85,15 @@ export class GridEngineProvider implements SchedulerProvider {
   }
 
   async find(marker: string): Promise<MarkerFinding> {
-    const answers = [await this.#active(), ...(this.#accounts() ? [await this.#ended(marker)] : [])];
+    const active = await this.#active();
+    const answers = [active, ...(this.#accounts() ? [await this.#ended(marker)] : [])];
     const failures = answers.flatMap((answer) => ("failure" in answer ? [answer.failure] : []));
     const rows = answers.flatMap((answer) => ("failure" in answer ? [] : answer.rows.filter(({ name }) => name === marker)));
     const ids = [...new Set(rows.map(({ raw }) => raw))];
     return {
       found: ids.map((id) => ({ id, cluster: null })),
       complete: failures.length === 0,
+      reached: !("failure" in active) || !this.#has("qstat"),
       said: failures.length === 0 ? null : failures.join("; "),
     };
   }

@@ -1,6 +1,7 @@
 import type { SchedulerRequest } from "../../domain/scheduler.ts";
 import { directiveWord, directiveWords } from "../directive-words.ts";
-import type { BatchJob } from "../provider.ts";
+import { commaList, exportedVariables } from "../exported.ts";
+import type { BatchJob, BatchScript } from "../provider.ts";
 import { checkedOptions, type GridEngineOption, isArray, isOwn, readOptions, refused } from "./options.ts";
 
 /** The options of a script's `#$` lines, wherever they are in it (qsub(1), -C). */
@@ -16,19 +17,17 @@ function directivesOf(script: string): GridEngineOption[] {
 }
 
 /** The batch script: the user's directives without those that the relay sets, then `lines`. @throws RelayError job_submission_refused */
-export function batchScript(
-  request: SchedulerRequest,
-  userScript: string | null,
-  lines: readonly string[],
-): { readonly text: string; readonly removed: readonly string[] } {
+export function batchScript(request: SchedulerRequest, userScript: string | null, lines: readonly string[]): BatchScript {
   requested(request);
-  checkedOptions(request);
+  const options = checkedOptions(request);
   const directives = request.directives && userScript !== null ? directivesOf(userScript) : [];
   if (directives.some(isArray)) throw refused("an array is many jobs, and each has to be submitted as one");
   const written = directives.filter((option) => !isOwn(option)).map((option) => `#$ ${option.map(directiveWord).join(" ")}`);
+  const exported = [...directives, ...options].flatMap(([name, ...values]) => (name === "-v" ? values.flatMap(commaList) : []));
   return {
     text: `${["#!/bin/sh", ...written, ...lines].join("\n")}\n`,
     removed: directives.filter(isOwn).map((option) => option.join(" ")),
+    variables: exportedVariables(exported),
   };
 }
 
@@ -36,9 +35,12 @@ export function batchScript(
 export function submitCommand({ request, marker, script, output, workdir }: BatchJob): readonly [string, ...string[]] {
   // qsub(1): `host:path`, lists and variables.
   if (/[:,$]/.test(output)) throw refused(`Grid Engine cannot write to a path with one of : , $ in it: ${output}`);
+  const options = checkedOptions(request).flat();
   return [
     "qsub",
-    ...checkedOptions(request).flat(),
+    ...options,
+    // What follows -soft is a wish; the time limit is none.
+    ...(options.includes("-soft") ? ["-hard"] : []),
     ...requested(request),
     ...[
       "-terse",

@@ -77,14 +77,16 @@ export class SlurmProvider implements SchedulerProvider {
     const from = since === undefined ? this.options.clock.now() - SINCE_MS : since - DAY_MS;
     const found = new Map<string, NativeJob>();
     const missing: string[] = [];
+    let reached = true;
     for (const cluster of clusters.length === 0 ? [null] : clusters) {
-      const answers = [await this.#active(marker, cluster), ...(accounting ? [await this.#ended(marker, from, cluster)] : [])];
-      for (const answer of answers) {
+      const active = await this.#active(marker, cluster);
+      if ("failure" in active && (this.#site.has("squeue") || this.#site.has("scontrol"))) reached = false;
+      for (const answer of [active, ...(accounting ? [await this.#ended(marker, from, cluster)] : [])]) {
         if ("failure" in answer) missing.push(answer.failure);
         else for (const { raw } of answer.rows) found.set(`${cluster}\0${raw}`, { id: raw, cluster });
       }
     }
-    return { found: [...found.values()], complete: missing.length === 0, said: missing.length === 0 ? null : missing.join("; ") };
+    return { found: [...found.values()], complete: missing.length === 0, reached, said: missing.length === 0 ? null : missing.join("; ") };
   }
 
   /** What the controller has of a name. */

@@ -24,6 +24,9 @@ const FIELDS = [
   ...(["Submit", "Eligible", "Start", "End", "ElapsedRaw", "TimelimitRaw", "JobName"] as const),
 ];
 
+/** The name that a job has in its first row, until the accounts have heard of its own. */
+const SKETCH = "allocation";
+
 export type SacctChoice =
   | { readonly ids: readonly string[] }
   /** Jobs of a name that were there since a moment, in milliseconds since the epoch. Without one it would answer for today. */
@@ -71,7 +74,7 @@ function readRow(fields: readonly string[]): Row {
     answers: {
       phase,
       raw_state: words(state),
-      name: words(of("JobName"), NOTHING),
+      name: words(of("JobName"), [...NOTHING, SKETCH]),
       partition: words(of("Partition"), NOTHING),
       qos: words(of("QOS"), NOTHING),
       account: words(of("Account"), NOTHING),

@@ -117,7 +117,7 @@ export function schedulerContract<Site extends SchedulerSite>(
         const outcome = await site.provider.submit(job);
         expect(outcome.kind, outcome.said).toBe("refused");
         expect(outcome.said).not.toBe("");
-        expect(await site.provider.find(job.marker)).toEqual({ found: [], complete: true, said: null });
+        expect(await site.provider.find(job.marker)).toEqual({ found: [], complete: true, reached: true, said: null });
       },
       TIMEOUT,
     );

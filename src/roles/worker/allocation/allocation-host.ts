@@ -15,9 +15,11 @@ import { batchJob, requestOf, scriptOf, writeBatch } from "./batch.ts";
 import { Cancellation } from "./cancellation.ts";
 import { leave } from "./leave.ts";
 import type { Schedulers } from "./schedulers.ts";
-import { Submission } from "./submission.ts";
+import { type Found, Submission } from "./submission.ts";
 import type { SubmitTurn } from "./submit-turns.ts";
 import { batchWords, endedFor, explained, isBySignal, saidOf } from "./words.ts";
+
+type Refusal = Extract<Found, { kind: "refused" }>;
 
 /**
  * An attempt in an allocation of a scheduler (docs/schedulers.md). Its shim is on another host, so its directory tells what happened there, and the scheduler
@@ -130,7 +132,7 @@ export class AllocationHost implements AttemptHost {
   async #waiting(): Promise<Beginning> {
     const found = await this.#look();
     const record = this.#record!;
-    if (found !== null) return this.#endWithout(record, `${record.provider} refused it: ${found}`);
+    if (found !== null) return this.#refused(record, found);
     if (record.submission !== "submitted") {
       if (!this.around.canceling() || this.#submission?.underWay === true) return WAITS;
       const message = `canceled; whether ${record.provider} has the job was never known: one of the name ${record.marker} may be left there, and would start nothing`;
@@ -151,15 +153,15 @@ export class AllocationHost implements AttemptHost {
     return WAITS;
   }
 
-  /** Take another look at the submission and follow what is submitted. The submit command's words where there is no such job, else null. */
-  async #look(): Promise<string | null> {
+  /** Take another look at the submission and follow what is submitted. What there is to say where there is no such job, else null. */
+  async #look(): Promise<Refusal | null> {
     let record = this.#record!;
     const provider = this.#providerOf(record);
     if (record.submission === "intended" || record.submission === "unresolved") {
       const submission = this.#submissionOf(provider, record);
       const found = await submission.look();
       if (!submission.underWay) this.#turn?.release();
-      if (found.kind === "refused") return found.said;
+      if (found.kind === "refused") return found;
       if (found.kind === "open") return null;
       record = found.record;
       this.#record = record;
@@ -236,6 +238,17 @@ export class AllocationHost implements AttemptHost {
     if (!canceled && (record.submission === "intended" || record.submission === "unresolved"))
       await context.store.recordSubmission(fence, { kind: "refused" });
     await settleUnstarted(context, fence, canceled ? "canceled" : "spawn_failed", words);
+    return OVER;
+  }
+
+  /** There is no job of the scheduler's. Where that was not there, it goes back into the queue, once nothing of it can start. */
+  async #refused(record: SchedulerJob, { said, away }: Refusal): Promise<Beginning> {
+    if (away !== true || this.around.canceling()) return this.#endWithout(record, `${record.provider} refused it: ${said}`);
+    const { context, fence, directory } = this.around;
+    const reason = `${record.provider} did not answer: ${said}`.slice(0, 2_000);
+    if (!voidAttempt(directory, reason)) return AGAIN;
+    await context.store.recordSubmission(fence, { kind: "refused" });
+    await context.store.voidAttempt(fence, reason);
     return OVER;
   }
 

@@ -33,13 +33,13 @@ export async function writeBatch(
 ): Promise<{ readonly marker: string; readonly workdir: string }> {
   const { context, job, fence, directory, engine } = around;
   const request = requestOf(job);
-  const { text, removed } = provider.script(request, scriptOf(job), allocationScript(context.command, directory));
+  const { text, removed, variables } = provider.script(request, scriptOf(job), allocationScript(context.command, directory));
   const { plan, inputs, segments } = await preparationOf(context, job, fence, engine);
   // Compute nodes do not see the cluster's spool where another one is shared with them.
   const copies = context.sharedSpoolDir === null ? new Map() : copiesOf(inputs, directory);
   const paths = { ...inputs, ...Object.fromEntries(copies) };
   prepare({ ...context, environment: elsewhere(context.environment) }, job, fence, directory, {
-    plan: { ...plan, files: { ...plan.files, [FILES.batch]: text } },
+    plan: { ...plan, env: { ...variables, ...plan.env }, files: { ...plan.files, [FILES.batch]: text } },
     inputs: paths,
     segments,
   });

@@ -2,6 +2,7 @@ import { isRelayError } from "../../../domain/errors.ts";
 import { hasEnded, type SchedulerJob, type SchedulerStatus } from "../../../domain/scheduler.ts";
 import type { QueueStore } from "../../../queue/store.ts";
 import type { SchedulerObserver } from "../../../scheduler/observer.ts";
+import { OwnStatus } from "./own-status.ts";
 
 export type StatusHeard = (status: SchedulerStatus) => void;
 
@@ -45,8 +46,10 @@ export class Following {
     const followed: Followed = { record, listeners: new Set(), last: null, recorded: false, stop: () => undefined };
     this.#followed.set(key, followed);
     const native = { id: record.native_id ?? "", cluster: record.scheduler_cluster };
-    followed.stop = observer.watch(native, (status, changed) => {
+    const own = new OwnStatus(record);
+    followed.stop = observer.watch(native, (said, changed) => {
       if (this.#followed.get(key) !== followed) return;
+      const status = own.of(said);
       followed.last = status;
       if (changed) followed.recorded = false;
       if (!followed.recorded) this.#record(followed, status);

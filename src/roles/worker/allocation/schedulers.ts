@@ -22,6 +22,8 @@ import { ALLOCATION_TIMES, type AllocationTimes } from "./times.ts";
 
 export interface SchedulersOptions {
   readonly choice: SchedulerChoice;
+  /** Find out what the providers' commands need; asked once, and again while that is false. */
+  readonly setUp?: () => Promise<boolean>;
   readonly provide: (name: SchedulerName) => SchedulerProvider;
   readonly store: QueueStore;
   readonly coreDir: string;
@@ -53,6 +55,7 @@ export class Schedulers implements SchedulerServices {
   readonly #present = new Map<SchedulerName, boolean>();
   readonly #following: Following;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  #isSetUp: Promise<boolean> | null = null;
 
   constructor(private readonly options: SchedulersOptions) {
     this.times = { ...ALLOCATION_TIMES, ...options.times };
@@ -169,6 +172,8 @@ export class Schedulers implements SchedulerServices {
 
   /** @throws RelayError scheduler_unavailable */
   async #probe(name: SchedulerName): Promise<void> {
+    this.#isSetUp ??= this.options.setUp?.() ?? Promise.resolve(true);
+    if (!(await this.#isSetUp)) this.#isSetUp = null;
     try {
       await this.#of(name).provider.probe();
       this.#present.set(name, true);

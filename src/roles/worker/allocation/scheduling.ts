@@ -1,7 +1,10 @@
 import type { SchedulerChoice, SchedulerName } from "../../../domain/scheduler.ts";
+import { handedOnEnvironment } from "../../../execution/environment.ts";
 import { systemTimers } from "../../../lib/timers.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 import { schedulerProvider } from "../../../scheduler/schedulers.ts";
+import { runSiteCommand, siteEnvironment } from "../../../scheduler/site-command.ts";
+import { environmentBehind } from "../../../scheduler/site-setup.ts";
 import { Schedulers, type SchedulersOptions } from "./schedulers.ts";
 import type { AllocationTimes } from "./times.ts";
 
@@ -19,15 +22,25 @@ export interface Scheduling {
 interface ForSchedulers {
   readonly scheduling?: Scheduling;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Shell text that comes before every job of the cluster, and says where its scheduler is, too; null for none. */
+  readonly envSetup: string | null;
   readonly coreDir: string;
 }
 
 /** The schedulers of a worker. */
-export const schedulersOf = (
-  { scheduling, environment, coreDir }: ForSchedulers,
+export function schedulersOf(
+  { scheduling, environment: variables, envSetup, coreDir }: ForSchedulers,
   around: Pick<SchedulersOptions, "store" | "clock" | "laneFailed">,
-): Schedulers =>
-  new Schedulers({
+): Schedulers {
+  const environment = siteEnvironment(variables);
+  const setUp = async (): Promise<boolean> => {
+    if (envSetup === null) return true;
+    const found = await environmentBehind(envSetup, handedOnEnvironment(variables), runSiteCommand);
+    if (typeof found !== "string") Object.assign(environment, found);
+    else around.laneFailed("scheduler", new Error(`the cluster's setup text does not tell where the scheduler is: it ${found}`));
+    return typeof found !== "string";
+  };
+  return new Schedulers({
     clock: around.clock,
     timers: systemTimers,
     ...scheduling?.observing,
@@ -35,6 +48,8 @@ export const schedulersOf = (
     coreDir,
     laneFailed: around.laneFailed,
     choice: scheduling?.choice ?? "external",
-    provide: scheduling?.provide ?? ((name) => schedulerProvider(name, { variables: environment, clock: around.clock })),
+    setUp,
+    provide: scheduling?.provide ?? ((name) => schedulerProvider(name, { variables, environment, clock: around.clock })),
     ...(scheduling?.times === undefined ? {} : { times: scheduling.times }),
   });
+}

@@ -13,11 +13,14 @@ export type SubmittingAttempt = Pick<HostedAttempt, "fence" | "ring"> & {
   readonly context: Pick<HostedAttempt["context"], "store" | "clock">;
 };
 
-/** `open`: nobody knows yet. `submitted`: the record says as what. `refused`: there is no such job, in the submit command's words. */
+/**
+ * `open`: nobody knows yet. `submitted`: the record says as what. `refused`: there is no such job, in the submit command's words; `away`: the scheduler did not
+ * answer then, so that these say nothing of the job.
+ */
 export type Found =
   | { readonly kind: "open" }
   | { readonly kind: "submitted"; readonly record: SchedulerJob }
-  | { readonly kind: "refused"; readonly said: string };
+  | { readonly kind: "refused"; readonly said: string; readonly away?: boolean };
 
 const OPEN: Found = { kind: "open" };
 
@@ -29,7 +32,8 @@ export class Submission {
   readonly #submit: Question<SubmitOutcome>;
   readonly #find: Question<MarkerFinding>;
   readonly #backoff: Backoff;
-  #refused: { readonly said: string; readonly since: number } | null = null;
+  /** `since`: when it was, or the scheduler last did not answer. */
+  #refused: { readonly said: string; readonly since: number; readonly away: boolean } | null = null;
   #nones = 0;
   #nextLook = 0;
   #obstacle: string | null = null;
@@ -40,6 +44,8 @@ export class Submission {
     private readonly intended: SchedulerJob,
     private readonly clusters: readonly string[],
     private readonly times: AllocationTimes,
+    /** Whether a job that turns up after all would run nothing, since its shim finds start.json taken. */
+    private readonly fenced = true,
   ) {
     const ring = () => around.ring();
     this.#submit = new Question(ring);
@@ -76,7 +82,7 @@ export class Submission {
       const { id, cluster } = outcome.native;
       return this.#record({ kind: "submitted", native_id: id, scheduler_cluster: cluster });
     }
-    if (outcome?.kind === "refused") this.#refused = { said: outcome.said, since: this.#now };
+    if (outcome?.kind === "refused") this.#refused = { said: outcome.said, since: this.#now, away: false };
     if (outcome?.kind === "doubt") await this.#unresolved(outcome.said);
     if (this.#submit.open) return OPEN;
     const finding = this.#find.take();
@@ -95,7 +101,7 @@ export class Submission {
     return this.around.context.clock.monotonic();
   }
 
-  async #judge({ found, complete, said }: MarkerFinding): Promise<Found> {
+  async #judge({ found, complete, reached, said }: MarkerFinding): Promise<Found> {
     const [first] = found;
     if (first !== undefined && found.length === 1)
       return this.#record({ kind: "submitted", native_id: first.id, scheduler_cluster: first.cluster });
@@ -103,11 +109,23 @@ export class Submission {
     if (first !== undefined) return this.#unresolved(`${found.length} jobs of ${name} have its name, ${this.intended.marker}`);
     const missing = complete ? "" : `, and not all of its sources answered: ${said ?? "no reason given"}`;
     if (this.#refused === null) return this.#unresolved(`${name} has no job of the name ${this.intended.marker}${missing}`);
+    if (!reached) return this.#isAway(this.#refused.said);
     if (complete) this.#nones++;
-    const { said: words, since } = this.#refused;
-    if (this.#nones >= 2 || (!complete && this.#now - since >= this.times.refusedPatience)) return { kind: "refused", said: words };
+    const { said: words, since, away } = this.#refused;
+    const patient = !complete && this.#now - since >= this.times.refusedPatience;
+    if (patient && !this.fenced) return this.#unresolved(`${name} has refused it (${words})${missing}`);
+    if (patient || this.#nones >= 2) return { kind: "refused", said: words, away };
     this.#nextLook = this.#now + (complete ? this.times.refusedAgain : this.#backoff.next());
     this.#obstacle = `${name} has refused it (${words}); whether it has the job nevertheless is looked up once more${missing}`;
+    return OPEN;
+  }
+
+  /** It has refused because it was not there, as far as anybody can tell, and may have taken the job all the same. */
+  #isAway(said: string): Found {
+    this.#refused = { said, since: this.#now, away: true };
+    this.#nones = 0;
+    this.#nextLook = this.#now + this.#backoff.next();
+    this.#obstacle = `${this.provider.name} does not answer (${said}); once it does, and has no job of the name ${this.intended.marker}, it is submitted again`;
     return OPEN;
   }
 

@@ -60,6 +60,26 @@ describe("a job in an allocation", () => {
     ]);
   });
 
+  test("that a scheduler refuses which does not answer is submitted again when it does, however long that takes", async () => {
+    site.scheduler.behave({ submit: "refuses", silent: true });
+    const { job_id } = await site.submit("echo ran");
+    const marker = `clio-${job_id.replace("job_", "")}`;
+    const asked = (what: string) => site.scheduler.asked().filter((line) => line.startsWith(`${what} ${marker}`));
+    await eventually(async () => (await site.worker.client.status(job_id)).obstacle?.includes("slurm does not answer"), {
+      what: "the obstacle",
+    });
+    // Longer than a refusal is looked up where only accounts do not answer.
+    await eventually(() => asked("find").length >= 3, { what: "three looks" });
+    expect((await site.worker.client.status(job_id)).job.state).toBe("leased");
+    site.scheduler.behave({ submit: "accepts", silent: false });
+    expect((await site.worker.ended(job_id)).job).toMatchObject({ state: "succeeded", attempts: 2 });
+    expect(asked("submit")).toEqual([`submit ${marker}-1`, `submit ${marker}-2`]);
+    expect((await site.events(job_id, "job.requeued")).map(({ payload }) => payload?.["reason"])).toEqual([
+      "slurm did not answer: no such partition",
+    ]);
+    expect(historyFaults(await site.worker.events(job_id))).toEqual([]);
+  }, 20_000);
+
   test.each(["lost", "refuses-though-accepted"] as const)(
     "whose submission was %s is found by its marker, and submitted once",
     async (submit) => {
@@ -187,6 +207,34 @@ describe("an allocation that ends by itself", () => {
     expect((await site.worker.client.status(job_id)).job.state).toBe("running");
     fs.writeFileSync(path.join(site.directory, "go2"), "");
     expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+  }, 15_000);
+});
+
+describe("a scheduler that keeps no accounts", () => {
+  test("is believed when it says that a job has ended, and then forgets it", async () => {
+    const { job_id } = await site.submit("echo up; sleep 60");
+    await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const id = await native(job_id);
+    // What waits for the end of its records sees the job vanish before that.
+    site.scheduler.forgetsEnded(id);
+    site.scheduler.signal(id, "SIGKILL");
+    const { job } = await site.worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "outcome_unknown", message: expect.stringContaining("FAILED") });
+  }, 15_000);
+
+  test("and has lost its state, has another job of that number: ours is not there, and nothing is done to the other", async () => {
+    const { job_id } = await site.submit("echo up; sleep 60");
+    await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const id = await native(job_id);
+    await eventually(async () => (await site.events(job_id, "scheduler.job_running")).length === 1, { what: "that it is seen to run" });
+    site.scheduler.signal(id, "SIGKILL");
+    site.scheduler.giveAway(id);
+    const status = () => site.worker.client.status(job_id);
+    await eventually(async () => (await status()).obstacle?.includes(`slurm knows nothing of ${id}`), { what: "that it is not there" });
+    await site.worker.client.cancel(job_id, { cancel_scheduler_job: true });
+    expect((await site.worker.ended(job_id)).job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
+    expect((await status()).scheduler?.[0]?.status).toMatchObject({ record_found: false, nodes: null });
+    expect(site.scheduler.jobs().find((job) => job.id === id)?.said?.phase).toBe("running");
   }, 15_000);
 });
 

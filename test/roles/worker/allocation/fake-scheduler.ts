@@ -19,9 +19,12 @@ interface Kept {
   readonly marker: string;
   readonly script: string;
   readonly output: string;
+  readonly submitted: string;
   /** Said in place of what can be seen of the process; null for that. */
   said: { readonly phase: SchedulerPhase; readonly raw_state: string; readonly exit_code?: number } | null;
   started: boolean;
+  /** Its end is told once, and then it is forgotten. */
+  readonly briefly?: boolean;
 }
 
 /** How it behaves; a file, so that it changes under a running worker. */
@@ -34,9 +37,11 @@ export interface Manner {
   readonly slow: number;
   /** Nothing that asks it is answered. */
   readonly silent: boolean;
+  /** Its accounts do not answer, and they alone. */
+  readonly unaccounted: boolean;
 }
 
-const MANNER: Manner = { submit: "accepts", holds: false, slow: 0, silent: false };
+const MANNER: Manner = { submit: "accepts", holds: false, slow: 0, silent: false, unaccounted: false };
 
 /** A scheduler in a directory, which outlives the workers that use it. It runs batch scripts as processes of this machine. */
 export class FakeScheduler implements SchedulerProvider {
@@ -94,6 +99,17 @@ export class FakeScheduler implements SchedulerProvider {
     fs.rmSync(path.join(this.directory, `${id}.json`));
   }
 
+  /** Forget a job once it has told its end. */
+  forgetsEnded(id: string): void {
+    this.#keep({ ...this.#job(id), briefly: true });
+  }
+
+  /** Give the number of a job to somebody else's, as one does that has lost its state. */
+  giveAway(id: string): void {
+    const submitted = new Date(Date.now() + 1_000).toISOString();
+    this.#keep({ ...this.#job(id), marker: "theirs", submitted, said: { phase: "running", raw_state: "RUNNING" } });
+  }
+
   signal(id: string, signal: NodeJS.Signals): void {
     try {
       process.kill(Number(fs.readFileSync(path.join(this.directory, `${id}.pid`), "utf8")), signal);
@@ -114,7 +130,7 @@ export class FakeScheduler implements SchedulerProvider {
   }
 
   script(_request: unknown, _text: string | null, lines: readonly string[]) {
-    return { text: `#!/bin/sh\n${lines.join("\n")}\n`, removed: [] };
+    return { text: `#!/bin/sh\n${lines.join("\n")}\n`, removed: [], variables: {} };
   }
 
   native = (text: string): NativeJob | null => (/^\d+$/.test(text) ? { id: text, cluster: null } : null);
@@ -138,7 +154,8 @@ export class FakeScheduler implements SchedulerProvider {
     if (submit === "refuses") return { kind: "refused", said: "no such partition" };
     if (submit === "vanishes") return { kind: "doubt", said: "it was killed" };
     const id = this.#freshId();
-    const job: Kept = { id, marker, script, output, said: holds ? { phase: "pending", raw_state: "PENDING" } : null, started: !holds };
+    const said = holds ? ({ phase: "pending", raw_state: "PENDING" } as const) : null;
+    const job: Kept = { id, marker, script, output, submitted: new Date().toISOString(), said, started: !holds };
     this.#keep(job);
     if (!holds) this.#start(job);
     if (submit === "dies") process.kill(process.pid, "SIGKILL");
@@ -149,16 +166,19 @@ export class FakeScheduler implements SchedulerProvider {
 
   async find(marker: string): Promise<MarkerFinding> {
     this.#note(`find ${marker}`);
-    if (this.manner.silent) return { found: [], complete: false, said: "all: no answer" };
+    if (this.manner.silent) return { found: [], complete: false, reached: false, said: "all: no answer" };
     const found = this.jobs().filter((job) => job.marker === marker);
-    return { found: found.map(({ id }) => ({ id, cluster: null })), complete: true, said: null };
+    const said = this.manner.unaccounted ? "accounts: no answer" : null;
+    return { found: found.map(({ id }) => ({ id, cluster: null })), complete: said === null, reached: true, said };
   }
 
   async observe(jobs: readonly NativeJob[]): Promise<Observation> {
     this.#note(`observe ${jobs.map(({ id }) => id).join(" ")}`);
     if (this.manner.silent) return { statuses: new Map(), failures: new Map([["all", "no answer"]]) };
     const known = new Map(this.jobs().map((job) => [job.id, job]));
-    return { statuses: new Map(jobs.map(({ id }) => [id, this.#status(id, known.get(id))])), failures: new Map() };
+    const statuses = new Map(jobs.map(({ id }) => [id, this.#status(id, known.get(id))]));
+    for (const [id, { active_record_found }] of statuses) if (known.get(id)?.briefly === true && !active_record_found) this.forget(id);
+    return { statuses, failures: new Map() };
   }
 
   async terminate({ id }: NativeJob, marker: string): Promise<CancelOutcome> {
@@ -186,7 +206,8 @@ export class FakeScheduler implements SchedulerProvider {
     if (job === undefined) return { ...blank, record_found: false, active_record_found: false };
     const { phase, raw_state, exit_code = null } = { ...(job.said ?? this.#seen(id)) };
     const ended = ["completed", "failed", "canceled"].includes(phase);
-    return { ...blank, phase, raw_state, exit_code, record_found: true, active_record_found: !ended, name: job.marker, nodes: "n1" };
+    const { marker: name, submitted: submit_time } = job;
+    return { ...blank, phase, raw_state, exit_code, record_found: true, active_record_found: !ended, name, submit_time, nodes: "n1" };
   }
 
   #seen(id: string): NonNullable<Kept["said"]> {

@@ -9,6 +9,11 @@ async function main(argv: readonly string[]): Promise<number> {
     const { runShim } = await import("./execution/shim/main.ts");
     return await runShim(argv.slice(1), { version: VERSION, clock: systemClock, stdin: 0, environment: readEnvironment().variables });
   }
+  if (argv[0] === "__mcp-call") {
+    const { runMcpCall } = await import("./execution/mcp-call/main.ts");
+    const environment = readEnvironment().variables;
+    return await runMcpCall(argv.slice(1), { version: VERSION, environment, workdir: process.cwd() });
+  }
   if (argv[0] === "__askpass") {
     const { runAskpass } = await import("./transport/ssh/openssh/askpass-program.ts");
     return await runAskpass(argv.slice(1));

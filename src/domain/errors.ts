@@ -137,6 +137,7 @@ export const ERRORS = {
   job_submission_refused: rule(422, "The submission is refused"),
   jarvis_submission_refused: rule(422, "The pipeline is refused"),
   agent_submission_refused: rule(422, "The run of the agent is refused"),
+  mcp_admission_refused: rule(422, "The call of the MCP server is refused"),
   transform_refused: rule(422, "The transform does not say what the job consumes"),
   active_job_capacity_reached: rule(429, "The queue holds as many active jobs as it may", { retryable: true }),
   storage_admission_refused: rule(507, "There is not enough room to take this on", { mcp: -32007, retryable: true }),

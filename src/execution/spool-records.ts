@@ -60,6 +60,8 @@ export interface AttemptSpec {
   readonly timeout_seconds: number | null;
   readonly quota: OutputQuota;
   readonly cancel_grace_seconds: number;
+  /** For so long a cancel, a signal or the time limit is the first process's alone, so that it can take leave of what it started. Absent: it is everybody's at once. */
+  readonly first_alone_seconds?: number;
 }
 
 /** start.json: who got to decide whether the attempt starts. */

@@ -32,6 +32,7 @@ export const SpecSchema: v.GenericSchema<unknown, AttemptSpec> = v.object({
     used: v.object({ stdout: ByteCount, stderr: ByteCount }),
   }),
   cancel_grace_seconds: v.pipe(Finite, v.minValue(0)),
+  first_alone_seconds: v.exactOptional(v.pipe(Finite, v.minValue(0))),
 });
 
 const AllocationSchema = v.object({

@@ -54,7 +54,7 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   queryPipelineInputs: { body: () => ({ pipeline_yaml: "name: a" }), status: 422 },
   submitJarvisPipeline: { body: () => ({ cluster: "far", pipeline_name: "a" }), status: 422 },
   submitRemoteAgent: { body: () => ({ cluster: "far", prompt_path: "/p" }), status: 422 },
-  submitMcpCall: { body: () => ({ cluster: "far", server: "s", operation: "tools/list" }), status: 422 },
+  submitMcpCall: { body: () => ({ cluster: "far", server: "s", env_from: { A: "NOT_THERE" }, operation: "tools/list" }), status: 422 },
   submitJarvisMcpCall: { body: () => ({ cluster: "far", operation: "tools/list" }), status: 422 },
   // There is no scheduler, and no job has one's id.
   observeSchedulerJob: { status: 422 },

@@ -27,6 +27,7 @@ export const submissionRoutes = (services: WorkerServices): Operation[] => [
       "job_submission_refused",
       "jarvis_submission_refused",
       "agent_submission_refused",
+      "mcp_admission_refused",
       "artifact_not_found",
       "resource_ownership_refused",
       "job_cluster_mismatch",
@@ -99,6 +100,7 @@ const NOT_NOW: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "engine_unavailable",
   "jarvis_submission_refused",
   "agent_submission_refused",
+  "mcp_admission_refused",
 ]);
 
 async function admitted(

@@ -64,16 +64,25 @@ const SETUP_FAILED = FILES.envSetupFailed.slice(FILES.envSetup.length);
 /** Takes the first character off every argument. */
 const TAKE_PLUS = `for word do set -- "$@" "\${word#+}"; shift; done`;
 
-/** Find the program as a shell would: by the job's own PATH, relative names from the job's working directory. */
 function resolve(argv: readonly string[], spec: AttemptSpec): CommandLine {
   const [name, ...args] = argv as [string, ...string[]];
+  return { file: findProgram(name, spec.workdir, spec.env.PATH), argv0: name, args };
+}
+
+/**
+ * Find a program as a shell would: by a search path, relative names from the working directory.
+ *
+ * @returns its absolute path
+ * @throws NotRunnable
+ */
+export function findProgram(name: string, workdir: string, searchPath = "/usr/bin:/bin"): string {
   const candidates = name.includes("/")
-    ? [path.resolve(spec.workdir, name)]
-    : (spec.env.PATH ?? "/usr/bin:/bin").split(":").map((directory) => path.resolve(spec.workdir, directory, name));
+    ? [path.resolve(workdir, name)]
+    : searchPath.split(":").map((directory) => path.resolve(workdir, directory, name));
   let refusal: string | null = null;
   for (const file of candidates) {
     const problem = whyNot(file);
-    if (problem === null) return { file, argv0: name, args };
+    if (problem === null) return file;
     if (problem !== MISSING) refusal ??= problem;
   }
   throw refusal === null ? new NotRunnable(`program not found: ${name}${forShell(name)}`, 127) : new NotRunnable(refusal, 126);

@@ -22,7 +22,7 @@ export function readSpecFile(attemptDir: string): AttemptSpec {
 
 function misfit(spec: unknown): string | null {
   if (!isObject(spec)) return "not an object";
-  const { argv, workdir, env, env_setup, env_setup_strict, timeout_seconds, quota, cancel_grace_seconds } = spec;
+  const { argv, workdir, env, env_setup, env_setup_strict, timeout_seconds, quota, cancel_grace_seconds, first_alone_seconds = 0 } = spec;
   if (!Array.isArray(argv) || argv.length === 0 || !argv.every(isText) || argv[0] === "") return "argv";
   if (!isText(workdir) || !workdir.startsWith("/")) return "workdir";
   if (!isObject(env) || !Object.values(env).every(isText)) return "env";
@@ -31,6 +31,7 @@ function misfit(spec: unknown): string | null {
   if (env_setup_strict !== undefined && typeof env_setup_strict !== "boolean") return "env_setup_strict";
   if (timeout_seconds !== null && !(typeof timeout_seconds === "number" && timeout_seconds > 0)) return "timeout_seconds";
   if (typeof cancel_grace_seconds !== "number" || !(cancel_grace_seconds >= 0)) return "cancel_grace_seconds";
+  if (typeof first_alone_seconds !== "number" || !(first_alone_seconds >= 0)) return "first_alone_seconds";
   if (!isObject(quota) || !isCount(quota.stream_bytes) || !isCount(quota.job_bytes)) return "quota";
   if (!isObject(quota.used) || !isCount(quota.used.stdout) || !isCount(quota.used.stderr)) return "quota.used";
   return null;

@@ -1,5 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { isOver, processStat } from "../../lib/process-identity.ts";
+import { within } from "../../lib/within.ts";
 import { type EndedProcesses, endProcesses } from "../end-processes.ts";
 import type { AttemptSpec } from "../spool-records.ts";
 import { JobProcesses } from "./job-processes.ts";
@@ -26,7 +27,7 @@ const TIMER_MAX_MS = 86_400_000;
 export interface Supervision {
   readonly child: Bun.Subprocess;
   readonly recorders: readonly StreamRecorder[];
-  readonly spec: Pick<AttemptSpec, "timeout_seconds" | "cancel_grace_seconds">;
+  readonly spec: Pick<AttemptSpec, "timeout_seconds" | "cancel_grace_seconds" | "first_alone_seconds">;
   readonly clock: Clock;
   readonly term: TermSignal;
   /** Whether TERM means cancel. */
@@ -53,6 +54,7 @@ export async function superviseJob(job: Supervision): Promise<End> {
   try {
     const cause = await causeOfEnd(job);
     if (cause === "ended") await settle(processes, clock);
+    else await firstAlone(child, spec.first_alone_seconds ?? 0);
     const ended = await endProcesses({ find: () => processes.running(), graceMs: spec.cancel_grace_seconds * 1_000, clock });
     const firstIsLeft = ended.residual.includes(child.pid);
     if (!firstIsLeft) await child.exited;
@@ -108,6 +110,13 @@ function timeLimit(seconds: number | null, clock: Clock): { promise: Promise<voi
     arm();
   }
   return { promise, cancel: () => clearTimeout(timer) };
+}
+
+/** Let the first process take leave of what it started, where the attempt says that it does. */
+async function firstAlone(child: Bun.Subprocess, seconds: number): Promise<void> {
+  if (seconds === 0 || hasEnded(child)) return;
+  child.kill("SIGTERM");
+  await within(child.exited, seconds * 1_000);
 }
 
 async function settle(processes: JobProcesses, clock: Clock): Promise<void> {

@@ -58,6 +58,7 @@ export function prepare(context: WorkerContext, job: Job, fence: Fence, director
       used: keptBefore(segments, fence.attempt),
     },
     cancel_grace_seconds: context.limits.cancelGraceSeconds,
+    ...(plan.first_alone_seconds === undefined ? {} : { first_alone_seconds: plan.first_alone_seconds }),
     ...(script === undefined ? {} : { script }),
     ...(files === undefined ? {} : { files }),
   });

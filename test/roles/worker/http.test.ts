@@ -44,13 +44,12 @@ describe("bodies", () => {
     expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
   });
 
-  test.each([
-    ["mcp_call", { server: "s", operation: "tools/list" }],
-    ["input_ingest", { logical_name: "f", size_bytes: 1, sha256: "0".repeat(64) }],
-  ])("kind %s has a schema, and no engine", async (kind, spec) => {
+  test("kind input_ingest has a schema, and no engine", async () => {
+    const spec = { logical_name: "f", size_bytes: 1, sha256: "0".repeat(64) };
     const before = (await worker.client.queue({ include_terminal: true })).source_total;
-    const answer = await call("POST", "/jobs", JSON.stringify({ cluster: "local", kind, spec }));
-    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command", "jarvis", "remote_agent"] } });
+    const answer = await call("POST", "/jobs", JSON.stringify({ cluster: "local", kind: "input_ingest", spec }));
+    const available = ["command", "jarvis", "remote_agent", "mcp_call"];
+    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available } });
     expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
   });
 
@@ -68,12 +67,16 @@ describe("bodies", () => {
   });
 
   test.each([
-    ["/jobs/mcp-call", { server: "s", server_args: ["a"], env_from: { A: "B" }, operation: "tools/call", tool: "t", arguments: { a: 1 } }],
-    ["/jobs/jarvis-mcp-call", { operation: "tools/list" }],
-  ])("%s takes %j, and this worker has no engine for it", async (path, spec) => {
+    [
+      "/jobs/mcp-call",
+      { server: "s", server_args: ["a"], env_from: { A: "NOT_THERE" }, operation: "tools/call", tool: "t", arguments: { a: 1 } },
+      { reason: "mcp_admission_refused", cause: "environment" },
+    ],
+    ["/jobs/jarvis-mcp-call", { operation: "tools/list" }, { reason: "engine_unavailable", cause: "jarvis_mcp_unconfigured" }],
+  ])("%s takes %j, which this worker cannot run", async (path, spec, body) => {
     const common = { cluster: "local", idempotency_key: "k", used_artifact_refs: [], metadata: { a: 1 } };
     const answer = await call("POST", path, JSON.stringify({ ...common, ...spec }));
-    expect(answer).toMatchObject({ status: 422, body: { reason: "engine_unavailable", available: ["command", "jarvis", "remote_agent"] } });
+    expect(answer).toMatchObject({ status: 422, body });
     expect(await call("POST", path, JSON.stringify({ ...common, ...spec, cluster: "elsewhere" }))).toMatchObject({
       status: 409,
       body: { reason: "job_cluster_mismatch" },

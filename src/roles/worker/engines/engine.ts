@@ -45,6 +45,8 @@ export interface EngineContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
   readonly executableDir: string | null;
+  /** The relay's executable with leading arguments, absolute. */
+  readonly command: readonly string[];
   /** Shell text that the cluster's configuration puts before every job; null for none. */
   readonly envSetup: string | null;
   readonly store: QueueStore;
@@ -80,6 +82,8 @@ export interface EnginePlan {
   readonly workdir: string | null;
   readonly login: boolean;
   readonly timeout_seconds: number | null;
+  /** As in AttemptSpec. */
+  readonly first_alone_seconds?: number;
 }
 
 /** A document that an attempt leaves: an artifact whose content is this text. */

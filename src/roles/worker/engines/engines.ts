@@ -15,6 +15,8 @@ import { commandEngine } from "./command.ts";
 import { type Engine, type EngineAround, type EngineAttempt, type EngineEnd, type Engines, recordedEnd } from "./engine.ts";
 import { JarvisEngine } from "./jarvis/engine.ts";
 import { JarvisInstallation } from "./jarvis/installation.ts";
+import { McpEngine } from "./mcp/engine.ts";
+import { ToolEvidence } from "./mcp/evidence.ts";
 
 /** The programs that a worker's operator names. */
 export interface Programs {
@@ -22,6 +24,8 @@ export interface Programs {
   readonly jarvis?: string;
   /** The agent; none when left out. */
   readonly agent?: AgentConfiguration;
+  /** Program and arguments of the MCP server of JARVIS-CD; none when left out. */
+  readonly jarvisMcp?: readonly string[];
 }
 
 /** What the engines of a worker are given. */
@@ -30,21 +34,28 @@ export interface EnginesAround extends Programs {
   readonly envSetup: string | null;
   readonly clock: Clock;
   readonly capacity: Capacity;
-  readonly store: Pick<QueueStore, "job">;
+  readonly store: Pick<QueueStore, "job" | "artifact">;
+  readonly spoolDir: string;
   readonly schedulers: Schedulers;
 }
 
 const NO_AGENT: AgentConfiguration = { program: null, adapter: "exec", args: [] };
 
 /** The engines that there are. */
-export function enginesOf({ environment, envSetup, clock, capacity, store, schedulers, ...programs }: EnginesAround): Engines {
-  const { jarvis = "jarvis", agent = NO_AGENT } = programs;
+export function enginesOf({ environment, envSetup, clock, capacity, store, spoolDir, schedulers, ...programs }: EnginesAround): Engines {
+  const { jarvis = "jarvis", agent = NO_AGENT, jarvisMcp = null } = programs;
   const handedOn = handedOnEnvironment(environment);
   const site = { program: jarvis, environment: handedOn, envSetup, run: runSiteCommand };
   return {
     command: commandEngine,
     jarvis: new JarvisEngine(new JarvisInstallation(site, clock), schedulers),
     remote_agent: new AgentEngine({ agent, capacity, store, searchPath: handedOn["PATH"] ?? "", hasSetup: envSetup !== null }),
+    mcp_call: new McpEngine({
+      evidence: new ToolEvidence(store, spoolDir),
+      environment,
+      hasSetup: envSetup !== null,
+      jarvis: jarvisMcp,
+    }),
   };
 }
 

@@ -1,0 +1,112 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { ServerArtifact } from "../../../domain/mcp-call.ts";
+import { hashOf } from "./hash-of.ts";
+import { Mutable } from "./mutable.ts";
+import { npmPackage } from "./npm-package.ts";
+import { consoleScript, moduleOf } from "./python-distribution.ts";
+import { type Runtime, runtimeOf } from "./runtime.ts";
+
+/** A server as it is going to be started. */
+export interface StartedProgram {
+  /** Absolute path, as it was found. */
+  readonly file: string;
+  readonly args: readonly string[];
+  /** PATH of its environment. */
+  readonly searchPath: string;
+  readonly home: string;
+  /** npm_config_cache of its environment. */
+  readonly npmCache: string | undefined;
+}
+
+const HEAD_BYTES = 4_096;
+/** Arguments of interpreters that change nothing about which program runs. */
+const PLAIN_FLAGS = /^(?:-[uIBEsSO]+|-W(?:ignore)?|--no-warnings|--enable-source-maps)$/;
+
+/** What the program of a server is (docs/federation.md, The artifact of a server). Never throws for what it finds. */
+export async function serverArtifact(program: StartedProgram): Promise<ServerArtifact> {
+  try {
+    return await established(program);
+  } catch (error) {
+    if (error instanceof Mutable) return error.artifact;
+    if (error instanceof Error && "code" in error) return new Mutable("unreadable", error.message, program.file).artifact;
+    throw error;
+  }
+}
+
+async function established(program: StartedProgram): Promise<ServerArtifact> {
+  const { file, args } = program;
+  const real = fs.realpathSync(file);
+  const head = headOf(real);
+  if (head.subarray(0, 4).equals(ELF)) {
+    const runtime = runtimeOf(file) ?? runtimeOf(real);
+    if (runtime === null) return executable(real);
+    return interpreted(runtime, file, args, program);
+  }
+  return script(file, real, head.toString("utf8"), program);
+}
+
+const ELF = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
+
+function executable(real: string): ServerArtifact {
+  refuseWritable(real);
+  return {
+    immutable: true,
+    kind: "executable",
+    digest: hashOf(real, "sha256", "hex"),
+    path: real,
+    name: path.basename(real),
+    version: null,
+    files: 1,
+  };
+}
+
+async function interpreted(runtime: Runtime, file: string, args: readonly string[], program: StartedProgram): Promise<ServerArtifact> {
+  if (runtime === "launcher") throw new Mutable("launcher", `${path.basename(file)} runs what it finds or fetches`, file);
+  const first = args.findIndex((arg) => !PLAIN_FLAGS.test(arg));
+  const given = first < 0 ? undefined : args[first];
+  if (runtime === "python" && given === "-m" && args[first + 1] !== undefined) return moduleOf(args[first + 1]!, file, program.home);
+  if (given === undefined || given.startsWith("-") || runtime === "other")
+    throw new Mutable("interpreter", `what ${path.basename(file)} runs is in its arguments`, file);
+  if (!path.isAbsolute(given)) throw new Mutable("interpreter", "the script that it runs has no absolute path", file);
+  const real = fs.realpathSync(given);
+  if (runtime === "node") return npmPackage(real, cacheOf(program));
+  return consoleScript(given, file, program.home);
+}
+
+async function script(file: string, real: string, head: string, program: StartedProgram): Promise<ServerArtifact> {
+  refuseWritable(real);
+  const interpreter = interpreterOf(head, program.searchPath);
+  const runtime = interpreter === null ? null : runtimeOf(interpreter);
+  if (runtime === "python") return consoleScript(file, interpreter!, program.home);
+  if (runtime === "node") return npmPackage(real, cacheOf(program));
+  throw new Mutable("script", "a script that belongs to no package", real);
+}
+
+const cacheOf = ({ npmCache, home }: StartedProgram): string => npmCache ?? path.join(home, ".npm");
+
+/** The interpreter that runs a script: of its first line, by env(1), or in the form that pip has for paths with blanks. */
+function interpreterOf(head: string, searchPath: string): string | null {
+  const [, words = ""] = /^#![ \t]*([^\r\n]+)/.exec(head) ?? [];
+  const [interpreter = "", argument] = words.trim().split(/[ \t]+/);
+  if (path.basename(interpreter) === "env")
+    return argument === undefined || argument.startsWith("-") ? null : Bun.which(argument, { PATH: searchPath });
+  const long = /^#!\/bin\/sh\r?\n'''exec' "?([^"\r\n]+?)"? "\$0" "\$@"/.exec(head);
+  return long?.[1] ?? (interpreter === "" ? null : interpreter);
+}
+
+function headOf(file: string): Buffer {
+  const fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  try {
+    if (!fs.fstatSync(fd).isFile()) throw new Mutable("not_found", "no regular file", file);
+    const head = Buffer.alloc(HEAD_BYTES);
+    return head.subarray(0, fs.readSync(fd, head, 0, HEAD_BYTES, 0));
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+function refuseWritable(file: string): void {
+  const { mode, uid } = fs.statSync(file);
+  if ((mode & 0o022) !== 0 || (uid !== 0 && uid !== process.getuid?.())) throw new Mutable("writable", "others can write to it", file);
+}

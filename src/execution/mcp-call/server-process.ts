@@ -1,0 +1,126 @@
+import { MCP_LIMITS } from "../../domain/mcp-call.ts";
+import { type Line, linesOf } from "../../lib/bounded-lines.ts";
+import { within } from "../../lib/within.ts";
+import { CallFailed } from "./call-failed.ts";
+import type { CallOutput } from "./call-output.ts";
+
+/** What is handed to the kernel. */
+export interface ServerCommand {
+  /** Absolute path. */
+  readonly file: string;
+  /** The server's own name, as it was asked for. */
+  readonly name: string;
+  readonly args: readonly string[];
+  /** All of its environment. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** What whoever talks to a server hears of it. After `over` nothing comes any more. */
+export interface ServerListener {
+  line(line: Line): void | Promise<void>;
+  /** It has ended, or cannot be listened to. */
+  over(why: CallFailed): void;
+}
+
+/** What a server that has ended may still have in its pipes, in milliseconds. */
+const LAST_WORDS_MS = 250;
+/** From the end of its input to TERM, and from TERM until it is left to the shim. */
+const BY_ITSELF_MS = 200;
+const TERMINATED_MS = 1_000;
+
+/** A running MCP server: lines in, lines out (Model Context Protocol, Transports, stdio). */
+export class ServerProcess {
+  readonly #child: Bun.Subprocess<"pipe", "pipe", "pipe">;
+  readonly #read: Promise<void>;
+  #over = false;
+
+  /**
+   * @param output where its output counts; another one takes its place when another call begins
+   * @throws CallFailed server_missing
+   */
+  constructor(
+    { file, name, args, env }: ServerCommand,
+    public output: CallOutput,
+    private readonly listener: ServerListener,
+  ) {
+    try {
+      this.#child = Bun.spawn([file, ...args], { argv0: name, env: { ...env }, stdin: "pipe", stdout: "pipe", stderr: "pipe" });
+    } catch (error) {
+      throw new CallFailed("server_missing", `${name} cannot be started: ${(error as Error).message}`);
+    }
+    const errors = this.#readErrors();
+    this.#read = this.#readLines();
+    void this.#watch(errors);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** Write one line. What cannot be written ends the conversation. */
+  send(message: object): void {
+    const failed = (): void => this.#end(new CallFailed("server_exited", "it takes no input any more"));
+    try {
+      this.#child.stdin.write(`${JSON.stringify(message)}\n`);
+      Promise.resolve(this.#child.stdin.flush()).catch(failed);
+    } catch {
+      failed();
+    }
+  }
+
+  /** Have it end: first by the end of its input, then by TERM. What is left then, and what it has started, is the shim's. */
+  async end(): Promise<void> {
+    this.#over = true;
+    try {
+      await Promise.resolve(this.#child.stdin.end()).catch(() => undefined);
+    } catch {
+      // It is gone.
+    }
+    const { exited } = this.#child;
+    if (await within(exited, BY_ITSELF_MS)) return;
+    this.#child.kill("SIGTERM");
+    await within(exited, TERMINATED_MS);
+  }
+
+  async #readLines(): Promise<void> {
+    for await (const line of linesOf(this.#counted(), MCP_LIMITS.responseBytes)) {
+      if (line !== null) await this.listener.line(line);
+    }
+  }
+
+  async *#counted(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of this.#child.stdout) {
+      if (!this.output.came(chunk.length)) {
+        const what = `it wrote more than ${MCP_LIMITS.stdoutBytes} bytes to standard output`;
+        this.#end(new CallFailed("output_exceeded", what));
+        return;
+      }
+      yield chunk;
+    }
+  }
+
+  async #readErrors(): Promise<void> {
+    for await (const chunk of this.#child.stderr) await this.output.standardError(chunk);
+  }
+
+  /** Whatever holds its pipes open after it does not keep its end from being noticed. */
+  async #watch(errors: Promise<void>): Promise<void> {
+    const read = this.#read.catch(() => undefined);
+    const closed = read.then(() => within(this.#child.exited, LAST_WORDS_MS));
+    const exited = this.#child.exited.then(() => within(Promise.all([read, errors.catch(() => undefined)]), LAST_WORDS_MS));
+    await Promise.race([closed, exited]);
+    this.#end(new CallFailed("server_exited", this.#howItEnded()));
+  }
+
+  #howItEnded(): string {
+    const { exitCode, signalCode } = this.#child;
+    if (signalCode !== null) return `it was ended by ${String(signalCode)} before it answered`;
+    return exitCode === null ? "it closed its output before it answered" : `it ended with code ${exitCode} before it answered`;
+  }
+
+  #end(why: CallFailed): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.listener.over(why);
+  }
+}

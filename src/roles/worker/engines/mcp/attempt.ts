@@ -1,0 +1,121 @@
+import path from "node:path";
+import * as v from "valibot";
+import type { Outcome } from "../../../../domain/job.ts";
+import { MCP_LIMITS, type McpAnswer, McpResult } from "../../../../domain/mcp-call.ts";
+import type { McpCallSpec } from "../../../../domain/specs.ts";
+import { CALL_FILES, requestText } from "../../../../execution/mcp-call/request-file.ts";
+import { ofAttemptFile } from "../../../../execution/own-place.ts";
+import type { ExitRecord } from "../../../../execution/spool-records.ts";
+import { self } from "../../../../lib/process-identity.ts";
+import { readRegular } from "../../../../lib/regular-file.ts";
+import type { EngineAround, EngineAttempt, EngineDocument, EngineEnd, EnginePlan } from "../engine.ts";
+import { recordedEnd } from "../engine.ts";
+import { InputAnswers } from "./input-answers.ts";
+
+/** A list of tools, with what the document has besides. */
+const RESULT_MAX_BYTES = MCP_LIMITS.responseBytes + 1024 * 1024;
+/** For so long a cancel is the call's alone: it tells the server, and waits for its end. */
+const LEAVE_SECONDS = 3;
+
+/** One call, as it is to be run. */
+export interface PlannedCall {
+  readonly spec: McpCallSpec;
+  readonly fingerprint: string;
+}
+
+/** One call of an MCP server. */
+export class McpAttempt implements EngineAttempt {
+  readonly #answers: InputAnswers;
+
+  /** @param planned may refuse, as EngineAttempt.plan */
+  constructor(
+    private readonly around: EngineAround<"mcp_call">,
+    private readonly planned: () => PlannedCall,
+  ) {
+    this.#answers = new InputAnswers(around);
+  }
+
+  async plan(): Promise<EnginePlan> {
+    const { context, directory } = this.around;
+    const { spec, fingerprint } = this.planned();
+    const request = requestText({ spec, execution_fingerprint: fingerprint, worker: self() });
+    return {
+      argv: [...context.command, "__mcp-call", path.join(directory, CALL_FILES.request)],
+      files: { [CALL_FILES.request]: request },
+      env: {},
+      workdir: null,
+      login: false,
+      timeout_seconds: spec.timeout_seconds,
+      first_alone_seconds: LEAVE_SECONDS,
+    };
+  }
+
+  async look(): Promise<void> {
+    await this.#answers.hand();
+  }
+
+  async end(exit: ExitRecord): Promise<EngineEnd> {
+    const text = exit.started_at === null ? null : this.#read(CALL_FILES.result, RESULT_MAX_BYTES);
+    if (text === null) return { ...recordedEnd(exit), outcome: withoutResult(exit) };
+    const result = parsed(text);
+    if (result === null) return { ...recordedEnd(exit), outcome: withoutResult(exit) };
+    const { answer } = result;
+    const documents: EngineDocument[] = [{ kind: "mcp_result", name: CALL_FILES.result, text }];
+    if (answer.kind === "result" && answer.content !== null) {
+      const content = this.#read(CALL_FILES.content, MCP_LIMITS.responseBytes);
+      if (content !== null) documents.push({ kind: "execution_output", name: CALL_FILES.content, text: content });
+    }
+    return { ...recordedEnd(exit), outcome: outcomeOf(exit.outcome, answer), documents };
+  }
+
+  async close(): Promise<void> {}
+
+  #read(name: string, max: number): string | null {
+    const read = ofAttemptFile(path.join(this.around.directory, name), (file) => readRegular(file, max), "absent" as const);
+    return typeof read === "string" ? null : read.text;
+  }
+}
+
+function parsed(text: string): McpResult | null {
+  try {
+    const result = v.safeParse(McpResult, JSON.parse(text));
+    return result.success ? result.output : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The call itself came to no word of its end: it was killed, or had no room for it. */
+const withoutResult = ({ outcome, started_at }: ExitRecord): Outcome =>
+  started_at === null || (outcome.reason !== "completed" && outcome.reason !== "exit_nonzero")
+    ? outcome
+    : { ...outcome, reason: "engine_failed", message: "the call left no result; its standard error may say why" };
+
+/** What the shim knows of a cancel, of the time limit and of a signal comes first. */
+function outcomeOf(recorded: Outcome, answer: McpAnswer): Outcome {
+  if (recorded.reason !== "completed" && recorded.reason !== "exit_nonzero") return recorded;
+  const failed = failureOf(answer);
+  if (failed === null) return { ...recorded, reason: "completed", message: "" };
+  return { ...recorded, reason: "engine_failed", message: failed.slice(0, 2_000).toWellFormed() };
+}
+
+/** One sentence; null where nothing failed. */
+function failureOf(answer: McpAnswer): string | null {
+  switch (answer.kind) {
+    case "tools":
+      return null;
+    case "result":
+      return answer.is_error ? `the tool says that it failed${said(answer)}` : null;
+    case "error":
+      return `the server refused the request (${answer.error.code}): ${answer.error.message}`;
+    case "failure":
+      return `${answer.reason}: ${answer.message}`;
+  }
+}
+
+function said({ result, preview }: Extract<McpAnswer, { kind: "result" }>): string {
+  const content = result?.["content"];
+  const [first] = Array.isArray(content) ? content : [];
+  const text = preview ?? (first !== null && typeof first === "object" && "text" in first ? String(first["text"]) : "");
+  return text === "" ? "" : `: ${text}`;
+}

@@ -62,7 +62,7 @@ export class RelayCluster {
   #wanted = false;
   #upSince: number | null = null;
   #transport: LinkTransport | null = null;
-  /** Of the entry that the link was made by. */
+  /** Of the entry that the link was made by, or is tried by. */
   #route: string | null = null;
   /** Entry of the ledger of the connection that the link is on. */
   #seq: number | null = null;
@@ -138,10 +138,10 @@ export class RelayCluster {
     const pinned = pinnedKeys(entry);
     if (pinned === null) throw unknownWorker(cluster);
     const keys = { workerKeys: pinned, privateKey: desktopKey(configDir) };
+    this.#route = routeRevision(entry);
     this.#fallback = null;
     const transport = isFrp(entry) ? await this.#overFrp(entry, keys, signal) : await this.#meetEither(entry, keys, signal);
     this.#transport = transport;
-    this.#route = routeRevision(entry);
     this.#seq = this.#entries().entries.findLast((one) => !isSsh(one))?.seq ?? null;
     return transport;
   }

@@ -3,6 +3,7 @@ import { COMMON } from "../src/cli/arguments.ts";
 import { COMMANDS, NOUNS } from "../src/cli/commands.ts";
 import { PRINTED, type Printed } from "../src/cli/documents/printed.ts";
 import { optionRows, usageLine } from "../src/cli/help.ts";
+import { RemoteMcpServer } from "../src/config/remote-mcp-server.ts";
 import { SETTINGS, type Setting } from "../src/config/settings.ts";
 import { Artifact } from "../src/domain/artifact.ts";
 import { Attempt, ProcessIdentity } from "../src/domain/attempt.ts";
@@ -47,6 +48,7 @@ const SHARED = {
   LedgerEntry,
   Outcome,
   ProcessIdentity,
+  RemoteMcpServer,
   Task,
   WorkerStatus,
 };

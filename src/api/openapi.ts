@@ -1,5 +1,6 @@
 import { toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
 import type * as v from "valibot";
+import { RemoteMcpServer } from "../config/remote-mcp-server.ts";
 import { Artifact } from "../domain/artifact.ts";
 import { Attempt, ProcessIdentity } from "../domain/attempt.ts";
 import { Capacity, Endpoint, Slots } from "../domain/endpoint.ts";
@@ -43,6 +44,7 @@ const OUTPUT = {
   JobWaitResult,
   LogChunk,
   Progress,
+  RemoteMcpServer,
   SchedulerJob,
   SchedulerRequest,
   SchedulerStatus,
@@ -117,6 +119,7 @@ export function openApiDocument(
   };
   for (const op of operations) add(op, worker ? OF_QUEUE : []);
   for (const op of forwarded?.operations ?? []) add({ ...op, path: forwarded!.below + op.path }, [...OF_QUEUE, ...FORWARDED]);
+  const responses = responsesIn(paths);
   return {
     openapi: "3.1.0",
     info: { ...info, description: "Problems are application/problem+json (RFC 9457); `reason` is the code to decide on." },
@@ -124,14 +127,28 @@ export function openApiDocument(
     paths,
     components: {
       ...(token ? { securitySchemes: SECURITY } : {}),
-      responses: responsesIn(paths),
-      schemas: {
+      responses,
+      schemas: referredTo([paths, responses], {
         Problem: PROBLEM,
         ...toJsonSchemaDefs(OUTPUT, { ...SETTINGS, typeMode: "output" }),
         ...toJsonSchemaDefs(INPUT, { ...SETTINGS, typeMode: "input" }),
-      },
+      }),
     },
   };
+}
+
+/** Those of the named schemas that a part of the document leads to. */
+function referredTo(parts: unknown, schemas: Readonly<Record<string, unknown>>): JsonSchema {
+  const found = new Set<string>();
+  const follow = (part: unknown): void => {
+    for (const [, name = ""] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (found.has(name)) continue;
+      found.add(name);
+      follow(schemas[name]);
+    }
+  };
+  follow(parts);
+  return Object.fromEntries(Object.entries(schemas).filter(([name]) => found.has(name)));
 }
 
 function describe(op: Operation, errors: readonly ErrorCode[], token: boolean): JsonSchema {

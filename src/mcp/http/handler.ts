@@ -66,6 +66,8 @@ async function readMessage(request: Request): Promise<{ readonly parsed: unknown
   try {
     const parsed: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     if (Array.isArray(parsed)) return { refused: refusal(400, INVALID_REQUEST, "batches are not taken") };
+    if (parsed === null || typeof parsed !== "object")
+      return { refused: refusal(400, INVALID_REQUEST, "this is no message of JSON-RPC 2.0") };
     return { parsed };
   } catch {
     return { refused: refusal(400, PARSE_ERROR, "the body is no JSON in UTF-8") };

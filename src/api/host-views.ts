@@ -21,6 +21,17 @@ export const HOST_TASKS = {
     allow_downgrade: v.boolean(),
     /** How long this desktop's key is let in from now on; null: for good. Left out: for as long as before. */
     key_ttl_seconds: v.optional(v.nullable(KeyTtl)),
+    /** A JARVIS-CD for its pipelines, by paths on this machine. Left out: none is brought. */
+    jarvis: v.exactOptional(
+      v.strictObject({
+        /** An archive, or a source tree. */
+        source: text(4_096),
+        /** SHA-256 that the archive has to have; null: whatever it has. */
+        expected_digest: v.nullable(Sha256),
+        /** A wheel of PyYAML; null: the host's Python has it. */
+        wheel: v.nullable(text(4_096)),
+      }),
+    ),
   }),
   rollback: none,
   uninstall: v.strictObject({

@@ -4,6 +4,7 @@ import { FRP_SERVER } from "../domain/frp.ts";
 import { Id, looseText, recordOf, Sha256 } from "../domain/primitives.ts";
 import { RELAY_URL } from "../domain/relay-url.ts";
 import { SchedulerChoice } from "../domain/scheduler.ts";
+import { WORKER_PROGRAMS } from "../domain/worker-programs.ts";
 import { canonicalJson, sha256Hex } from "../lib/digest.ts";
 import { REMOTE_MCP_BOUNDS, RemoteMcpServer } from "./remote-mcp-server.ts";
 
@@ -56,6 +57,7 @@ const SHARED = {
   worker_capacity: v.optional(Slots, DEFAULT_CAPACITY),
   /** The scheduler that its jobs may ask for. Absent: external, which is none. */
   scheduler_provider: v.exactOptional(SchedulerChoice),
+  ...WORKER_PROGRAMS,
 };
 
 /** A file on this machine: absolute. */
@@ -189,7 +191,7 @@ const ROUTE_FORM = "clio-relay.route.v1";
 
 /**
  * SHA-256 over what decides where requests to a cluster go, as canonical JSON. What is at its default is left out, so that members that later
- * versions add change nothing for entries without them. Capacity and job environment are no part of it.
+ * versions add change nothing for entries without them. Capacity, job environment and programs are no part of it.
  */
 export function routeRevision(entry: ClusterEntry): string {
   const route: Record<string, unknown> = { form: ROUTE_FORM, name: entry.name, mode: entry.mode };

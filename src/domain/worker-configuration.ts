@@ -4,6 +4,7 @@ import { CA_MAX, FrpOffering } from "./frp.ts";
 import { KeyTtl, PublicKeyLine } from "./link-keys.ts";
 import { Id, looseText, text } from "./primitives.ts";
 import { SchedulerChoice } from "./scheduler.ts";
+import { WORKER_PROGRAMS } from "./worker-programs.ts";
 
 /** Bound of the document below, in bytes. */
 export const CONFIGURATION_MAX_BYTES = 256 * 1024;
@@ -19,6 +20,8 @@ export const WorkerConfiguration = v.strictObject({
   worker_capacity: Slots,
   /** The scheduler that jobs may ask for. Left out: none. */
   scheduler_provider: v.exactOptional(SchedulerChoice),
+  /** Programs that jobs are run with. Left out: what the worker's own settings say. */
+  ...WORKER_PROGRAMS,
   /** Desktops that may come in by a session of the worker's own; those that it has stay. */
   client_keys: v.pipe(v.array(PublicKeyLine), v.maxLength(16)),
   /** Where the worker is met from elsewhere, the token for that, and certification authorities in PEM that vouch for it besides the system's; null: nowhere. Left out: as it is. */

@@ -1,6 +1,7 @@
 import type { ClusterClient } from "../../api/client.ts";
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
+import { programsOf } from "../../domain/worker-programs.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
 import { printJson } from "../print/table.ts";
@@ -33,15 +34,12 @@ export const verb = defineVerb({
     ),
     "env-setup-file": option(text("FILE"), "The same, from a file"),
     "clear-env-setup": toggle("No such text any more"),
-    "agent-adapter": refused("it is a setting of the worker there: CLIO_RELAY_AGENT_BIN, _ADAPTER, _ARGS"),
-    "agent-bin": refused("it is a setting of the worker there: CLIO_RELAY_AGENT_BIN, _ADAPTER, _ARGS"),
-    "agent-npm-package": refused("it is a setting of the worker there: CLIO_RELAY_AGENT_BIN, _ADAPTER, _ARGS"),
-    "agent-npm-bin": refused("it is a setting of the worker there: CLIO_RELAY_AGENT_BIN, _ADAPTER, _ARGS"),
-    "jarvis-bin": refused("it is a setting of the worker there: CLIO_RELAY_JARVIS_BIN"),
+    "agent-npm-package": refused("no agent is installed from here: npm install, there, and --agent-bin"),
+    "agent-npm-bin": refused("no agent is installed from here: npm install, there, and --agent-bin"),
     "jarvis-resource-graph-profile": refused("it is part of JARVIS-CD's own configuration there: jarvis rg"),
     "allow-jarvis-resource-graph-build": refused("nothing of JARVIS-CD is built: jarvis rg build, there", false),
     "no-allow-jarvis-resource-graph-build": ignored("nothing of JARVIS-CD is built anyway", false),
-    "spack-executable": refused("this version has no engine for JARVIS-CD"),
+    "spack-executable": refused("JARVIS-CD finds it on the PATH that --env-setup makes, with module load spack for example"),
     "bootstrap-profile": option(oneOf("linux-user"), "How it is installed there: below the user's home, without root"),
     "dev-mode": refused("there is no such mode", false),
     "no-dev-mode": ignored("there is no such mode", false),
@@ -55,6 +53,7 @@ export const verb = defineVerb({
       "one that is met through a frps, from peer to peer where that can be",
     ],
     ["cluster add my-cluster --scheduler-provider slurm", "its jobs may ask for an allocation: job submit --scheduler slurm"],
+    ["cluster add my-cluster --agent-bin '~/bin/codex' --agent-adapter codex", "it has an agent, for agent run"],
     ["cluster add local --worker-concurrency 9", "let the worker run eight jobs at a time"],
     [
       "cluster add local --env-setup '. /etc/profile.d/modules.sh; module load python'",
@@ -100,7 +99,8 @@ async function runsOtherwise(worker: ClusterClient, before: ClusterEntry | null,
   const sameSetup =
     before?.env_setup === now.env_setup &&
     before?.env_setup_strict === now.env_setup_strict &&
-    before?.scheduler_provider === now.scheduler_provider;
+    before?.scheduler_provider === now.scheduler_provider &&
+    Bun.deepEquals(programsOf(before ?? {}), programsOf(now));
   if (before !== null && sameSetup && Bun.deepEquals(before.worker_capacity, now.worker_capacity)) return false;
   return (await runningWorker(worker)) !== null;
 }

@@ -1,6 +1,7 @@
 import { VERSION } from "../../config/version.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import type { BootstrapReport } from "../../transport/bootstrap/report.ts";
+import type { CliIo } from "../io.ts";
 import { resolveLocal } from "../local-path.ts";
 import { bytesText, durationText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";
@@ -24,12 +25,19 @@ export const verb = defineVerb({
       keyTtl,
       "How long this desktop's key is let in from now on, such as 12h or 30d; none: until it is revoked. When left out, it is as long as before",
     ),
+    "jarvis-from": option(
+      { ...text("FILE|DIR"), suggests: "file" },
+      "Bring JARVIS-CD: its source tree, an archive of that (tar, zip) or a wheel; the worker runs pipelines with it",
+    ),
+    "jarvis-sha256": option(sha256, "SHA-256 that the archive has to have"),
+    "pyyaml-wheel": option(text("FILE"), "A wheel of PyYAML for it, where the cluster's Python has none"),
     "ssh-host": refused("it is part of the cluster's entry: clio-relay cluster add NAME --ssh-host HOST"),
     "relay-wheel": refused("there are no wheels: --artifact FILE"),
   },
   examples: [
     ["cluster bootstrap --cluster my-cluster", "install this executable there"],
     ["cluster bootstrap my-cluster --key-ttl 12h", "let this desktop's key in for half a day; the same again begins anew"],
+    ["cluster bootstrap my-cluster --jarvis-from ./jarvis-cd", "bring JARVIS-CD from its source tree, for job submit --jarvis-yaml"],
     ["cluster bootstrap my-cluster --artifact ./clio-relay-linux-arm64", "one for another platform"],
   ],
   async run(call) {
@@ -55,6 +63,7 @@ export const verb = defineVerb({
         version: given === null ? VERSION : null,
         allow_downgrade: flags["allow-downgrade"],
         ...(flags["key-ttl"] === undefined ? {} : { key_ttl_seconds: flags["key-ttl"] }),
+        ...jarvisOf(io, flags),
       },
     });
     if (json) await printJson(io.stdout, report);
@@ -64,12 +73,34 @@ export const verb = defineVerb({
   },
 });
 
-const fieldsOf = ({ cluster, host, artifact, installation, worker, sent_bytes, steps }: BootstrapReport) =>
+/** @throws RelayError usage where there is nothing that an option could be of */
+function jarvisOf(
+  io: CliIo,
+  {
+    "jarvis-from": from,
+    "jarvis-sha256": digest,
+    "pyyaml-wheel": wheel,
+  }: { readonly [K in "jarvis-from" | "jarvis-sha256" | "pyyaml-wheel"]: string | undefined },
+) {
+  if (from === undefined) {
+    if (digest === undefined && wheel === undefined) return {};
+    throw new RelayError("usage", `--${digest === undefined ? "pyyaml-wheel" : "jarvis-sha256"} needs --jarvis-from`);
+  }
+  const jarvis = {
+    source: resolveLocal(io, from),
+    expected_digest: digest ?? null,
+    wheel: wheel === undefined ? null : resolveLocal(io, wheel),
+  };
+  return { jarvis };
+}
+
+const fieldsOf = ({ cluster, host, artifact, installation, worker, jarvis, sent_bytes, steps }: BootstrapReport) =>
   [
     ["cluster", cluster],
     ["host", `${host.user}@${host.hostname}`],
     ["version", `${artifact.version} (${artifact.digest.slice(0, 12)})`],
     ["installed in", installation.root],
+    ["JARVIS-CD", jarvis === undefined ? null : `${jarvis.program} (SHA-256 of the source ${jarvis.digest.slice(0, 12)})`],
     ["sent", sent_bytes === 0 ? "nothing, it was there" : bytesText(sent_bytes)],
     [
       "worker",

@@ -7,11 +7,13 @@ import {
   SSH_CLIENTS,
 } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
+import type { WorkerPrograms } from "../../domain/worker-programs.ts";
 import { schedulerChoice } from "../scheduler/choice.ts";
 import { oneOf, type Reader, relayUrl, sha256, text, whole } from "../values.ts";
 import { type FlagValues, list, option, toggle } from "../verb.ts";
 import { CONTROL_DOC, capacityWith, kindLimit, SLOTS_DOC, slots } from "../worker/capacity-options.ts";
 import { FRP, frpModeOf, frpOf, namesFrp } from "./frp-options.ts";
+import { PROGRAMS, programsWith } from "./program-options.ts";
 import { refuseContradiction, UNSET, withoutUnset } from "./unset-options.ts";
 
 /** Names of this machine: no way leads to it. */
@@ -58,6 +60,7 @@ export const ENTRY = {
   ...PINS,
   ...FRP,
   ...UNSET,
+  ...PROGRAMS,
   "env-setup-strict": toggle("A command of --env-setup that fails ends the job (env_setup_failed), as set -e has it"),
   "no-env-setup-strict": toggle("It may fail again"),
   "agent-commands": toggle("Agents may submit commands, by the tool relay_submit_command of mcp-server"),
@@ -99,6 +102,7 @@ export function entryWith(
     ...schedulerWith(before, flags),
     // Registrations have verbs of their own.
     ...(before?.remote_mcp_servers === undefined ? {} : { remote_mcp_servers: before.remote_mcp_servers }),
+    ...programsWith(before, flags),
     worker_capacity: capacityWith(flags["clear-kind-concurrency"] ? { ...capacity, kind_concurrency: {} } : capacity, {
       concurrency: flags["worker-concurrency"],
       control: flags["worker-control-query-concurrency"],
@@ -162,7 +166,7 @@ interface RelayFlags {
   readonly relay_ca_file: string | undefined;
 }
 
-type Shared = Pick<ClusterEntry, "name" | "env_setup" | "env_setup_strict" | "worker_capacity" | "scheduler_provider">;
+type Shared = Pick<ClusterEntry, "name" | "env_setup" | "env_setup_strict" | "worker_capacity" | "scheduler_provider"> & WorkerPrograms;
 
 function localEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
   const foreign = FOR_SSH.find((option) => (Array.isArray(flags[option]) ? flags[option].length > 0 : flags[option] !== undefined));

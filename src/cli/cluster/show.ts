@@ -42,6 +42,10 @@ export const verb = defineVerb({
         ["slots", slotsText(entry.worker_capacity)],
         ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
         ["scheduler", entry.scheduler_provider ?? "external"],
+        ["JARVIS-CD", entry.jarvis_bin ?? null],
+        ["agent", entry.agent_bin ?? null],
+        ["agent's adapter", entry.agent_adapter ?? null],
+        ["agent's arguments", entry.agent_args === undefined ? null : JSON.stringify(entry.agent_args)],
         ["before every job", entry.env_setup],
         ["if it fails", entry.env_setup === null ? null : entry.env_setup_strict ? "the job fails" : "the job runs all the same"],
       ]);

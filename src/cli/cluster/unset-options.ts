@@ -14,6 +14,10 @@ const OPTIONAL = [
   "frp-ca-file",
   "frp-stun-server",
   "frpc-bin",
+  "jarvis-bin",
+  "agent-bin",
+  "agent-adapter",
+  "agent-args",
 ] as const;
 type Optional = (typeof OPTIONAL)[number];
 
@@ -39,6 +43,11 @@ export function withoutUnset(entry: ClusterEntry | null, flags: UnsetFlags): Clu
   if (is("ssh-host")) left["ssh_host"] = null;
   if (is("core-dir")) left["core_dir"] = null;
   if (is("spool-dir")) left["spool_dir"] = null;
+  if (is("jarvis-bin")) delete left["jarvis_bin"];
+  // What is said of an agent is of that one.
+  if (is("agent-bin")) delete left["agent_bin"];
+  if (is("agent-bin") || is("agent-adapter")) delete left["agent_adapter"];
+  if (is("agent-bin") || is("agent-args")) delete left["agent_args"];
   if (isFrp(entry)) {
     left["frp"] = {
       ...entry.frp,

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import * as v from "valibot";
-import type { ClusterEntry } from "../../config/cluster-entry.ts";
+import { type ClusterEntry, type LocalEntry, sharedOf } from "../../config/cluster-entry.ts";
 import { updateClusters } from "../../config/clusters.ts";
 import { keepFrpOffering } from "../../config/frp-offer.ts";
 import { parseRelayToken } from "../../config/relay-token.ts";
@@ -11,6 +11,7 @@ import { VERSION } from "../../config/version.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { parseRelayUrl } from "../../domain/relay-url.ts";
 import { CONFIGURATION_MAX_BYTES, WorkerConfiguration, type WorkerConfigured } from "../../domain/worker-configuration.ts";
+import { programsOf, WORKER_PROGRAMS } from "../../domain/worker-programs.ts";
 import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { hostPublicKey, nextHostKey } from "../../roles/worker/host-key.ts";
 import { allowClients } from "../../roles/worker/link-keys.ts";
@@ -53,16 +54,19 @@ export const verb = defineVerb({
       }
       const strict = wanted.env_setup_strict ? { env_setup_strict: true } : {};
       const scheduler = scheduler_provider === undefined ? {} : { scheduler_provider };
-      const plain = { name: cluster, mode: "local" as const, env_setup, ...strict, worker_capacity, ...scheduler };
-      const { env_setup_strict: _, scheduler_provider: __, ...others } = before ?? (plain as ClusterEntry);
-      const kept = { ...others, ...plain };
+      const programs = programsOf(wanted);
+      const said = { name: cluster, mode: "local" as const, env_setup, ...strict, worker_capacity, ...scheduler, ...programs };
+      const others = unconfigured(before ?? said);
+      const plain = { ...sharedOf(others), ...said };
+      const kept = { ...others, ...said };
       const entry: ClusterEntry =
         wanted.relay === undefined
           ? kept
           : relay_host === null
             ? plain
             : { ...plain, relay_host, relay_token_file: tokenFile, ...(wanted.relay?.ca === undefined ? {} : { relay_ca_file: caFile }) };
-      restart = token || ca || offering || relayHostOf(before) !== relayHostOf(entry);
+      restart =
+        token || ca || offering || relayHostOf(before) !== relayHostOf(entry) || !Bun.deepEquals(programsOf(before ?? plain), programs);
       changed = before === undefined || !Bun.deepEquals(before, entry);
       return changed ? [...clusters.filter(({ name }) => name !== cluster), entry] : clusters;
     });
@@ -87,6 +91,13 @@ export const verb = defineVerb({
     return EXIT.ok;
   },
 });
+
+/** An entry without what a configuration says by leaving it out, too. */
+function unconfigured(entry: LocalEntry): LocalEntry {
+  const left: Record<string, unknown> = { ...entry };
+  for (const name of ["env_setup_strict", "scheduler_provider", ...Object.keys(WORKER_PROGRAMS)]) delete left[name];
+  return left as LocalEntry;
+}
 
 const relayHostOf = (entry: ClusterEntry | undefined): string | null => (entry?.mode === "local" ? (entry.relay_host ?? null) : null);
 

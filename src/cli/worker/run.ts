@@ -1,8 +1,9 @@
 import path from "node:path";
 import { clusterEntry } from "../../config/clusters.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
+import { readSettingsFile } from "../../config/settings-file.ts";
 import { VERSION } from "../../config/version.ts";
-import { agentArguments } from "../../domain/agent.ts";
+import { workerPrograms } from "../../config/worker-settings.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { chooseLauncher } from "../../roles/worker/launch.ts";
@@ -88,8 +89,7 @@ export const verb = defineVerb({
           executableDir: io.self.length === 1 ? path.dirname(io.self[0]!) : null,
           envSetup: entry.env_setup,
           envSetupStrict: entry.env_setup_strict ?? false,
-          jarvis: settings.jarvis_bin,
-          agent: { program: settings.agent_bin, adapter: settings.agent_adapter, args: agentArguments(settings.agent_args) ?? [] },
+          ...workerPrograms(io.env, readSettingsFile(paths), entry),
           takeOver: flags["take-over"],
           confirmHostDead: flags["confirm-host-dead"],
           launcher: (log) =>

@@ -66,7 +66,7 @@ const missing = ({ program }: JarvisSite): RelayError =>
     "engine_unavailable",
     path.isAbsolute(program) ? `there is no program ${program}` : `there is no program ${program} on the worker's PATH`,
     { kind: "jarvis", cause: "jarvis_missing" },
-    "put jarvis on the PATH of the worker, or name it in its CLIO_RELAY_JARVIS_BIN",
+    "put jarvis on the PATH of the worker, or name it: clio-relay cluster add NAME --jarvis-bin PROGRAM; cluster bootstrap NAME --jarvis-from DIR brings one",
   );
 
 const HEAD_BYTES = 1_024;

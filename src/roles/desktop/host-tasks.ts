@@ -3,6 +3,7 @@ import type { SshEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { FrpOffering } from "../../domain/frp.ts";
 import { notMetText } from "../../domain/met.ts";
+import { programsOf, type WorkerPrograms } from "../../domain/worker-programs.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { openArtifact } from "../../transport/bootstrap/artifact.ts";
 import { bootstrap } from "../../transport/bootstrap/bootstrap.ts";
@@ -13,6 +14,7 @@ import { type HostProbe, probeHost } from "../../transport/bootstrap/probe.ts";
 import type { BootstrapEvent, BootstrapReport } from "../../transport/bootstrap/report.ts";
 import { configureWorker, ensureWorker, refuseOwned, stopWorker } from "../../transport/bootstrap/worker.ts";
 import { deliverFrpc } from "../../transport/frp/deliver.ts";
+import { jarvisPayloads } from "../../transport/jarvis/deliver.ts";
 import type { Remote } from "../../transport/script/remote.ts";
 import { activateService, observe } from "../../transport/service/activate.ts";
 import { removeService, type ServiceInstall, supervisor } from "../../transport/service/install.ts";
@@ -35,6 +37,8 @@ export interface HostWork {
   readonly frp: () => FrpWanted | null;
   /** Remember who answers in the worker's own sessions. */
   readonly pinWorkerKey: (line: string) => Promise<void>;
+  /** Remember a program there in the cluster's entry. */
+  readonly keepPrograms: (programs: WorkerPrograms) => Promise<void>;
   /** Jobs that have not ended, as the worker says; null where none answers. */
   readonly activeJobs: () => Promise<number | null>;
   /** Whether the worker was asked, and did not answer. */
@@ -95,6 +99,7 @@ async function configurationOf(work: HostWork) {
     ...(entry.env_setup_strict ? { env_setup_strict: true } : {}),
     worker_capacity: entry.worker_capacity,
     ...(entry.scheduler_provider === undefined ? {} : { scheduler_provider: entry.scheduler_provider }),
+    ...programsOf(entry),
     client_keys,
     ...(met === null ? {} : { relay: met }),
     ...(frp === null ? {} : { frp }),
@@ -161,6 +166,11 @@ const STEP_WORDS: Readonly<Record<Extract<BootstrapEvent, { type: "step" }>["sta
 async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): Promise<BootstrapReport> {
   const { attended, clock } = work;
   const artifacts = await Promise.all(options.artifacts.map(openArtifact));
+  const { jarvis } = options;
+  const payloads =
+    jarvis === undefined
+      ? null
+      : await jarvisPayloads({ source: jarvis.source, expectedDigest: jarvis.expected_digest, wheel: jarvis.wheel });
   const report = await bootstrap(work.remote, {
     ...placeOf(work),
     artifacts,
@@ -168,6 +178,7 @@ async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): P
     version: options.version,
     allowDowngrade: options.allow_downgrade,
     isSilent: work.isSilent,
+    ...(payloads === null ? {} : { jarvis: payloads }),
     configuration: {
       ...(await configurationOf(work)),
       // Whoever bootstraps has shown to the site who they are.
@@ -185,6 +196,7 @@ async function install(work: HostWork, options: HostTaskOptions<"bootstrap">): P
     },
   });
   await work.pinWorkerKey(report.configured.host_key);
+  if (report.jarvis !== undefined) await work.keepPrograms({ jarvis_bin: report.jarvis.program });
   const missing = await sayWhetherMet(work);
   return missing === null ? report : { ...report, notices: [...report.notices, missing] };
 }

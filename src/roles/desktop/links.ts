@@ -92,6 +92,7 @@ export class Links {
           return { relay_host: entry.relay_host, token: relayToken(this.options.env, entry.relay_token_file), ...ca };
         },
         privateDirectory: paths.runDir,
+        keepPrograms: (programs) => registry.update(name, (known) => ({ ...known, ...programs })),
         // What was set up from here may be a worker anew.
         pinWorkerKey: async (line) => {
           await registry.update(name, (known) =>

@@ -4,6 +4,7 @@ import { type ClusterEntry, routeRevision, type SshEntry } from "../../config/cl
 import type { Environment } from "../../config/environment.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { LinkInfo } from "../../domain/link.ts";
+import type { WorkerPrograms } from "../../domain/worker-programs.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { canonicalJson } from "../../lib/digest.ts";
 import { systemTimers } from "../../lib/timers.ts";
@@ -63,6 +64,7 @@ export interface SshClusterOptions {
   /** Where this installation's own key is. */
   readonly configDir: string;
   readonly pinWorkerKey: (line: string) => Promise<void>;
+  readonly keepPrograms: (programs: WorkerPrograms) => Promise<void>;
   /** Where the worker is to be met, with the token; null: nowhere else than over ssh. @throws RelayError configuration_error */
   readonly relay: () => { readonly relay_host: string; readonly token: string; readonly ca?: string } | null;
   /** What it is to offer at a frps; null: nothing. @throws RelayError configuration_error */
@@ -126,7 +128,7 @@ export class SshCluster {
   host(entry: SshEntry, task: HostTask, request: AttendedRequest, client: AbortSignal): Promise<Follow> {
     const work = async (attended: Attended): Promise<unknown> => {
       const arrival = await this.arrival(entry, request, attended, task.task === "bootstrap" ? "bootstrap" : "connect");
-      const { clock, configDir, pinWorkerKey } = this.options;
+      const { clock, configDir, pinWorkerKey, keepPrograms } = this.options;
       try {
         const { hostTask } = await import("./host-tasks.ts");
         const done = await hostTask(
@@ -139,6 +141,7 @@ export class SshCluster {
             relay: this.options.relay,
             frp: this.options.frp,
             pinWorkerKey,
+            keepPrograms,
             activeJobs: () => activeJobs(entry, arrival, this.#keys(entry), attended.attending.signal),
             isSilent: () => isSilent(entry, arrival, this.#keys(entry), attended.attending.signal),
           },

@@ -1,6 +1,8 @@
 import { RelayError } from "../../domain/errors.ts";
 import type { WorkerConfiguration } from "../../domain/worker-configuration.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { deliverJarvis, type JarvisInstalled } from "../jarvis/deliver.ts";
+import type { Payload } from "../jarvis/source.ts";
 import type { Remote } from "../script/remote.ts";
 import { serviceStatus } from "../service/status.ts";
 import type { Artifact } from "./artifact.ts";
@@ -23,6 +25,8 @@ export interface BootstrapOptions extends Whereabouts {
   /** As WorkerWanted has it. */
   readonly isSilent?: () => Promise<boolean>;
   readonly configuration: Omit<WorkerConfiguration, "schema_version" | "cluster">;
+  /** A JARVIS-CD that the worker is to run pipelines with, and what goes with it; left out: as the configuration says. */
+  readonly jarvis?: readonly [Payload, ...Payload[]];
   readonly clock: Clock;
   /** The request that it belongs to. */
   readonly signal: AbortSignal;
@@ -68,11 +72,13 @@ async function allSteps(remote: Remote, options: BootstrapOptions, signal: Abort
     return { result: chosen, changed: host.installation.current !== chosen.digest, detail: chosen.file };
   });
   const installed = await deliverInSteps(remote, artifact, place, steps, clock, onEvent);
+  const jarvis = await jarvisInStep(remote, options, place, steps);
   const configured = await steps.take("configure", async () => {
     const result = await configureWorker(remote, place, {
       schema_version: "clio-relay.worker-configuration.v1",
       cluster,
       ...options.configuration,
+      ...(jarvis === null ? {} : { jarvis_bin: jarvis.program }),
     });
     return { result, changed: result.changed, detail: result.host_key_sha256 };
   });
@@ -102,6 +108,7 @@ async function allSteps(remote: Remote, options: BootstrapOptions, signal: Abort
       removed: [...installed.removed],
       launcher: installed.launcher,
     },
+    ...(jarvis === null ? {} : { jarvis }),
     configured,
     worker: { ...worker, hostname: host.hostname },
     notices: noticesOf(host, installed, worker, configured.changed, {
@@ -156,6 +163,20 @@ async function deliverInSteps(
   });
   (install ?? steps.begin("install", artifact.digest))(done.placed || done.before !== artifact.digest, done.version);
   return done;
+}
+
+async function jarvisInStep(
+  remote: Remote,
+  { jarvis, configuration, onEvent }: BootstrapOptions,
+  { home, signal }: { readonly home: string | null; readonly signal: AbortSignal },
+  steps: Steps,
+): Promise<JarvisInstalled | null> {
+  if (jarvis === undefined) return null;
+  return steps.take("jarvis", async () => {
+    const onSent = (bytes: number, total: number) => onEvent?.({ type: "sent", bytes, total });
+    const result = await deliverJarvis(remote, jarvis, { home, envSetup: configuration.env_setup, signal, onSent });
+    return { result, changed: result.sent_bytes > 0 || result.initialized === "made", detail: result.program };
+  });
 }
 
 function noticesOf(

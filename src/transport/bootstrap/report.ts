@@ -1,10 +1,11 @@
 import * as v from "valibot";
 import { Count, Id, looseText, Sha256, text } from "../../domain/primitives.ts";
 import { WorkerConfigured } from "../../domain/worker-configuration.ts";
+import { JarvisInstalled } from "../jarvis/deliver.ts";
 import { HostProbe } from "./probe.ts";
 
-/** The steps of a bootstrap, in their order. */
-export const STEPS = ["probe", "choose", "send", "install", "configure", "worker"] as const;
+/** The steps of a bootstrap, in their order; `jarvis` where one is asked for. */
+export const STEPS = ["probe", "choose", "send", "install", "jarvis", "configure", "worker"] as const;
 export type Step = (typeof STEPS)[number];
 
 const word = looseText(1_024);
@@ -39,6 +40,8 @@ export const BootstrapReport = v.strictObject({
     /** `~/.local/bin/clio-relay`. */
     launcher: v.picklist(["made", "kept", "other", "failed"]),
   }),
+  /** The JARVIS-CD that was asked for; absent where none was. */
+  jarvis: v.exactOptional(JarvisInstalled),
   /** Identity of the worker in sessions of its own, and where its things are. */
   configured: WorkerConfigured,
   worker: v.strictObject({

@@ -7,7 +7,7 @@ main() {
   fi
   mkdir -p "$state" 2>/dev/null
   locked "$state/lock" uninstall || return
-  rmdir "$state" "$root/core" "$root/spool" "$root" 2>/dev/null
+  rmdir "$state" "$root/jarvis" "$root/core" "$root/spool" "$root" 2>/dev/null
   remains
 }
 
@@ -36,6 +36,10 @@ uninstall() {
         find "$place" -type d ! -perm -u+w -exec chmod u+w {} + 2>/dev/null
         rm -rf "$place" && say removed "$place"
       fi
+    done
+    for place in "$root"/jarvis/*; do
+      case ${place##*/} in *[!0-9a-f]*) continue ;; esac
+      rm -rf "$place" && say removed "$place"
     done
   fi
   rm -f "$state/journal.jsonl" "$state/.journal"

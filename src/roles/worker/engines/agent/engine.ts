@@ -56,7 +56,7 @@ export class AgentEngine implements Engine<"remote_agent"> {
       throw unavailable(
         "agent_unconfigured",
         "this worker has no agent",
-        "set CLIO_RELAY_AGENT_BIN where the worker runs, and start it again",
+        "clio-relay cluster add NAME --agent-bin PROGRAM, or CLIO_RELAY_AGENT_BIN where the worker runs; then start it again",
       );
     const found = path.isAbsolute(program) ? Bun.which(program) : Bun.which(program, { PATH: searchPath });
     if (found !== null) return found;

@@ -9,13 +9,21 @@ from jarvis_cd.core.execution import Store
 from jarvis_cd.core.pipeline import Pipeline
 
 
-def main(argv):
+def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
     try:
+        if argv[:1] == ["init"]:
+            initialize(*argv[1:4])
+            return
         if not Jarvis.get_instance().is_initialized():
             print("Error: Jarvis not initialized. Run 'jarvis init' first.")
             sys.exit(1)
         if argv[:3] == ["ppl", "run", "yaml"]:
             run(argv)
+        elif argv[:2] == ["ppl", "submit"]:
+            submit(argv)
+        elif argv[:2] == ["ppl", "in-allocation"]:
+            Pipeline().load(argv[2]).run_submitted(argv[argv.index("--execution-id") + 1])
         elif argv[0] == "execution":
             print(json.dumps(answer(argv[1], argv[2], argv[argv.index("--pipeline-id") + 1]), separators=(",", ":")))
         else:
@@ -25,11 +33,28 @@ def main(argv):
         sys.exit(1)
 
 
+def initialize(config_dir, private_dir, shared_dir):
+    place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    jarvis = Jarvis.get_instance()
+    os.makedirs(jarvis.jarvis_root)
+    with open(jarvis.file, "w", encoding="utf-8") as stream:
+        repos = [os.path.join(place, "builtin"), os.path.join(place, "demo")]
+        json.dump({"config_dir": config_dir, "private_dir": private_dir, "shared_dir": shared_dir, "repos": repos}, stream)
+
+
 def run(argv):
     execution_id = argv[argv.index("--execution-id") + 1]
     pipeline = Pipeline().load(argv[3])
     print("Loaded pipeline: " + pipeline.name, flush=True)
     handle = pipeline.run(execution_id)
+    print(json.dumps(handle.to_dict(), separators=(",", ":")))
+
+
+def submit(argv):
+    execution_id = argv[argv.index("--execution-id") + 1]
+    pipeline = Pipeline().load(argv[2])
+    print("Submitting pipeline: " + pipeline.name, flush=True)
+    handle = pipeline.submit(execution_id, os.path.abspath(sys.argv[0]))
     print(json.dumps(handle.to_dict(), separators=(",", ":")))
 
 

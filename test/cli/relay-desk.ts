@@ -86,6 +86,12 @@ export class TestRelayHost implements AsyncDisposable {
     await child?.exited;
   }
 
+  /** Its process. @throws where it does not run */
+  get pid(): number {
+    if (this.#child === null) throw new Error("the relay-host does not run");
+    return this.#child.pid;
+  }
+
   signal(signal: "SIGSTOP" | "SIGCONT"): void {
     this.#child?.kill(signal);
   }

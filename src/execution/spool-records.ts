@@ -126,6 +126,8 @@ export interface ExitRecord {
   readonly usage: Usage | null;
   /** How many processes had to be ended after the first one. */
   readonly leftover: number;
+  /** In an allocation: its end was asked for, by no cancel of ours, before this was written. Whether that is why it ended, its scheduler says. */
+  readonly asked_to_end?: boolean | undefined;
 }
 
 /** truncated-<stream>.json: the accounting at the moment when the first byte was dropped. */

@@ -77,6 +77,7 @@ export const ExitSchema: v.GenericSchema<unknown, ExitRecord> = v.object({
     }),
   ),
   leftover: Count,
+  asked_to_end: v.optional(v.boolean()),
 });
 
 export const TruncationSchema: v.GenericSchema<unknown, TruncationRecord> = v.object({

@@ -47,7 +47,7 @@ function verdict(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec, "timeout
     case "canceled":
       return { reason: "canceled", message: "canceled" };
     case "terminated":
-      return { reason: "signaled", message: "the system asked its shim to end (shutdown, or an operator's TERM)" };
+      return { reason: "signaled", message: "its shim was asked to end (by a scheduler, a shutdown, or an operator's TERM)" };
     case "ended":
       if (exit.signal !== null) return { reason: "signaled", message: `ended by ${exit.signal}` };
       if (exit.code === 0) return { reason: "completed", message: "exited with code 0" };

@@ -17,7 +17,7 @@ import { leave } from "./leave.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { type Found, Submission } from "./submission.ts";
 import type { SubmitTurn } from "./submit-turns.ts";
-import { batchWords, endedFor, explained, isBySignal, saidOf } from "./words.ts";
+import { batchWords, endedFor, explained, mayBeTheirs, saidOf } from "./words.ts";
 
 type Refusal = Extract<Found, { kind: "refused" }>;
 
@@ -140,8 +140,8 @@ export class AllocationHost implements AttemptHost {
     }
     const request = await this.#cancelRequest();
     if (request !== null && !request.cancel_scheduler) return (await this.#left()) ? OVER : AGAIN;
-    // A batch script that has found out that it cannot run the attempt has said so for good.
-    const definite = request !== null || this.#status?.exit_code === CANNOT_RUN;
+    // Who wins start.json knows that nothing has run; where the scheduler itself has not been heard, its job may be there again, and is waited for.
+    const definite = request !== null || this.#status?.active_record_found === false || this.#status?.exit_code === CANNOT_RUN;
     if (this.#isGone(definite ? 0 : this.schedulers.times.lag)) return this.#endWithout(record, this.#unstartedWords());
     this.#obstacle = this.#absence();
     if (request !== null) {
@@ -311,15 +311,14 @@ export class AllocationHost implements AttemptHost {
   async #concluded(exit: ExitRecord): Promise<ExitRecord | null> {
     this.#exitAt ??= this.#now;
     const status = this.#status;
-    const { reason } = exit.outcome;
-    if (reason === "canceled" && (await this.#cancelRequest())?.cancel_scheduler === true) {
+    if (exit.outcome.reason === "canceled" && (await this.#cancelRequest())?.cancel_scheduler === true) {
       if (status !== null && (hasEnded(status.phase) || status.active_record_found === false)) return exit;
       this.#obstacle = `its shim has ended it; whether ${this.#record?.provider ?? "the scheduler"} has ended the allocation is not known yet`;
       return null;
     }
-    if (!isBySignal(exit.outcome) && reason !== "outcome_unknown") return exit;
+    if (!mayBeTheirs(exit)) return exit;
     if (status !== null && hasEnded(status.phase))
-      return { ...exit, outcome: explained(exit.outcome, status, requestOf(this.around.job).time_limit_seconds) };
+      return { ...exit, outcome: explained(exit, status, requestOf(this.around.job).time_limit_seconds) };
     return this.#record == null || this.#now - this.#exitAt >= this.schedulers.times.why ? exit : null;
   }
 

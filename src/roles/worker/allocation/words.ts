@@ -3,7 +3,7 @@ import path from "node:path";
 import type { Outcome } from "../../../domain/job.ts";
 import { hasEnded, type SchedulerStatus } from "../../../domain/scheduler.ts";
 import { inAttempt } from "../../../execution/own-place.ts";
-import { FILES } from "../../../execution/spool-records.ts";
+import { type ExitRecord, FILES } from "../../../execution/spool-records.ts";
 import { openRegular } from "../../../lib/regular-file.ts";
 
 const LOG_MAX_BYTES = 64 * 1024;
@@ -12,7 +12,8 @@ const LOG_WORDS_MAX = 1_000;
 /** What a scheduler says of a job, in part of a sentence: its own word, why, and where. */
 export function saidOf({ scheduler, scheduler_job_id, raw_state, phase, reason, nodes, exit_code }: SchedulerStatus): string {
   const why = reason === null || reason === "None" ? "" : ` (${reason})`;
-  const where = nodes === null ? "" : ` on ${nodes}`;
+  // Before it has any, this is how many it wants.
+  const where = nodes === null || /^\d+$/.test(nodes) ? "" : ` on ${nodes}`;
   const code = exit_code === null || exit_code === 0 ? "" : `, exit code ${exit_code}`;
   return `${scheduler} says of ${scheduler_job_id}: ${raw_state ?? phase}${why}${where}${code}`;
 }
@@ -36,21 +37,28 @@ const ANY_LIMIT = /^failed 37\b/;
 /** States of sacct(1), JOB STATE CODES, and failures of accounting(5), that mean that the time was over. */
 const TIME_LIMITS = { slurm: /^(?:TIMEOUT|DEADLINE)\b/, gridengine: /^failed 44\b/ } as const;
 
+/** Whether the scheduler may have to do with an end, or nobody else can say why it was. */
+export const mayBeTheirs = (exit: ExitRecord): boolean => isTheirs(exit) || exit.outcome.reason === "outcome_unknown";
+
+const isTheirs = ({ outcome, asked_to_end }: ExitRecord): boolean => asked_to_end === true || isBySignal(outcome);
+
 /**
- * Whether the scheduler may have to do with an end: by a signal, or with the code by which a shell says that a program of its was ended by one (a scheduler's TERM
+ * By a signal, or with the code by which a shell says that a program of its was ended by one (a scheduler's TERM
  * goes to all processes of a job, in no order).
  */
-export const isBySignal = ({ reason, exit_code }: Outcome): boolean =>
+const isBySignal = ({ reason, exit_code }: Outcome): boolean =>
   reason === "signaled" || (reason === "exit_nonzero" && exit_code !== null && SIGNALED_CODES.has(exit_code));
 
 /** 128 and the number of TERM, KILL, XCPU, USR1 or USR2, which are what schedulers send. */
 const SIGNALED_CODES: ReadonlySet<number> = new Set([143, 137, 152, 138, 140]);
 
-/** An outcome with the scheduler's word on it. */
-export function explained(outcome: Outcome, status: SchedulerStatus, limitSeconds: number | null): Outcome {
-  const message = `${outcome.message}; ${saidOf(status)}`.slice(0, 2_000);
-  const why = isBySignal(outcome) ? endedFor(status, limitSeconds) : null;
-  return { ...outcome, reason: why ?? outcome.reason, message };
+/** The outcome of an end with the scheduler's word on it. */
+export function explained(exit: ExitRecord, status: SchedulerStatus, limitSeconds: number | null): Outcome {
+  const { outcome } = exit;
+  const why = isTheirs(exit) ? endedFor(status, limitSeconds) : null;
+  // Somebody asked for its end, and not for this: it has ended well.
+  if (outcome.reason === "completed" && why === null) return outcome;
+  return { ...outcome, reason: why ?? outcome.reason, message: `${outcome.message}; ${saidOf(status)}`.slice(0, 2_000) };
 }
 
 /** The end of what the batch script said before it became the shim; null where it has said nothing. */

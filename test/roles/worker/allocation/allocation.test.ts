@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { eventually } from "../../../runner/wait.ts";
-import { historyFaults } from "../harness.ts";
-import { Site } from "./site.ts";
+import { historyFaults, WorkerHarness } from "../harness.ts";
+import { Site, TIMES } from "./site.ts";
 
 let site: Site;
 beforeAll(async () => {
@@ -146,15 +146,22 @@ describe("an allocation that ends by itself", () => {
     expect(await site.worker.stdout(job_id).catch(() => "")).toBe("");
   });
 
-  test("before the shim has claimed, without a word why: nothing ran, after a while in which it may still have turned up", async () => {
-    site.scheduler.behave({ holds: true });
-    const { job_id } = await site.submit("echo ran");
-    const id = await native(job_id);
-    site.scheduler.behave({ holds: false });
-    site.scheduler.say(id, { phase: "failed", raw_state: "BOOT_FAIL" });
-    const { job } = await site.worker.ended(job_id);
+  test("before the shim has claimed, without a word why: nothing ran, and nobody waits for records of it", async () => {
+    await using patient = new Site();
+    const times = { ...TIMES, lag: 600_000 };
+    patient.worker = new WorkerHarness({ scheduling: { choice: "slurm", fake: patient.scheduler.directory, times } }, patient.directory);
+    await patient.start();
+    patient.scheduler.behave({ holds: true });
+    const { job_id } = await patient.submit("echo ran");
+    const { id } = await eventually(() => patient.scheduler.jobs()[0], { what: "the job" });
+    patient.scheduler.say(id, { phase: "failed", raw_state: "BOOT_FAIL" });
+    const { job } = await patient.worker.ended(job_id);
     expect(job.outcome).toMatchObject({ reason: "spawn_failed", message: expect.stringContaining("BOOT_FAIL") });
-  });
+    // A requeue comes too late.
+    patient.scheduler.run(id);
+    await eventually(() => fs.existsSync(path.join(patient.scheduler.directory, `${id}.code`)), { what: "the end of the second run" });
+    expect(await patient.worker.stdout(job_id).catch(() => "")).toBe("");
+  }, 15_000);
 
   test.each([
     ["TIMEOUT", "failed", "timeout", "failed"],
@@ -193,6 +200,32 @@ describe("an allocation that ends by itself", () => {
       expect(job.outcome).toMatchObject({ reason, exit_code: 4 });
       expect(job.outcome?.message).toContain(raw_state);
       expect(await site.worker.stdout(job_id)).toBe("up\nbye\n");
+    },
+    15_000,
+  );
+
+  test.each([
+    ["TIMEOUT", "failed", "timeout"],
+    ["CANCELLED by 1000", "canceled", "canceled"],
+    ["COMPLETED", "completed", "completed"],
+  ] as const)(
+    "with TERM to all of its processes, as %s, is what the scheduler says although the job ends well",
+    async (raw_state, phase, reason) => {
+      const { job_id } = await site.submit("trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done");
+      await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+      const id = await native(job_id);
+      const { attempt } = await site.worker.client.status(job_id);
+      const job = attempt!.process!.pid;
+      site.scheduler.say(id, { phase, raw_state });
+      // Its shim learns of both at once.
+      site.scheduler.signal(id, "SIGSTOP");
+      process.kill(job, "SIGTERM");
+      await eventually(() => /^State:\s+Z/m.test(fs.readFileSync(`/proc/${job}/status`, "utf8")), { what: "the end of the job" });
+      site.scheduler.signal(id, "SIGTERM");
+      site.scheduler.signal(id, "SIGCONT");
+      const { outcome } = (await site.worker.ended(job_id)).job;
+      expect(outcome).toMatchObject({ reason, exit_code: 0 });
+      if (reason !== "completed") expect(outcome?.message).toContain(raw_state);
     },
     15_000,
   );

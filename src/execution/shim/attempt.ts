@@ -58,7 +58,7 @@ export async function runAttempt(options: AttemptOptions): Promise<Outcome | nul
     if (!claimed) abandon(provision);
   }
   if (!claimed) return null;
-  const exit = await (options.runs ?? runClaimed)(options, provision).catch((error: unknown) => {
+  const exit = await runClaimed(options, provision).catch((error: unknown) => {
     options.log.note(`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     return unstarted(shimFailed(error), clock);
   });

@@ -4,6 +4,7 @@ import type { Hono } from "hono";
 import { RelayError } from "../domain/errors.ts";
 import { makePrivateDirectory } from "../lib/atomic-file.ts";
 import { type FileLock, tryLock } from "../lib/file-lock.ts";
+import { afterRequest } from "./read-over.ts";
 import { withWebSockets } from "./web-socket.ts";
 
 /** A running HTTP server on a private Unix socket. */
@@ -36,7 +37,7 @@ function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
   // Bun removes the path that it was told when it stops, whoever's socket is there by then; so that is another one, and no longer.
   const bound = path.join(path.dirname(socketPath), `.${process.pid}`);
   fs.rmSync(bound, { force: true });
-  const web = withWebSockets((request) => app.fetch(request));
+  const web = withWebSockets((request) => afterRequest(request, app.fetch(request)));
   const options = {
     unix: bound,
     fetch: web.fetch,

@@ -3,7 +3,7 @@ import type { Job, JobKind, JobSubmission, Lane } from "../domain/job.ts";
 import type { LinkInfo } from "../domain/link.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { PipelineInputs } from "../domain/pipeline.ts";
-import type { WorkerStatus } from "../domain/views.ts";
+import type { JarvisExecution, WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";
 import type { InputServices } from "./input-services.ts";
@@ -64,6 +64,8 @@ export interface WorkerServices {
   workExpected(lane: Lane): void;
   /** What stands in the way of a job's current attempt, or of the next one; null where nothing does. */
   obstacle(job: Pick<Job, "job_id" | "state">): string | null;
+  /** What JARVIS-CD said last of the pipeline of a job whose attempt is looked after; null where nothing is known. */
+  jarvis(jobId: string): JarvisExecution["said"];
   status(): Promise<WorkerStatus>;
   /** What is counted, in Prometheus' text format. */
   metrics(): Promise<string>;

@@ -39,6 +39,24 @@ export const SchedulerCanceled = v.strictObject({
 });
 export type SchedulerCanceled = v.InferOutput<typeof SchedulerCanceled>;
 
+/** A pipeline's run as JARVIS-CD knows it. */
+export const JarvisExecution = v.strictObject({
+  execution_id: text(128),
+  /** What JARVIS said last, as long as a worker looks after the run; null where none does, or JARVIS has said nothing yet. */
+  said: v.nullable(
+    v.strictObject({
+      pipeline_id: text(128),
+      mode: v.picklist(["direct", "scheduler"]),
+      /** preparing, submitting, submitted, running, completed, failed, canceled, unknown, or another word of JARVIS'. */
+      state: text(64),
+      /** As JARVIS writes it: RFC 3339 with microseconds. */
+      updated_at: text(64),
+      scheduler_native_id: v.nullable(text(256)),
+    }),
+  ),
+});
+export type JarvisExecution = v.InferOutput<typeof JarvisExecution>;
+
 /** A job with all that a person asks about it. */
 export const JobStatus = v.strictObject({
   job: Job,
@@ -49,6 +67,8 @@ export const JobStatus = v.strictObject({
   relay_queue: QueuePosition,
   /** What its attempts have at a scheduler, in their order; absent from a worker of an earlier version. */
   scheduler: v.optional(v.nullable(v.array(JobScheduler))),
+  /** Of a pipeline; null for jobs of other kinds, absent from a worker of an earlier version. */
+  jarvis: v.optional(v.nullable(JarvisExecution)),
   /** What the job did to its inputs; null where nobody has recorded that. */
   transform: v.nullable(TransformRef),
   /** Its inputs, at most 100, in the order of their names. */

@@ -8,6 +8,7 @@ import { PageQuery, pageOf } from "../../domain/page.ts";
 import { flag, seconds, several, whole } from "../../domain/query.ts";
 import { isTerminal } from "../../domain/transitions.ts";
 import { type JobScheduler, JobStatus, JobWaitResult } from "../../domain/views.ts";
+import { executionIdOf } from "../../execution/jarvis/execution-id.ts";
 import { JobList } from "../answers.ts";
 import { ownName } from "../called.ts";
 import { jobInputs } from "../job-inputs.ts";
@@ -182,6 +183,7 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
     obstacle: services.obstacle(job),
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
     scheduler,
+    jarvis: job.kind === "jarvis" ? { execution_id: executionIdOf(job), said: services.jarvis(jobId) } : null,
     transform,
     inputs: await jobInputs(store, job),
     progress: [...progress.items],

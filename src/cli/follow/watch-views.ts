@@ -60,6 +60,8 @@ const eventLine = (style: Style, event: Event): string => {
 const outputLine = (style: Style, stream: LogStream, line: string): string =>
   `${stream === "stderr" ? style.yellow(`${stream} |`) : style.dim(`${stream} |`)} ${safeText(line).replaceAll("\r", "")}`;
 
+const jarvisWord = (state: unknown): string => (typeof state === "string" ? `JARVIS ${oneLine(state)}  ` : "");
+
 const progressOf = (event: Event): Progress =>
   ({ current: null, total: null, unit: null, message: null, ...event.payload }) as unknown as Progress;
 
@@ -86,7 +88,7 @@ export function plainView(io: CliIo): WatchView {
  *
  * @param status where the job stands at the beginning: events before the first one that is shown have made it so
  */
-export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | "progress" | "scheduler">): WatchView {
+export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | "progress" | "scheduler" | "jarvis">): WatchView {
   const { job, attempt, progress } = status;
   const style = styleFor(io.stdout, io.env);
   const there = status.scheduler?.at(-1) ?? null;
@@ -94,6 +96,8 @@ export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | 
   // Until it has started, the scheduler knows better where it stands.
   if (state === "starting" && there?.native_id != null) state = there.status?.phase ?? "submitted";
   let startedAt = Date.parse((job.state === "running" ? attempt?.started_at : null) ?? job.created_at);
+  /** What JARVIS says of a pipeline, beside the state of the job. */
+  let jarvis = jarvisWord(status.jarvis?.said?.state);
   let report: Progress | null = progress.toSorted((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at)).at(-1) ?? null;
   let open = "";
   let ended = false;
@@ -107,7 +111,7 @@ export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | 
     if (lost !== null) return cut(`${LOST[lost.way]} for ${since(lost.at)}; last seen ${state}`, cells - 1);
     const time = since(startedAt);
     const what = report === null ? open : progressLine(report, cells < 60 ? 10 : 20);
-    return cut(`${state} ${time} ${oneLine(what)}`.trimEnd(), cells - 1);
+    return cut(`${state} ${time} ${jarvis}${oneLine(what)}`.trimEnd(), cells - 1);
   };
   const show = async (lines: readonly string[]): Promise<void> => {
     await io.stdout.write(`\r\x1b[K${lines.map((line) => `${line}\n`).join("")}${ended ? "" : style.bold(statusLine())}`);
@@ -116,6 +120,7 @@ export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | 
   return {
     async event(event) {
       state = STATES[event.event_type] ?? state;
+      if (event.event_type === "runtime.metadata_ingested") jarvis = jarvisWord(event.payload["state"]) || jarvis;
       if (event.event_type === "job.running") startedAt = Date.parse(event.created_at);
       if (event.event_type === "progress.updated") {
         report = progressOf(event);

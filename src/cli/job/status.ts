@@ -1,12 +1,13 @@
 import { EXIT } from "../../domain/errors.ts";
 import { givenTitle, workTitle } from "../../domain/title.ts";
 import { isTerminal } from "../../domain/transitions.ts";
-import type { JobStatus } from "../../domain/views.ts";
+import type { JarvisExecution, JobStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { progressText } from "../print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../print/quantities.ts";
+import { oneLine } from "../print/safe-text.ts";
 import { observedLines, schedulerText } from "../print/scheduler-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { jobId } from "../values.ts";
@@ -33,7 +34,7 @@ export const verb = defineVerb({
 
 /** The lines that people read. */
 export function statusFields(
-  { job, attempt, obstacle, relay_queue, scheduler, inputs, progress, progress_truncated, logs, transform }: JobStatus,
+  { job, attempt, obstacle, relay_queue, scheduler, jarvis, inputs, progress, progress_truncated, logs, transform }: JobStatus,
   now: number,
 ) {
   const shim = attempt?.process ?? null;
@@ -60,6 +61,7 @@ export function statusFields(
     ],
     ["scheduler", there === null ? null : schedulerText(there)],
     ...(there === null || there.status === null || there.ended_at !== null ? [] : observedLines(there.status, now)),
+    ["JARVIS", jarvis == null ? null : jarvisText(jarvis)],
     ["ended", ended === null ? null : `${ended} (${agoText(ended, now)})`],
     ["duration", ended === null || attempt === null || attempt.started_at === null ? null : between(attempt.started_at, ended)],
     ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],
@@ -76,6 +78,10 @@ export function statusFields(
     ...logs.map((log) => [log.stream, `${bytesText(log.size_bytes)}${dropped(log.capture)}`] as const),
   ] as const;
 }
+
+/** The run's id, which JARVIS' own commands take, and what JARVIS says of it. */
+const jarvisText = ({ execution_id, said }: JarvisExecution): string =>
+  said === null ? execution_id : `${execution_id}, pipeline ${oneLine(said.pipeline_id)}: ${oneLine(said.state)}`;
 
 const inputText = ({ name, logical_name, size_bytes, sha256 }: JobStatus["inputs"][number]): string =>
   `${name}: ${logical_name}, ${bytesText(size_bytes)}, SHA-256 ${sha256.slice(0, 16)}…`;

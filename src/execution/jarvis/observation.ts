@@ -88,6 +88,27 @@ export function refusedEvent(question: string, reason: string): OnceEvent {
   };
 }
 
+/** Name of the task that stands for a package. */
+export const packageTask = (packageId: string): string => `package ${packageId}`;
+
+/** What is said of each package once when a run is about to begin, and once when all of it has ended well. */
+export const PACKAGES_SOURCE = "jarvis:packages";
+const STAGES = { planned: 0, succeeded: 1 } as const;
+
+/** Lines on all packages of a pipeline; none where they were said before. */
+export function packageLines(
+  packages: readonly { readonly id: string; readonly type: string }[],
+  status: keyof typeof STAGES,
+  taken: ReadonlyMap<string, number>,
+): SourceLines[] {
+  const offset = taken.get(PACKAGES_SOURCE) ?? 0;
+  const next = STAGES[status] + 1;
+  if (offset >= next) return [];
+  const summary = status === "planned" ? "is to be run" : "JARVIS says that the pipeline has completed";
+  const lines = packages.map(({ id, type }) => taskLine(id, type, status, `${type}: ${summary}`));
+  return [{ file: PACKAGES_SOURCE, offset, next_offset: next, lines }];
+}
+
 /** The name of a package's reports among the sources of an attempt; no file of a job's can have it. */
 export const progressSource = (packageId: string): string => `jarvis:progress:${packageId}`;
 
@@ -101,7 +122,8 @@ export function progressLines({ packages }: ExecutionProgress, taken: ReadonlyMa
     // The first one may have the number 0.
     const next = latest.sequence + 1;
     if (next <= offset) return [];
-    const lines = offset === 0 ? [taskLine(one, "running"), progressLine(one)] : [progressLine(one)];
+    const reports = taskLine(package_id, one.package_name, "running", `${one.package_name} reports progress`);
+    const lines = offset === 0 ? [reports, progressLine(one)] : [progressLine(one)];
     return [{ file, offset, next_offset: next, lines }];
   });
 }
@@ -122,17 +144,18 @@ function progressLine({ package_id, package_name, latest }: PackageProgress): Em
   };
 }
 
-function taskLine({ package_id, package_name }: PackageProgress, status: "running"): EmitLine {
+function taskLine(packageId: string, packageName: string, status: "planned" | "running" | "succeeded", summary: string): EmitLine {
   return {
     type: "task-event",
+    task: packageTask(packageId),
     event: {
       event_type: "jarvis.package",
-      label: package_id,
-      summary: `${package_name} reports progress`,
+      label: packageId,
+      summary,
       detail: null,
       path_refs: [],
       artifact_refs: [],
-      metadata: { package_name },
+      metadata: { package_name: packageName },
       status,
     },
   };

@@ -1,5 +1,6 @@
 import { type Document, LineCounter, parseAllDocuments, type YAMLMap, type YAMLSeq } from "yaml";
 import { RelayError } from "../../domain/errors.ts";
+import type { LogStream } from "../../domain/log.ts";
 import { JARVIS_ID } from "./documents.ts";
 import { yamlDepth } from "./yaml-depth.ts";
 import { mapAt, YamlEdit } from "./yaml-edit.ts";
@@ -17,6 +18,8 @@ export interface PipelinePackage {
 export interface PipelineScheduler {
   readonly name: string;
   readonly jobName: string | null;
+  /** Streams of the run for which it names a file. */
+  readonly ownFiles: Readonly<Record<LogStream, boolean>>;
 }
 
 /** More than this is no pipeline, but a way to use up memory. */
@@ -182,5 +185,9 @@ function schedulerOf(block: unknown): PipelineScheduler | null {
   const { name, job_name: jobName } = block;
   if (name.trim().toLowerCase() !== "slurm")
     throw pipelineRefused("scheduler", `JARVIS-CD submits to slurm only, not to ${name.slice(0, 100)}`);
-  return { name: "slurm", jobName: typeof jobName === "string" ? jobName : null };
+  return {
+    name: "slurm",
+    jobName: typeof jobName === "string" ? jobName : null,
+    ownFiles: { stdout: block["output"] !== undefined, stderr: block["error"] !== undefined },
+  };
 }

@@ -8,7 +8,7 @@ import { JobEdit } from "./job-edit.ts";
 import { type JobHead, jobSequence, unreadableJob } from "./job-rows.ts";
 import { appendProgress } from "./progress.ts";
 import { type SegmentRow, segmentRow } from "./segments.ts";
-import { appendTaskEvent, firstTask } from "./tasks.ts";
+import { appendTaskEvent, firstTask, namedTask } from "./tasks.ts";
 
 /** Longer pieces are left to the log's own routes. */
 const TEXT_MAX = 8_192;
@@ -151,7 +151,7 @@ function recordLine(w: Writing, edit: JobEdit, file: string, line: EmitLine): vo
   w.sql.run("SAVEPOINT one_line");
   try {
     if (line.type === "progress") appendProgress(w, edit, line.progress);
-    else appendTaskEvent(w, edit, firstTask(w, edit.row), line.event);
+    else appendTaskEvent(w, edit, line.task === undefined ? firstTask(w, edit.row) : namedTask(w, edit.row, line.task), line.event);
   } catch (error) {
     if (!isRelayError(error, "payload_too_large")) throw error;
     w.sql.run("ROLLBACK TO one_line");

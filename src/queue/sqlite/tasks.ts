@@ -3,9 +3,10 @@ import { LIMITS } from "../../domain/limits.ts";
 import type { Page } from "../../domain/page.ts";
 import type { Metadata } from "../../domain/primitives.ts";
 import type { NewTaskEvent, Task, TaskEvent, TaskEventStatus, TaskState } from "../../domain/task.ts";
+import { newId } from "../../lib/ids.ts";
 import type { PageRequest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
-import { JobEdit } from "./job-edit.ts";
+import { JobEdit, taskStateOf } from "./job-edit.ts";
 import { COLUMNS, type JobHead, jobSequence, unreadableJob } from "./job-rows.ts";
 import { pageOf, rowsOfPage } from "./pages.ts";
 import { boundedJson, parsed, storable } from "./record-json.ts";
@@ -46,6 +47,29 @@ export function firstTask(r: Reading, job: JobHead): TaskRow {
   const row = r.sql.get<TaskRow>(`${SELECT_TASK} WHERE tasks.job = ? AND tasks.sequence = 1`, job.sequence);
   if (row === null) throw unreadableJob(job.job_id, "its task is missing");
   return row;
+}
+
+/** A part of a job, by its name; it is made where there is none, and its state follows the job's. */
+export function namedTask(w: Writing, job: JobHead, name: string): TaskRow {
+  const find = () =>
+    w.sql.get<TaskRow>(
+      `${SELECT_TASK} WHERE tasks.job = ?1 AND tasks.name = ?2 AND tasks.sequence > 1
+         AND tasks.sequence NOT IN (SELECT task FROM scheduler_jobs WHERE job = ?1) LIMIT 1`,
+      job.sequence,
+      name,
+    );
+  const known = find();
+  if (known !== null) return known;
+  w.sql.run(
+    `INSERT INTO tasks (job, sequence, task_id, name, state, created_at, updated_at)
+     SELECT ?1, max(sequence) + 1, ?2, ?3, ?4, ?5, ?5 FROM tasks WHERE job = ?1`,
+    job.sequence,
+    newId("task"),
+    name,
+    taskStateOf(job.state),
+    w.now,
+  );
+  return find()!;
 }
 
 export const task = (r: Reading, taskId: string): Task => toTask(taskRow(r, taskId));

@@ -11,6 +11,7 @@ import { prepareRunDirectory } from "../../config/run-directory.ts";
 import type { ProcessIdentity } from "../../domain/attempt.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
+import { aborted } from "../../lib/aborted.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { DirectoryWatch } from "../../lib/directory-watch.ts";
 import { tryLock } from "../../lib/file-lock.ts";
@@ -230,9 +231,3 @@ function namesOf(registry: ClusterRegistry): { clusters: string[]; registry_erro
     return { clusters: [], registry_error: error.message };
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });

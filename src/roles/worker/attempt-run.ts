@@ -1,6 +1,7 @@
 import type { Attempt } from "../../domain/attempt.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import type { Job, Lane } from "../../domain/job.ts";
+import type { JarvisExecution } from "../../domain/views.ts";
 import { attemptDirectory, openAttempt, readProcess } from "../../execution/attempt-dir.ts";
 import type { ExitRecord } from "../../execution/spool-records.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
@@ -121,6 +122,11 @@ export class AttemptRun {
   /** What the last look failed for, or a start waits for; null where nothing is in the way. */
   get obstacle(): string | null {
     return this.#obstacle.message;
+  }
+
+  /** What JARVIS-CD said last of its pipeline; null where nothing is known. */
+  get jarvis(): JarvisExecution["said"] {
+    return this.#engine.said ?? null;
   }
 
   /** Ask for the job's end; repeated calls change nothing. */

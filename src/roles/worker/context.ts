@@ -36,6 +36,8 @@ export interface WorkerContext {
   readonly spoolDir: string;
   /** The spool of jobs in allocations, which compute nodes see; null where that is the same. */
   readonly sharedSpoolDir: string | null;
+  /** Directories that were that before; what earlier jobs have is still there. */
+  readonly earlierSpools: readonly string[];
   /** The environment that jobs' allow-list is taken from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;

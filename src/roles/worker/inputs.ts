@@ -17,7 +17,7 @@ import { InputUploads } from "./input-uploads.ts";
 import { jobPlace } from "./job-place.ts";
 import { isPassing } from "./patience.ts";
 
-type Around = Pick<WorkerContext, "cluster" | "spoolDir" | "sharedSpoolDir" | "clock" | "store" | "log">;
+type Around = Pick<WorkerContext, "cluster" | "spoolDir" | "sharedSpoolDir" | "earlierSpools" | "clock" | "store" | "log">;
 
 /** How often it is looked for what nobody needs any more, in milliseconds. */
 const SWEEP_MS = 3_600_000;

@@ -3,14 +3,14 @@ import type { Job } from "../../domain/job.ts";
 import { jobDirectory } from "../../execution/attempt-dir.ts";
 import type { WorkerContext } from "./context.ts";
 
-/** The cluster's spool, and the one that compute nodes see; null where that is the same. */
-export type Spools = Pick<WorkerContext, "spoolDir" | "sharedSpoolDir">;
+/** The cluster's spool, the one that compute nodes see, null where that is the same, and those that were such before. */
+export type Spools = Pick<WorkerContext, "spoolDir" | "sharedSpoolDir" | "earlierSpools">;
 
 /** A job's directory, wherever it lies. */
 export function jobPlace(spools: Spools, jobId: string): string {
-  const { spoolDir, sharedSpoolDir } = spools;
-  if (sharedSpoolDir !== null) {
-    const shared = jobDirectory(sharedSpoolDir, jobId);
+  const { spoolDir, sharedSpoolDir, earlierSpools } = spools;
+  for (const spool of [...(sharedSpoolDir === null ? [] : [sharedSpoolDir]), ...earlierSpools]) {
+    const shared = jobDirectory(spool, jobId);
     if (fs.existsSync(shared)) return shared;
   }
   return jobDirectory(spoolDir, jobId);

@@ -43,7 +43,8 @@ export interface Ending {
  *
  * @returns false where the end does not hold any more, and the engine has to be asked again
  */
-export async function settle(ending: Ending): Promise<boolean> {
+export async function settle(given: Ending): Promise<boolean> {
+  const ending = { ...given, exit: { ...given.exit, streams: given.end.streams ?? given.exit.streams } };
   const { context, fence, directory, exit, end, patience } = ending;
   const jobDir = path.dirname(directory);
   clearMaking(directory);

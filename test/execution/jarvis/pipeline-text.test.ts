@@ -31,7 +31,8 @@ scheduler:
 describe("a pipeline's text", () => {
   test("says its name, its packages with their settings, and its scheduler", () => {
     const { name, packages, scheduler } = new PipelineText(DEMO);
-    expect({ name, scheduler }).toEqual({ name: "demo", scheduler: { name: "slurm", jobName: null } });
+    const ownFiles = { stdout: false, stderr: false };
+    expect({ name, scheduler }).toEqual({ name: "demo", scheduler: { name: "slurm", jobName: null, ownFiles } });
     expect(packages.map(({ id, type }) => [id, type])).toEqual([
       ["c1", "demo.counter"],
       ["c2", "demo.counter"],

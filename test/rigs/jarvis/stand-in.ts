@@ -15,14 +15,15 @@ export class JarvisStandIn {
     this.shared = path.join(directory, "shared");
   }
 
-  /** As `jarvis init` does. */
-  initialize(): this {
+  /** As `jarvis init` does. @param sbatch what takes the place of sbatch(1): name, script and output file follow, and it prints the id */
+  initialize(sbatch: readonly string[] = []): this {
     for (const one of [this.root, this.shared]) fs.mkdirSync(one, { recursive: true });
     const config = {
       config_dir: path.join(this.directory, "config"),
       private_dir: path.join(this.directory, "private"),
       shared_dir: this.shared,
       repos: [path.join(HERE, "builtin"), path.join(HERE, "demo")],
+      sbatch,
     };
     fs.writeFileSync(path.join(this.root, "jarvis_config.json"), JSON.stringify(config));
     return this;
@@ -46,6 +47,10 @@ export class JarvisStandIn {
     return fs.existsSync(directory) ? fs.readdirSync(directory) : [];
   }
 }
+
+/** The same in an allocation. */
+export const allocatedPipeline = (name: string, settings: object = {}): string =>
+  JSON.stringify({ ...JSON.parse(counterPipeline(name, settings)), scheduler: { name: "slurm", job_name: name } });
 
 /** The text of a pipeline of counters. */
 export const counterPipeline = (name: string, settings: object = {}): string =>

@@ -14,9 +14,10 @@ export class JarvisRuns {
   constructor(
     jarvis: { readonly program: string; readonly environment: Readonly<Record<string, string>> },
     more: Record<string, unknown> = {},
+    directory?: string,
   ) {
     const environment = { ...process.env, ...jarvis.environment };
-    this.worker = new WorkerHarness({ jarvis: jarvis.program, environment, ...more });
+    this.worker = new WorkerHarness({ jarvis: jarvis.program, environment, ...more }, directory);
   }
 
   submit(spec: JarvisInput, more: Partial<JobSubmissionInput> = {}): Promise<JobReceipt> {

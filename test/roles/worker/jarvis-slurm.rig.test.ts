@@ -9,6 +9,7 @@ import { Slurm } from "../../rigs/slurm.ts";
 import { describeWith } from "../../runner/components.ts";
 import { removeTree } from "../../runner/remove.ts";
 import { eventually } from "../../runner/wait.ts";
+import { historyFaults } from "./harness.ts";
 import { JarvisRuns } from "./jarvis-runs.ts";
 
 const TIMEOUT = 120_000;
@@ -55,10 +56,48 @@ describeWith(["slurm", "jarvis"], "a pipeline that JARVIS-CD submits to SLURM", 
       const status = await ended(job.job_id);
       expect(status.job.outcome).toMatchObject({ reason: "completed", exit_code: 0 });
       expect(status.progress.map(({ label, current }) => [label, current])).toEqual([["c1", 2]]);
-      expect(await runs.artifactText(job.job_id, "stdout.log")).toContain("Loaded pipeline: well");
+      const log = await runs.worker.stdout(job.job_id);
+      expect(log).toContain("Loaded pipeline: well");
+      expect(await runs.artifactText(job.job_id, "stdout.log")).toBe(log);
+      expect(status.logs.find(({ stream }) => stream === "stdout")).toMatchObject({ size_bytes: log.length, capture: { complete: true } });
       const record = JSON.parse(await runs.artifactText(job.job_id, "jarvis-record.json"));
       expect(record).toMatchObject({ mode: "scheduler", state: "completed", scheduler_native_id: await nativeOf(job.job_id) });
       expect(await runs.artifactText(job.job_id, "pipeline.yaml")).toContain(`job_name: "well.clio-${job.job_id.replace("job_", "")}-1"`);
+      expect(marked(job.job_id)).toHaveLength(1);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "shows its output, its packages and JARVIS' state while it runs; killed workers miss and double nothing of it",
+    async () => {
+      const go = path.join(directory, "go");
+      const text = pipeline("live").replace("    steps: 2\n", `    steps: 3\n    wait_for: ${go}\n`);
+      const job = await runs.run(text);
+      await runs.until(job.job_id, "scheduler.job_running");
+      const shown = (what: string) =>
+        eventually(async () => (await runs.worker.stdout(job.job_id)).includes(what), { timeoutMs: TIMEOUT, what: `${what} in the log` });
+      await shown("STEP 1 of 3");
+      const { terminal, jarvis } = await eventually(
+        async () => {
+          const status = await runs.worker.client.status(job.job_id);
+          return status.jarvis?.said?.state === "running" && status;
+        },
+        { timeoutMs: TIMEOUT, what: "JARVIS' word on the run" },
+      );
+      expect(terminal).toBe(false);
+      expect(jarvis).toMatchObject({ said: { pipeline_id: "live", mode: "scheduler", scheduler_native_id: await nativeOf(job.job_id) } });
+      await runs.worker.kill();
+      await runs.worker.start();
+      fs.writeFileSync(go, "");
+      expect((await ended(job.job_id)).job.outcome).toMatchObject({ reason: "completed" });
+      const log = await runs.worker.stdout(job.job_id);
+      for (const step of [1, 2, 3]) expect(log.split(`STEP ${step} of 3`)).toHaveLength(2);
+      expect(historyFaults(await runs.worker.events(job.job_id))).toEqual([]);
+      const { tasks } = await runs.worker.client.tasks(job.job_id, { limit: 10 });
+      const task = tasks.find(({ name }) => name === "package c1")!;
+      const { events } = await runs.worker.client.taskEvents(task.task_id, { limit: 10 });
+      expect(events.map(({ status }) => status)).toEqual(["planned", "running", "succeeded"]);
       expect(marked(job.job_id)).toHaveLength(1);
     },
     TIMEOUT,

@@ -5,6 +5,7 @@ import path from "node:path";
 import { counterPipeline, JarvisStandIn } from "../../rigs/jarvis/stand-in.ts";
 import { describeWith } from "../../runner/components.ts";
 import { removeTree } from "../../runner/remove.ts";
+import { eventually } from "../../runner/wait.ts";
 import { JarvisRuns, processesWith } from "./jarvis-runs.ts";
 
 const TIMEOUT = 60_000;
@@ -55,6 +56,18 @@ describeWith("python3", "a pipeline", () => {
       ]);
       const states = events.filter(({ event_type }) => event_type === "runtime.metadata_ingested").map(({ payload }) => payload["state"]);
       expect(states.at(-1)).toBe("completed");
+      const { tasks } = await worker.client.tasks(job.job_id, { limit: 10 });
+      expect(tasks.map(({ name, state }) => [name, state])).toEqual([
+        ["jarvis", "succeeded"],
+        ["package c1", "succeeded"],
+      ]);
+      const timeline = (await worker.client.taskEvents(tasks[1]!.task_id, { limit: 10 })).events;
+      expect(timeline.map(({ label, status }) => [label, status])).toEqual([
+        ["c1", "planned"],
+        ["c1", "running"],
+        ["c1", "succeeded"],
+      ]);
+      expect((await worker.client.status(job.job_id)).jarvis).toEqual({ execution_id: jarvis.executions("well")[0]!, said: null });
       expect(jarvis.executions("well")).toEqual([`jarvis_${jarvis.executions("well")[0]!.slice(7)}`]);
     },
     TIMEOUT,
@@ -83,6 +96,8 @@ describeWith("python3", "a pipeline", () => {
       await worker.kill();
       await worker.start();
       await runs.until(job.job_id, "jarvis.execution_recovery_attached");
+      const said = await eventually(async () => (await worker.client.status(job.job_id)).jarvis?.said, { what: "what JARVIS says" });
+      expect(said).toMatchObject({ pipeline_id: "long", mode: "direct", state: "running", scheduler_native_id: null });
       const before = (await worker.client.status(job.job_id)).progress[0]?.current ?? 0;
       await runs.until(job.job_id, "progress.updated");
       await worker.client.cancel(job.job_id);

@@ -4,6 +4,7 @@ import path from "node:path";
 import type { InputRecord } from "../../../../src/domain/input.ts";
 import { sha256Hex } from "../../../../src/lib/digest.ts";
 import { temporaryDirectory } from "../../../runner/temporary.ts";
+import { eventually } from "../../../runner/wait.ts";
 import { Site } from "./site.ts";
 
 test("a job in an allocation has its directory, and its inputs, in the spool that compute nodes see, others in the cluster's", async () => {
@@ -44,3 +45,59 @@ test("a job in an allocation has its directory, and its inputs, in the spool tha
   expect((await site.worker.ended(local.job_id)).job.state).toBe("succeeded");
   expect(fs.existsSync(path.join(site.worker.spoolDir, local.job_id))).toBe(true);
 }, 30_000);
+
+test("a job that is at the scheduler when another shared spool is named goes on where it lies; the next one gets the new place", async () => {
+  using shared = temporaryDirectory();
+  const [before, after] = ["before", "after"].map((name) => path.join(shared.path, name)) as [string, string];
+  await using site = new Site({ sharedSpoolDir: before });
+  await site.start();
+  // It ends when it is let, so that it outlives the change.
+  const go = path.join(site.directory, "go");
+  const { job_id } = await site.submit(`echo began; while [ ! -e ${go} ]; do sleep 0.05; done; echo done`);
+  await site.worker.running(job_id);
+  await site.worker.drain();
+  for (const sharedSpoolDir of [after, null, after]) {
+    await using other = site.beside({ sharedSpoolDir });
+    await other.start();
+    expect(await other.stdout(job_id)).toBe("began\n");
+    expect((await other.client.status(job_id)).job.state).toBe("running");
+    await other.drain();
+  }
+  fs.writeFileSync(go, "");
+  await using last = site.beside({ sharedSpoolDir: after });
+  await last.start();
+  expect((await last.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+  expect(await last.stdout(job_id)).toBe("began\ndone\n");
+  const next = await last.submit({ argv: ["true"], scheduler: {} });
+  expect((await last.ended(next.job_id)).job.state).toBe("succeeded");
+  expect([before, after].map((place) => fs.readdirSync(place))).toEqual([[job_id], [next.job_id]]);
+  expect(site.scheduler.jobs()).toHaveLength(2);
+}, 60_000);
+
+test("a shared spool that is not there while jobs are at the scheduler keeps the worker from starting, and from ending them", async () => {
+  using shared = temporaryDirectory();
+  const before = path.join(shared.path, "before");
+  await using site = new Site({ sharedSpoolDir: before });
+  site.scheduler.behave({ holds: true });
+  await site.start();
+  const { job_id } = await site.submit("echo said");
+  await eventually(async () => (await site.events(job_id, "scheduler.job_detected")).length === 1, { what: "its submission" });
+  await site.worker.drain();
+  fs.renameSync(before, `${before}.away`);
+  await using refused = site.beside({ sharedSpoolDir: null });
+  await expect(refused.start()).rejects.toThrow(before);
+  fs.renameSync(`${before}.away`, before);
+  await using next = site.beside({ sharedSpoolDir: null });
+  await next.start();
+  site.scheduler.say("1", null);
+  site.scheduler.run("1");
+  expect((await next.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+  expect(site.scheduler.jobs()).toHaveLength(1);
+  await eventually(async () => (await site.events(job_id, "scheduler.job_completed")).length === 1, { what: "the scheduler's word" });
+  // Nothing is open any more, so that nobody misses it.
+  await next.drain();
+  fs.rmSync(before, { recursive: true });
+  await using free = site.beside({ sharedSpoolDir: null });
+  await free.start();
+  expect((await free.client.status(job_id)).job.state).toBe("succeeded");
+}, 60_000);

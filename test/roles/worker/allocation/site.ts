@@ -32,9 +32,15 @@ export class Site implements AsyncDisposable {
     this.worker = this.#worker(null);
   }
 
-  #worker(death: Death | null): WorkerHarness {
+  #worker(death: Death | null, options: Record<string, unknown> = {}): WorkerHarness {
     const scheduling = { choice: "slurm", fake: this.scheduler.directory, times: TIMES };
-    return new WorkerHarness({ scheduling, death, ...this.options }, this.directory);
+    return new WorkerHarness({ scheduling, death, ...this.options, ...options }, this.directory);
+  }
+
+  /** The next worker, with other settings. */
+  beside(options: Record<string, unknown>): WorkerHarness {
+    this.worker = this.#worker(null, options);
+    return this.worker;
   }
 
   async start(): Promise<this> {

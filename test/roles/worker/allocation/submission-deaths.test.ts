@@ -136,3 +136,15 @@ test("the executable that a batch script names is on record for as long as somet
   await site.worker.start();
   expect(fs.existsSync(kept)).toBe(false);
 }, 30_000);
+
+test("a refusal is believed without accounts once nothing can come of it, and not before", async () => {
+  await using site = new Site();
+  site.scheduler.behave({ submit: "refuses", unaccounted: true });
+  await site.start();
+  const { job_id } = await submit(site);
+  expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "spawn_failed" });
+  const start = JSON.parse(fs.readFileSync(path.join(site.worker.attemptDir(job_id), "start.json"), "utf8"));
+  expect(start).toMatchObject({ claimed_by: "worker" });
+  expect(site.scheduler.asked().filter((line) => line.startsWith("submit"))).toHaveLength(1);
+  expect(site.scheduler.asked().filter((line) => line.startsWith("find")).length).toBeGreaterThan(1);
+}, 40_000);

@@ -81,7 +81,8 @@ export class PipelineAllocation {
     const provider = this.schedulers.providerOf(record);
     const outcome: SubmitOutcome = { kind: exit.outcome.reason === "exit_nonzero" ? "refused" : "doubt", said };
     const jarvis = { name: provider.name, submit: async () => outcome, find: provider.find.bind(provider) };
-    this.#submission ??= new Submission({ context, fence, ring: wake }, jarvis, record, [], this.schedulers.times);
+    // What JARVIS has submitted runs, whatever is written down here meanwhile.
+    this.#submission ??= new Submission({ context, fence, ring: wake }, jarvis, record, [], this.schedulers.times, false);
     // JARVIS has run the submit command; only its word is handed on, once.
     if (!this.#told) this.#submission.submit({} as BatchJob);
     this.#told = true;

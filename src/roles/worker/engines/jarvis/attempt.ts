@@ -1,9 +1,13 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { NewEvent } from "../../../../domain/event.ts";
+import type { LogStream } from "../../../../domain/log.ts";
+import type { JarvisExecution } from "../../../../domain/views.ts";
+import { readSpec } from "../../../../execution/attempt-dir.ts";
 import { inputPath } from "../../../../execution/input-place.ts";
 import type { ExecutionArtifacts, Handle, Read } from "../../../../execution/jarvis/documents.ts";
 import { executionIdOf } from "../../../../execution/jarvis/execution-id.ts";
+import { packageLines } from "../../../../execution/jarvis/observation.ts";
 import { PIPELINE_MAX_BYTES, PipelineText } from "../../../../execution/jarvis/pipeline-text.ts";
 import type { ExecutionName, Question } from "../../../../execution/jarvis/questions.ts";
 import { QUESTIONS } from "../../../../execution/jarvis/questions.ts";
@@ -16,11 +20,15 @@ import type { Schedulers } from "../../allocation/schedulers.ts";
 import type { EngineAround, EngineAttempt, EngineDocument, EngineEnd, EnginePlan } from "../engine.ts";
 import { recordedEnd } from "../engine.ts";
 import { PipelineAllocation } from "./allocation.ts";
+import { AllocationOutput } from "./allocation-output.ts";
 import { allocationVerdict } from "./allocation-verdict.ts";
 import { readHandle } from "./handle.ts";
 import type { JarvisInstallation } from "./installation.ts";
 import { jarvisPlan, PIPELINE_FILE } from "./plan.ts";
 import { type Answers, ExecutionWatch } from "./watch.ts";
+
+/** How far apart JARVIS is asked where it keeps executions, once it has not said. */
+const PLACE_AGAIN_MS = 30_000;
 
 /** One run of a pipeline (docs/jarvis.md). */
 export class JarvisAttempt implements EngineAttempt {
@@ -29,6 +37,8 @@ export class JarvisAttempt implements EngineAttempt {
   #attached = false;
   /** Undefined until the pipeline says whether it has one. */
   #allocation: PipelineAllocation | null | undefined;
+  #output: AllocationOutput | null = null;
+  #placeAskedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly around: EngineAround<"jarvis">,
@@ -38,6 +48,13 @@ export class JarvisAttempt implements EngineAttempt {
     this.#executionId = executionIdOf(around.job);
   }
 
+  get said(): JarvisExecution["said"] {
+    const record = this.#watch?.record ?? null;
+    if (record === null) return null;
+    const { pipeline_id, mode, state, updated_at, scheduler_native_id } = record;
+    return { pipeline_id, mode, state, updated_at, scheduler_native_id };
+  }
+
   async plan(): Promise<EnginePlan> {
     const { context, job, fence } = this.around;
     const paths = new Map<string, string>();
@@ -45,14 +62,15 @@ export class JarvisAttempt implements EngineAttempt {
       const { sha256, name: fileName } = await context.store.artifact(id);
       paths.set(name, inputPath(context.spoolDir, sha256, fileName));
     }
-    const { plan, text } = await jarvisPlan(this.around, this.jarvis, paths);
+    const { plan, text, ready } = await jarvisPlan(this.around, this.jarvis, paths);
     const sha256 = sha256Hex(text);
     const event: NewEvent = {
       event_type: "runtime.metadata_ingested",
       message: `The pipeline to be run takes ${Buffer.byteLength(text)} bytes.`,
       payload: { execution_id: this.#executionId, sha256, size_bytes: Buffer.byteLength(text) },
     };
-    await context.store.ingest(fence, { deltas: [], truncations: [], emits: [], notices: [{ about: `pipeline ${sha256}`, event }] });
+    const emits = packageLines(ready.pipeline.packages, "planned", await context.store.emitOffsets(fence));
+    await context.store.ingest(fence, { deltas: [], truncations: [], emits, notices: [{ about: `pipeline ${sha256}`, event }] });
     return plan;
   }
 
@@ -73,7 +91,7 @@ export class JarvisAttempt implements EngineAttempt {
     if (watch === null) return { ...recordedEnd(exit), documents: this.#pipelineDocuments() };
     const allocation = this.#pipelineAllocation();
     if (allocation !== null) return this.#endOfAllocation(allocation, watch, exit, canceling);
-    const handle = readHandle(this.around.directory, this.#executionId);
+    const handle = readHandle(this.around.directory, this.#executionId, exit.streams.stdout.kept);
     const evidence = { executionId: this.#executionId, exit: exit.outcome, startedAt: exit.started_at, mute: this.#mutePackages() };
     return this.#ended(watch, handle.read, (answers) =>
       directVerdict({ ...evidence, lastLine: handle.line, handle: handle.read, record: answers.get }),
@@ -87,7 +105,7 @@ export class JarvisAttempt implements EngineAttempt {
     exit: ExitRecord,
     canceling: boolean,
   ): Promise<EngineEnd | null> {
-    const handle = readHandle(this.around.directory, this.#executionId);
+    const handle = readHandle(this.around.directory, this.#executionId, exit.streams.stdout.kept);
     const told = handle.read !== null && "document" in handle.read ? handle.read.document.scheduler_native_id : null;
     const found = await allocation.found(exit, told ?? watch.record?.scheduler_native_id ?? null, handle.line || exit.outcome.message);
     if (found.kind === "refused") {
@@ -104,28 +122,59 @@ export class JarvisAttempt implements EngineAttempt {
       return this.#ended(watch, handle.read, () => ({ outcome: { ...exit.outcome, reason: "canceled", message }, events: [] }));
     }
     const { over } = allocation;
+    const output = await this.#allocationOutput(exit);
+    // What has come is part of the log before anything else is said of it.
+    const gained = output?.take(over !== null) === true;
+    if (gained) this.around.wake();
     if (canceling && over === null) {
       const { cancellation_request } = await this.around.context.store.job(this.around.job.job_id);
       if (cancellation_request?.cancel_scheduler === true) await allocation.cancel();
-      else return this.#left(found.record.native_id, exit, handle.read);
+      else return this.#with(output, this.#left(found.record.native_id, exit, handle.read));
     }
     watch.look();
     const lagging = over !== null && watch.record?.terminal !== true && over.ms < this.schedulers.times.lag;
-    if (over === null || lagging || (over.how === "absent" && over.ms < this.schedulers.times.lag)) return null;
+    if (gained || over === null || lagging || (over.how === "absent" && over.ms < this.schedulers.times.lag)) return null;
     const status = over.how === "ended" ? allocation.status : null;
-    return this.#ended(watch, handle.read, ({ get }) =>
+    const end = await this.#ended(watch, handle.read, ({ get }) =>
       allocationVerdict(status, get.kind === "read" && "document" in get.read ? get.read.document : null, canceling),
     );
+    return this.#with(output, end);
+  }
+
+  async #with(output: AllocationOutput | null, end: EngineEnd): Promise<EngineEnd> {
+    return output === null ? end : { ...end, streams: await output.streams() };
+  }
+
+  /** What the run writes in its allocation; null until it is known where. */
+  async #allocationOutput(exit: ExitRecord): Promise<AllocationOutput | null> {
+    const now = this.around.context.clock.monotonic();
+    if (this.#output !== null || now < this.#placeAskedAt + PLACE_AGAIN_MS) return this.#output;
+    this.#placeAskedAt = now;
+    const root = await this.#root();
+    const ownFiles = this.#pipeline()?.scheduler?.ownFiles;
+    const quota = readSpec(this.around.directory)?.quota;
+    if (root === null || ownFiles === undefined || quota === undefined) return null;
+    const fileOf = (stream: LogStream) => (ownFiles[stream] ? null : path.join(root, `${stream}.log`));
+    const sources = { stdout: fileOf("stdout"), stderr: fileOf("stderr") };
+    this.#output = new AllocationOutput({ directory: this.around.directory, sources, exit, quota });
+    return this.#output;
   }
 
   /** Everything that JARVIS says, with the verdict on it. */
   async #ended(watch: ExecutionWatch, handle: Read<Handle> | null, verdict: (answers: Answers) => Verdict): Promise<EngineEnd> {
     const answers = await watch.final();
     const { outcome, events } = verdict(answers);
+    if (outcome.reason === "completed") await this.#packagesSucceeded();
     const { artifacts } = answers;
     const listed = artifacts.kind === "read" && "document" in artifacts.read ? artifacts.read.document : null;
     const documents = [...this.#pipelineDocuments(), ...handleDocuments(handle), ...answerDocuments(answers)];
     return { outcome, outputs: await this.#outputs(listed), documents, events };
+  }
+
+  async #packagesSucceeded(): Promise<void> {
+    const { context, fence } = this.around;
+    const emits = packageLines(this.#pipeline()?.packages ?? [], "succeeded", await context.store.emitOffsets(fence));
+    if (emits.length > 0) await context.store.ingest(fence, { deltas: [], truncations: [], emits });
   }
 
   /** Canceled without the scheduler's job, which goes on. */

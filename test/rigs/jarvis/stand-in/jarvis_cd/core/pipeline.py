@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -27,9 +28,36 @@ class Pipeline:
     def store(self):
         return Store(Jarvis.get_instance().config["shared_dir"], self.name)
 
-    def run(self, execution_id):
+    def submit(self, execution_id, program):
+        """Has the configured stand-in for sbatch(1) accept a script that runs the pipeline; its output goes to the execution's directory."""
         store = self.store()
-        store.create(execution_id)
+        store.create(execution_id, mode="scheduler", provider="slurm")
+        store.update(execution_id, state="submitting")
+        place = store.directory(execution_id)
+        with open(os.path.join(place, "pipeline.yaml"), "w") as stream:
+            json.dump(self.definition, stream)
+        script = os.path.join(place, "submit.slurm")
+        with open(script, "w") as stream:
+            arguments = [sys.executable, program, "ppl", "in-allocation", os.path.join(place, "pipeline.yaml"), "--execution-id", execution_id]
+            root = Jarvis.get_instance().jarvis_root
+            stream.write("#!/bin/sh\nexport JARVIS_ROOT=" + shlex.quote(root) + "\nexec " + shlex.join(arguments) + "\n")
+        asked = [*Jarvis.get_instance().config["sbatch"], self.definition["scheduler"]["job_name"], script, os.path.join(place, "stdout.log")]
+        native = subprocess.run(asked, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+        return ExecutionHandle(store.update(execution_id, state="submitted", submitted=True, scheduler_native_id=native))
+
+    def run_submitted(self, execution_id):
+        # The record is written by one at a time.
+        until = time.monotonic() + 5
+        while self.store().get(execution_id)["state"] == "submitting" and time.monotonic() < until:
+            time.sleep(0.02)
+        self.work(execution_id)
+
+    def run(self, execution_id):
+        self.store().create(execution_id)
+        return self.work(execution_id)
+
+    def work(self, execution_id):
+        store = self.store()
         store.update(execution_id, state="running", metadata={"progress_files": {"any": {}}, "service_runtime_files": {"any": {}}})
         try:
             for package in self.definition["pkgs"]:

@@ -13,6 +13,7 @@ class Counter(Application):
             {"name": "steps", "msg": "how far it counts", "type": int, "default": 3},
             {"name": "delay", "msg": "seconds between two steps", "type": float, "default": 0.1},
             {"name": "rc", "msg": "exit code", "type": int, "default": 0},
+            {"name": "wait_for", "msg": "a file that it waits for after the first step", "type": str, "default": ""},
             {
                 "name": "deck",
                 "msg": "a file that it shows",
@@ -31,10 +32,12 @@ class Counter(Application):
 
     def start(self):
         show = "cat %s; " % self.config["deck"] if self.config["deck"] else ""
-        script = "%sfor i in $(seq 1 %d); do echo STEP $i of %d; sleep %s; done; exit %d" % (
+        wait = "[ $i -ne 1 ] || until [ -e %s ]; do sleep 0.1; done; " % self.config["wait_for"] if self.config["wait_for"] else ""
+        script = "%sfor i in $(seq 1 %d); do echo STEP $i of %d; %ssleep %s; done; exit %d" % (
             show,
             self.config["steps"],
             self.config["steps"],
+            wait,
             self.config["delay"],
             self.config["rc"],
         )

@@ -5,6 +5,7 @@ import { DesktopClient } from "../src/api/desktop-client.ts";
 import { type Address, HttpPeer } from "../src/api/http-peer.ts";
 import { readEnvironment } from "../src/config/environment.ts";
 import { type Paths, resolvePaths } from "../src/config/paths.ts";
+import { PLAIN_COPIES } from "../src/lib/plain-copies.ts";
 import { eventually } from "../test/runner/wait.ts";
 import type { BenchContext } from "./row.ts";
 
@@ -50,7 +51,8 @@ export async function install(
   await configure(runWith);
   const paths = resolvePaths(readEnvironment(environment));
   const worker = Bun.spawn([context.executable, "worker", "run", "--cluster", "local"], {
-    env: environment,
+    // As `worker start` and a service do.
+    env: { ...PLAIN_COPIES, ...environment },
     stdin: "ignore",
     stdout: Bun.file(path.join(context.directory, "worker.out")),
     stderr: Bun.file(path.join(context.directory, "worker.err")),

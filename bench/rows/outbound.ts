@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { newRoom } from "../../src/config/frp-room.ts";
+import { PLAIN_COPIES } from "../../src/lib/plain-copies.ts";
 import { visitorConfiguration } from "../../src/transport/frp/configuration.ts";
 import { freePorts } from "../../src/transport/frp/free-ports.ts";
 import { proxyName } from "../../src/transport/frp/visit.ts";
@@ -35,7 +36,7 @@ async function throughRelayHost(context: BenchContext): Promise<Way> {
   const child = Bun.spawn(
     [context.executable, "relay-host", "serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--json"],
     {
-      env: { ...process.env, CLIO_RELAY_HOST_TOKEN: TOKEN, CLIO_RELAY_HOME: path.join(context.directory, "relay-host") },
+      env: { ...process.env, ...PLAIN_COPIES, CLIO_RELAY_HOST_TOKEN: TOKEN, CLIO_RELAY_HOME: path.join(context.directory, "relay-host") },
       stdin: "ignore",
       stdout: "pipe",
       stderr: Bun.file(path.join(context.directory, "relay-host.log")),

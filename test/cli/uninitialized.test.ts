@@ -61,7 +61,9 @@ describe("worker stop", () => {
       expect(await relay.ok("worker", "stop")).toBe("no worker is running for local");
       const { pid } = await relay.json<{ pid: number }>("worker", "start");
       // At the limit of the user's processes it has no thread to start.
-      expect(fs.readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")).toContain("BUN_JSC_useConcurrentGC=0");
+      const environment = fs.readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+      expect(environment).toContain("BUN_JSC_useConcurrentGC=0");
+      expect(environment).toContainEqual(expect.stringMatching(/^GLIBC_TUNABLES=./));
       expect(await relay.ok("worker", "stop", "--cluster", "local")).toBe(`stopped process ${pid}`);
       expect(relay.daemons()).toEqual([]);
       expect((await relay.run(["worker", "stop", "--cluster", "nowhere"])).code).toBe(3);

@@ -3,6 +3,7 @@ import { variable } from "../../config/environment.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { FEW_THREADS } from "../../lib/few-threads.ts";
 import { tryLock } from "../../lib/file-lock.ts";
+import { PLAIN_COPIES } from "../../lib/plain-copies.ts";
 import { startInBackground } from "../../roles/background.ts";
 import { backgroundEnvironment } from "../../roles/background-environment.ts";
 import { probe } from "../../roles/probe.ts";
@@ -37,7 +38,7 @@ export async function ensureWorker(io: CliIo, relay: Installation, name: string,
         const outcome = await startInBackground({
           command: [...io.self, "worker", "run", "--cluster", name, ...options],
           cwd: startDirectory(io.env.home),
-          environment: { ...FEW_THREADS, ...backgroundEnvironment(paths, io.env) },
+          environment: { ...FEW_THREADS, ...PLAIN_COPIES, ...backgroundEnvironment(paths, io.env) },
           withinAttempt: variable(io.env, "CLIO_RELAY_ATTEMPT"),
           stderrFile: log,
           ready: answers,

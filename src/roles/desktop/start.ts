@@ -5,6 +5,7 @@ import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { tryLock } from "../../lib/file-lock.ts";
+import { PLAIN_COPIES } from "../../lib/plain-copies.ts";
 import { startInBackground } from "../background.ts";
 import { backgroundEnvironment } from "../background-environment.ts";
 import { addressOf, readDaemonRecord } from "./address-file.ts";
@@ -105,5 +106,6 @@ const daemonEnvironment = (paths: Paths, env: Environment): Record<string, strin
   ...Object.fromEntries(
     Object.entries(backgroundEnvironment(paths, env)).filter(([name]) => (env.platform === "win32" ? KEPT_ON_WINDOWS : KEPT).test(name)),
   ),
+  ...PLAIN_COPIES,
   BUN_CONFIG_MAX_HTTP_REQUESTS: MAX_REQUESTS,
 });

@@ -1,4 +1,5 @@
-import { programOf, unitWord } from "../../transport/service/unit.ts";
+import { PLAIN_COPIES } from "../../lib/plain-copies.ts";
+import { environmentLines, programOf, unitWord } from "../../transport/service/unit.ts";
 
 /** The machine's unit of a relay-host. */
 export const RELAY_HOST_UNIT = "clio-relay-relay-host.service";
@@ -69,7 +70,7 @@ export function relayHostUnit({ executable, listen, token, tls, lowPort, home }:
     `ExecStart=${programOf(executable)} relay-host serve ${[...listen.map((word) => unitWord(word, true)), ...files].join(" ")}`,
     load("token", token),
     ...(tls === null ? [] : [load("tls-cert", tls.cert), load("tls-key", tls.key)]),
-    `Environment=${unitWord(`CLIO_RELAY_HOME=${home}`, false)}`,
+    ...environmentLines({ ...PLAIN_COPIES, CLIO_RELAY_HOME: home }),
     "Restart=always",
     "RestartSec=2",
     "TimeoutStopSec=20",

@@ -1,4 +1,5 @@
 import { FEW_THREADS } from "../../lib/few-threads.ts";
+import { PLAIN_COPIES } from "../../lib/plain-copies.ts";
 
 /** The user's unit of a cluster's worker. */
 export const unitName = (cluster: string): string => `clio-relay-worker-${cluster}.service`;
@@ -24,7 +25,7 @@ export function userUnit({ cluster, executable, environment }: UnitOptions): str
     "",
     "[Service]",
     "Type=simple",
-    ...Object.entries({ ...FEW_THREADS, ...environment }).map(([name, value]) => `Environment=${unitWord(`${name}=${value}`, false)}`),
+    ...environmentLines({ ...FEW_THREADS, ...PLAIN_COPIES, ...environment }),
     `ExecStartPre=${program} --version`,
     `ExecStart=${program} worker run --cluster ${cluster}`,
     "Restart=always",
@@ -39,6 +40,10 @@ export function userUnit({ cluster, executable, environment }: UnitOptions): str
     "",
   ].join("\n");
 }
+
+/** `Environment=` of each variable (systemd.exec(5)). */
+export const environmentLines = (environment: Readonly<Record<string, string>>): string[] =>
+  Object.entries(environment).map(([name, value]) => `Environment=${unitWord(`${name}=${value}`, false)}`);
 
 /** What systemd takes for the name of an executable as it is, whatever its version. */
 const PLAIN = /^[A-Za-z0-9_./+@-]+$/;

@@ -84,6 +84,7 @@ test(
     const names = kept.map((line) => line.split("=")[0]!);
     for (const name of Object.keys(env).filter((name) => name !== "CLIO_RELAY_HOME")) expect(names).not.toContain(name);
     expect(kept).toContain(`CLIO_RELAY_HOME=${relay.home}`);
+    expect(names).toContain("GLIBC_TUNABLES");
     // A session of its own, and no way to the caller's terminal or pipes.
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -23,6 +23,7 @@ test("secrets are credentials, never words of a command line; what systemd would
       '--tls-cert "${CREDENTIALS_DIRECTORY}/tls-cert" --tls-key "${CREDENTIALS_DIRECTORY}/tls-key"',
   );
   expect(text).toContain("DynamicUser=yes\n");
+  expect(text).toMatch(/^Environment="GLIBC_TUNABLES=[\w.=]+"$/m);
 });
 
 test("it may bind a low port only where it has to", () => {

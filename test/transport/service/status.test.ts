@@ -133,6 +133,7 @@ test("a unit quotes what systemd would take for something else", () => {
   const text = userUnit({ cluster: "c", executable: '/a "b" $x 100%/clio-relay', environment: { CLIO_RELAY_HOME: "/h $y \\ %u" } });
   expect(text).toContain('\nExecStart=/bin/sh -c "exec \\"$$0\\" \\"$$@\\"" "/a \\"b\\" $$x 100%%/clio-relay" worker run --cluster c\n');
   expect(text).toContain('\nEnvironment="CLIO_RELAY_HOME=/h $y \\\\ %%u"\n');
+  expect(text).toMatch(/^Environment="GLIBC_TUNABLES=[\w.=]+"$/m);
   expect(userUnit({ cluster: "c", executable: "/h/u/current/clio-relay", environment: {} })).toContain(
     "\nExecStart=/h/u/current/clio-relay worker run --cluster c\n",
   );

@@ -14,6 +14,10 @@ async function main(argv: readonly string[]): Promise<number> {
     const environment = readEnvironment().variables;
     return await runMcpCall(argv.slice(1), { version: VERSION, environment, workdir: process.cwd() });
   }
+  if (argv[0] === "__mcp-pool") {
+    const { runMcpPool } = await import("./execution/mcp-call/pool.ts");
+    return await runMcpPool(argv.slice(1), { version: VERSION, clock: systemClock, stdin: Bun.stdin.stream() });
+  }
   if (argv[0] === "__askpass") {
     const { runAskpass } = await import("./transport/ssh/openssh/askpass-program.ts");
     return await runAskpass(argv.slice(1));

@@ -63,20 +63,23 @@ export function spawnDetached(argv: readonly string[], environment: Readonly<Rec
       detached: true,
     });
     child.unref();
+    const lives = (): boolean => child.exitCode === null && child.signalCode === null;
+    const told = async (line: string, then: () => unknown): Promise<boolean> => {
+      if (!lives()) return false;
+      try {
+        child.stdin.write(`${line}\n`);
+        await then();
+        return lives();
+      } catch (error) {
+        if (isErrno(error, "EPIPE", "ECONNRESET", "ESHUTDOWN")) return false;
+        throw error;
+      }
+    };
     return {
       pid: child.pid,
       exited: child.exited.then(() => undefined),
-      async tell(line) {
-        if (child.exitCode !== null || child.signalCode !== null) return false;
-        try {
-          child.stdin.write(`${line}\n`);
-          await child.stdin.end();
-          return child.exitCode === null && child.signalCode === null;
-        } catch (error) {
-          if (isErrno(error, "EPIPE", "ECONNRESET", "ESHUTDOWN")) return false;
-          throw error;
-        }
-      },
+      say: (line) => told(line, () => child.stdin.flush()),
+      tell: (line) => told(line, () => child.stdin.end()),
       dismiss() {
         void Promise.resolve(child.stdin.end()).catch(() => undefined);
       },

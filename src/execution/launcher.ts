@@ -15,12 +15,20 @@ export interface ShimLauncher {
    * @throws when no process could be started
    */
   launch(attemptDir: string): Promise<LaunchedShim>;
+  /**
+   * Start a process of the relay's command as shims are started, that goes on after one attempt: it is told one after the other.
+   *
+   * @throws when no process could be started
+   */
+  keep(args: readonly string[]): Promise<ShimProcess>;
   /** End what waits for work, in bounded time. Shims with an attempt go on. */
   close(): Promise<void>;
 }
 
 /** A process that is, or is to become, an attempt's shim. */
 export interface ShimProcess extends LaunchedShim {
+  /** Write a line to its standard input. False when the process is known to be gone. */
+  say(line: string): Promise<boolean>;
   /** Write a line to its standard input and close it. False when the process is known to be gone. */
   tell(line: string): Promise<boolean>;
   /** Close its standard input: a shim that waits then ends. */

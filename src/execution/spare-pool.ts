@@ -87,6 +87,10 @@ export class SpareShimLauncher implements ShimLauncher {
     return shim;
   }
 
+  keep(args: readonly string[]): Promise<ShimProcess> {
+    return this.spawner.spawn(args, null);
+  }
+
   /** Give the attempt to a shim that is there already. */
   async #tellOne(attemptDir: string): Promise<ShimProcess | null> {
     for (let spare = this.#waiting.shift(); spare !== undefined; spare = this.#waiting.shift()) {

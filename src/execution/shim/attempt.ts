@@ -39,7 +39,12 @@ export interface AttemptOptions {
   readonly patienceMs: number;
   /** As in Supervision. */
   readonly drainMs?: number | undefined;
+  /** What takes the place of starting the spec's program and seeing to its end; never throws once something runs. */
+  readonly runs?: RunClaimed | undefined;
 }
+
+/** Runs an attempt that is claimed. */
+export type RunClaimed = (options: AttemptOptions, provision: Provision) => Promise<ExitRecord>;
 
 /**
  * Run one attempt: claim it, start the job, record its output, see to its end, write exit.json.
@@ -58,7 +63,7 @@ export async function runAttempt(options: AttemptOptions): Promise<Outcome | nul
     if (!claimed) abandon(provision);
   }
   if (!claimed) return null;
-  const exit = await runClaimed(options, provision).catch((error: unknown) => {
+  const exit = await (options.runs ?? runClaimed)(options, provision).catch((error: unknown) => {
     options.log.note(`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     return unstarted(shimFailed(error), clock);
   });
@@ -179,9 +184,9 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
 }
 
 /** @throws when it cannot be seen whether there is a cancel */
-const isCancel = (place: HeldDirectory): boolean => isThere(path.join(place.path, FILES.cancel));
+export const isCancel = (place: HeldDirectory): boolean => isThere(path.join(place.path, FILES.cancel));
 
-const unstarted = (outcome: Outcome, clock: Clock): ExitRecord => ({
+export const unstarted = (outcome: Outcome, clock: Clock): ExitRecord => ({
   record_version: RECORD_VERSION,
   outcome,
   started_at: null,

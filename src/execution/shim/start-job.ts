@@ -117,13 +117,15 @@ function enterable(workdir: string): WorkdirIdentity {
   }
 }
 
-function writeEnvSetup(spec: AttemptSpec, { directory, place }: StartOptions): string | null {
+/** Where the setup text lies, which is written there; null where there is none. */
+export function writeEnvSetup(spec: AttemptSpec, { directory, place }: Pick<StartOptions, "directory" | "place">): string | null {
   if (spec.env_setup === null) return null;
   fs.writeFileSync(path.join(place, FILES.envSetup), `${spec.env_setup}\n`, { mode: 0o600 });
   return path.join(directory, FILES.envSetup);
 }
 
-function openLog(place: string, stream: LogStream, { logs }: MadeBefore, opened: number[]): number {
+/** @param opened gets what the caller has to close where it goes no further */
+export function openLog(place: string, stream: LogStream, { logs }: Pick<MadeBefore, "logs">, opened: number[]): number {
   const target = path.join(place, logFile(stream));
   // Not for appending: a byte has its place, whatever somebody else does to the file.
   const fd = logs?.[stream].take(target) ?? fs.openSync(target, fs.constants.O_WRONLY | fs.constants.O_CREAT, 0o600);
@@ -137,7 +139,11 @@ function openPipe(opened: number[]): readonly [read: number, write: number] {
   return ends;
 }
 
-function noteTruncation(stream: LogStream, capture: StreamCapture, { place, clock, log }: StartOptions): void {
+export function noteTruncation(
+  stream: LogStream,
+  capture: StreamCapture,
+  { place, clock, log }: Pick<StartOptions, "place" | "clock" | "log">,
+): void {
   const record: TruncationRecord = { record_version: RECORD_VERSION, stream, capture, at: timestamp(clock) };
   const target = path.join(place, truncatedFile(stream));
   try {

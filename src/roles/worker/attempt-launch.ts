@@ -32,7 +32,7 @@ export class AttemptLaunch {
     private readonly job: Job,
     private readonly fence: Fence,
     private readonly directory: string,
-    private readonly engine: Pick<EngineAttempt, "plan">,
+    private readonly engine: Pick<EngineAttempt, "plan" | "launch">,
   ) {}
 
   get begun(): boolean {
@@ -51,7 +51,7 @@ export class AttemptLaunch {
   async launch(onExit: () => void): Promise<void> {
     this.#begun = this.context.clock.monotonic();
     try {
-      this.#shim = await this.context.launcher.launch(this.directory);
+      this.#shim = await (this.engine.launch?.() ?? this.context.launcher.launch(this.directory));
       this.#identity = identify(this.#shim.pid);
     } catch (error) {
       this.#failure = error;

@@ -11,7 +11,6 @@ import { type LinkInfo, OLDEST_PROTOCOL, PROTOCOL } from "../../domain/link.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
 import { lostVariables } from "../../execution/environment.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
-import { aborted } from "../../lib/aborted.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
@@ -41,7 +40,6 @@ import { spoolLogs } from "./logs.ts";
 import { WorkerMetrics } from "./metrics.ts";
 import { announce, withdraw, workerId } from "./presence.ts";
 import type { RelayJoiner, RelayMeeting } from "./relay-joiner.ts";
-import { earlierSpools } from "./shared-spools.ts";
 import { workerStatus } from "./status.ts";
 import { STOP_STEP_MS, stopInTurn } from "./stop-in-turn.ts";
 import { cancelOf, repairQueue } from "./unreadable.ts";
@@ -173,12 +171,11 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const context: WorkerContext = {
     ...options,
     sharedSpoolDir: options.sharedSpoolDir ?? null,
-    earlierSpools: await earlierSpools(options.coreDir, options.sharedSpoolDir ?? null, store),
     schedulers,
     endpointId,
     store,
     launcher,
-    engines: enginesOf({ ...options, clock, schedulers, store }),
+    engines: enginesOf({ ...options, launcher, clock, schedulers, store }),
     clock,
     log,
     laneFailed,
@@ -388,9 +385,14 @@ function servicesOf(
     },
     workExpected: (lane) => dispatcher.expect(lane),
     obstacle: (job) => dispatcher.obstacle(job),
-    jarvis: (jobId) => dispatcher.run(jobId)?.jarvis ?? null,
     status,
     audit: () => store.audit(),
     repair: () => repairQueue(context, dispatcher),
   };
 }
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

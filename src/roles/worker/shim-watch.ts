@@ -117,9 +117,12 @@ export class ShimWatch {
   }
 }
 
-/** Whether the job's first process runs beside a record of its end: the job has written that itself, and its shim still looks after it. */
-const firstRuns = ({ process }: ShimClaim, { outcome }: ExitRecord): boolean =>
-  process !== null && isAlive(process) && !outcome.residual.includes(process.pid);
+/**
+ * Whether the job's first process runs beside a record of its end: the job has written that itself, and its shim still looks after it. A shim that is its job's
+ * first process goes on for others.
+ */
+const firstRuns = ({ process, shim }: ShimClaim, { outcome }: ExitRecord): boolean =>
+  process !== null && process.pid !== shim?.pid && isAlive(process) && !outcome.residual.includes(process.pid);
 
 function kill(pid: number): void {
   try {

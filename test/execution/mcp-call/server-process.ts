@@ -128,7 +128,8 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     say({ method: "notifications/progress", params: { progressToken: 4711, progress: 9 } });
     answer(id, text("done"));
   },
-  environment: ({ id }) => answer(id, text(JSON.stringify({ env: process.env, argv: process.argv.slice(2), cwd: process.cwd() }))),
+  environment: ({ id }) =>
+    answer(id, text(JSON.stringify({ env: process.env, argv: process.argv.slice(2), cwd: process.cwd(), pid: process.pid }))),
   elicits: async ({ id }) => answer(id, text(JSON.stringify(await request("elicitation/create", FORM)))),
   "elicits-for-ever": async () => {
     for (;;) await request("elicitation/create", FORM);
@@ -154,7 +155,7 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
       ? say({ id, result: { resultType: "input_required", requestState: "busy" } })
       : answer(id, text("done")),
   "waits-for": async ({ id }) => {
-    fs.writeFileSync(`${argument}.called`, "");
+    fs.writeFileSync(`${argument}.called`, String(process.pid));
     while (!fs.existsSync(argument)) await Bun.sleep(20);
     answer(id, text("it is there"));
   },
@@ -201,4 +202,5 @@ for await (const chunk of Bun.stdin.stream()) {
   held = lines.pop() ?? "";
   for (const line of lines) hear(JSON.parse(line) as Request);
 }
-if (behaviour !== "deaf" && behaviour !== "notes-cancel") process.exit(0);
+// The others do not hear the end of their input.
+if (!["deaf", "notes-cancel", "waits-for"].includes(behaviour)) process.exit(0);

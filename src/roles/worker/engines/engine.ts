@@ -2,7 +2,7 @@ import type { ArtifactKind } from "../../../domain/artifact.ts";
 import type { NewEvent } from "../../../domain/event.ts";
 import type { Job, JobKind, JobSubmission, Lane, Outcome } from "../../../domain/job.ts";
 import type { PipelineInputs } from "../../../domain/pipeline.ts";
-import type { JarvisExecution } from "../../../domain/views.ts";
+import type { LaunchedShim } from "../../../execution/launcher.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Fence, QueueStore } from "../../../queue/store.ts";
@@ -42,8 +42,6 @@ export interface EngineContext {
   readonly cluster: string;
   /** The cluster's spool. */
   readonly spoolDir: string;
-  /** The spool of jobs in allocations, which compute nodes see; null where that is the same. */
-  readonly sharedSpoolDir: string | null;
   /** The environment that jobs' allow-list is taken from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
@@ -114,8 +112,6 @@ export interface EngineEnd {
   readonly events: readonly NewEvent[];
   /** Whether the attempt's job of a scheduler is left to go on. */
   readonly retain?: boolean;
-  /** What the logs hold where more was written to them than by the shim; left out: what the shim recorded. */
-  readonly streams?: ExitRecord["streams"];
 }
 
 /** The end that the shim recorded, where an engine has nothing to add. */
@@ -135,6 +131,12 @@ export interface EngineAttempt {
    */
   plan(): Promise<EnginePlan>;
   /**
+   * Hand the attempt, whose directory is ready, to a shim of the engine's own. Left out, or null: to one of the worker's.
+   *
+   * @throws when there was none to start
+   */
+  launch?(): Promise<LaunchedShim> | null;
+  /**
    * Asked about once a second from when a shim has claimed the attempt until that has ended. Whatever takes longer goes on by itself and calls `wake`.
    *
    * @throws what the worker tries again, as every step of an attempt
@@ -148,8 +150,6 @@ export interface EngineAttempt {
    * @param canceling whether somebody asked for the job's end by now
    */
   end(exit: ExitRecord, canceling: boolean): Promise<EngineEnd | null>;
-  /** What JARVIS-CD said last of a pipeline's run; null before that, left out by other engines. */
-  readonly said?: JarvisExecution["said"];
   /** This worker lets go of the attempt, ended or not. What the engine started for itself is ended; the job's processes are left alone. */
   close(): Promise<void>;
 }

@@ -4,8 +4,10 @@ import { RelayError } from "../../../domain/errors.ts";
 import type { JobKind, JobSubmission, Lane } from "../../../domain/job.ts";
 import type { PipelineInputs } from "../../../domain/pipeline.ts";
 import { handedOnEnvironment } from "../../../execution/environment.ts";
+import type { ShimLauncher } from "../../../execution/launcher.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
 import type { Clock } from "../../../lib/clock.ts";
+import { systemTimers } from "../../../lib/timers.ts";
 import type { QueueStore } from "../../../queue/store.ts";
 import { runSiteCommand } from "../../../scheduler/site-command.ts";
 import type { Schedulers } from "../allocation/schedulers.ts";
@@ -17,6 +19,7 @@ import { JarvisEngine } from "./jarvis/engine.ts";
 import { JarvisInstallation } from "./jarvis/installation.ts";
 import { McpEngine } from "./mcp/engine.ts";
 import { ToolEvidence } from "./mcp/evidence.ts";
+import { WarmServers } from "./mcp/warm-servers.ts";
 
 /** The programs that a worker's operator names. */
 export interface Programs {
@@ -36,13 +39,24 @@ export interface EnginesAround extends Programs {
   readonly capacity: Capacity;
   readonly store: Pick<QueueStore, "job" | "artifact">;
   readonly spoolDir: string;
+  readonly launcher: Pick<ShimLauncher, "keep">;
   readonly schedulers: Schedulers;
 }
 
 const NO_AGENT: AgentConfiguration = { program: null, adapter: "exec", args: [] };
 
 /** The engines that there are. */
-export function enginesOf({ environment, envSetup, clock, capacity, store, spoolDir, schedulers, ...programs }: EnginesAround): Engines {
+export function enginesOf({
+  environment,
+  envSetup,
+  clock,
+  capacity,
+  store,
+  spoolDir,
+  launcher,
+  schedulers,
+  ...programs
+}: EnginesAround): Engines {
   const { jarvis = "jarvis", agent = NO_AGENT, jarvisMcp = null } = programs;
   const handedOn = handedOnEnvironment(environment);
   const site = { program: jarvis, environment: handedOn, envSetup, run: runSiteCommand };
@@ -52,6 +66,7 @@ export function enginesOf({ environment, envSetup, clock, capacity, store, spool
     remote_agent: new AgentEngine({ agent, capacity, store, searchPath: handedOn["PATH"] ?? "", hasSetup: envSetup !== null }),
     mcp_call: new McpEngine({
       evidence: new ToolEvidence(store, spoolDir),
+      warm: new WarmServers(launcher, spoolDir, systemTimers),
       environment,
       hasSetup: envSetup !== null,
       jarvis: jarvisMcp,

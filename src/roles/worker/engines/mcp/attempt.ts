@@ -3,14 +3,17 @@ import * as v from "valibot";
 import type { Outcome } from "../../../../domain/job.ts";
 import { MCP_LIMITS, type McpAnswer, McpResult } from "../../../../domain/mcp-call.ts";
 import type { McpCallSpec } from "../../../../domain/specs.ts";
+import type { LaunchedShim } from "../../../../execution/launcher.ts";
 import { CALL_FILES, requestText } from "../../../../execution/mcp-call/request-file.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
 import type { ExitRecord } from "../../../../execution/spool-records.ts";
+import { canonicalJson } from "../../../../lib/digest.ts";
 import { self } from "../../../../lib/process-identity.ts";
 import { readRegular } from "../../../../lib/regular-file.ts";
 import type { EngineAround, EngineAttempt, EngineDocument, EngineEnd, EnginePlan } from "../engine.ts";
 import { recordedEnd } from "../engine.ts";
 import { InputAnswers } from "./input-answers.ts";
+import type { WarmLaunch, WarmServers } from "./warm-servers.ts";
 
 /** A list of tools, with what the document has besides. */
 const RESULT_MAX_BYTES = MCP_LIMITS.responseBytes + 1024 * 1024;
@@ -27,10 +30,13 @@ export interface PlannedCall {
 export class McpAttempt implements EngineAttempt {
   readonly #answers: InputAnswers;
 
+  #launched: WarmLaunch | null = null;
+
   /** @param planned may refuse, as EngineAttempt.plan */
   constructor(
     private readonly around: EngineAround<"mcp_call">,
     private readonly planned: () => PlannedCall,
+    private readonly warm: WarmServers,
   ) {
     this.#answers = new InputAnswers(around);
   }
@@ -50,15 +56,28 @@ export class McpAttempt implements EngineAttempt {
     };
   }
 
+  launch(): Promise<LaunchedShim> | null {
+    const { spec, fingerprint } = this.planned();
+    if (spec.reuse === null) return null;
+    const { reuse, expected_server_artifact_digest: digest } = spec;
+    const key = canonicalJson({ fingerprint, digest, reuse });
+    return this.warm.launch(key, this.around.directory).then((launched) => {
+      this.#launched = launched;
+      return launched;
+    });
+  }
+
   async look(): Promise<void> {
     await this.#answers.hand();
   }
 
   async end(exit: ExitRecord): Promise<EngineEnd> {
     const text = exit.started_at === null ? null : this.#read(CALL_FILES.result, RESULT_MAX_BYTES);
-    if (text === null) return { ...recordedEnd(exit), outcome: withoutResult(exit) };
-    const result = parsed(text);
-    if (result === null) return { ...recordedEnd(exit), outcome: withoutResult(exit) };
+    const result = text === null ? null : parsed(text);
+    // Its shim has ended the server of a call that failed, and ends itself.
+    const isKept = result !== null && result.answer.kind !== "failure";
+    this.#launched?.release(isKept ? this.around.job.spec.reuse : null);
+    if (text === null || result === null) return { ...recordedEnd(exit), outcome: withoutResult(exit) };
     const { answer } = result;
     const documents: EngineDocument[] = [{ kind: "mcp_result", name: CALL_FILES.result, text }];
     if (answer.kind === "result" && answer.content !== null) {

@@ -5,11 +5,13 @@ import type { McpCallSpec } from "../../../../domain/specs.ts";
 import { canonicalJson, sha256Hex } from "../../../../lib/digest.ts";
 import { jsonExcess } from "../../../../lib/json-excess.ts";
 import type { Engine, EngineAround, EngineAttempt, SubmissionOf } from "../engine.ts";
-import { McpAttempt } from "./attempt.ts";
+import { McpAttempt, type PlannedCall } from "./attempt.ts";
 import type { ToolEvidence } from "./evidence.ts";
+import type { WarmServers } from "./warm-servers.ts";
 
 export interface McpEngineAround {
   readonly evidence: ToolEvidence;
+  readonly warm: WarmServers;
   /** The environment that a server may have variables of. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether a setup text may make further ones. */
@@ -41,10 +43,11 @@ export class McpEngine implements Engine<"mcp_call"> {
   }
 
   attempt(around: EngineAround<"mcp_call">): EngineAttempt {
-    return new McpAttempt(around, () => {
+    const planned = (): PlannedCall => {
       const spec = this.#server(around.job.spec);
       return { spec: { ...spec, timeout_seconds: timeLimit(spec) }, fingerprint: fingerprintOf(spec) };
-    });
+    };
+    return new McpAttempt(around, planned, this.around.warm);
   }
 
   /** The spec with the program that it stands for. @throws RelayError engine_unavailable */

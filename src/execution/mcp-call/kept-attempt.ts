@@ -1,0 +1,151 @@
+import fs from "node:fs";
+import path from "node:path";
+import { LOG_STREAMS, type LogStream } from "../../domain/log.ts";
+import type { JsonObject } from "../../domain/primitives.ts";
+import { type Clock, timestamp } from "../../lib/clock.ts";
+import { self } from "../../lib/process-identity.ts";
+import { endProcesses } from "../end-processes.ts";
+import { type AttemptOptions, isCancel, unstarted } from "../shim/attempt.ts";
+import { JobProcesses } from "../shim/job-processes.ts";
+import { type Cause, notStarted, outcomeOf } from "../shim/outcome.ts";
+import { OutputBudget } from "../shim/output-budget.ts";
+import type { Provision } from "../shim/provision.ts";
+import { readSpecFile } from "../shim/spec-file.ts";
+import { noteTruncation, openLog, writeEnvSetup } from "../shim/start-job.ts";
+import { type AttemptSpec, type ExitRecord, type ProcessRecord, RECORD_VERSION } from "../spool-records.ts";
+import { CallFailed } from "./call-failed.ts";
+import { DirectLog } from "./direct-log.ts";
+import type { HeldServer } from "./held-server.ts";
+import { callOn } from "./one-call.ts";
+import { record, succeeded } from "./record.ts";
+import { CALL_FILES, readRequest } from "./request-file.ts";
+import { setupEnvironment } from "./setup-environment.ts";
+
+/** The longest that one timer may run (setTimeout takes 2^31 - 1 ms). */
+const TIMER_MAX_MS = 2_147_483_647;
+
+/** What one attempt of a kept server is given besides. */
+export interface KeptAround {
+  readonly server: HeldServer;
+  readonly clientInfo: JsonObject;
+}
+
+/**
+ * One call as an attempt of its own, on a server that goes on after it. It has no process of its own: its shim is its first one. What is
+ * canceled, out of time or failed ends the server, which might go on with it.
+ */
+export async function runKept(options: AttemptOptions, provision: Provision, { server, clientInfo }: KeptAround): Promise<ExitRecord> {
+  const { directory, place, clock, term } = options;
+  if (isCancel(place)) return unstarted(notStarted("canceled", "canceled before it started"), clock);
+  let spec: AttemptSpec;
+  let environment: Readonly<Record<string, string>>;
+  try {
+    spec = readSpecFile(place.path);
+    environment = server.runs ? spec.env : await setupEnvironment(spec, writeEnvSetup(spec, { directory, place: place.path }));
+  } catch (error) {
+    return unstarted(notStarted("spawn_failed", error instanceof Error ? error.message : String(error)), clock);
+  }
+  const startedAt = timestamp(clock);
+  const first: ProcessRecord = { record_version: RECORD_VERSION, process: self(), started_at: startedAt };
+  provision.process.commit(place.path, JSON.stringify(first), false);
+  using streams = new Streams(spec, options, provision);
+  provision.exit.moveTo(place.path);
+  const ending = new Ending(spec, term.promise, () => isCancel(place));
+  const around = {
+    request: readRequest(path.join(place.path, CALL_FILES.request)),
+    environment: unmarked(environment),
+    workdir: spec.workdir,
+    clientInfo,
+  };
+  const eventsDir = path.join(place.path, "events");
+  let residual: readonly number[] = [];
+  const callPlace = { directory: place.path, eventsDir, sinks: streams.sinks, signal: ending.signal };
+  const end = await callOn(server, around, callPlace, async ({ answer }) => {
+    if (answer.kind !== "failure") return server.rest();
+    await server.end();
+    residual = await endEverything(spec, clock);
+  });
+  ending.close();
+  record(place.path, end);
+  const code = succeeded(end) ? 0 : 1;
+  return {
+    record_version: RECORD_VERSION,
+    outcome: outcomeOf(ending.cause, { code: ending.cause === "ended" ? code : null, signal: null }, spec, residual),
+    started_at: startedAt,
+    ended_at: timestamp(clock),
+    streams: streams.conclude(),
+    usage: null,
+    leftover: 0,
+  };
+}
+
+/** A kept server is no attempt's alone, so that it has none's mark. */
+const unmarked = ({ CLIO_RELAY_ATTEMPT: _mark, ...environment }: Readonly<Record<string, string>>): Record<string, string> => environment;
+
+/** End the server and all that it started. */
+export async function endEverything(spec: Pick<AttemptSpec, "cancel_grace_seconds">, clock: Clock): Promise<readonly number[]> {
+  const processes = new JobProcesses(0);
+  return (await endProcesses({ find: () => processes.running(), graceMs: spec.cancel_grace_seconds * 1_000, clock })).residual;
+}
+
+/** What may end a call besides its answer. */
+class Ending {
+  readonly #over = new AbortController();
+  readonly #timer: ReturnType<typeof setTimeout> | undefined;
+  cause: Cause = "ended";
+
+  constructor({ timeout_seconds }: Pick<AttemptSpec, "timeout_seconds">, term: Promise<void>, isCanceled: () => boolean) {
+    void term.then(() => this.#end(isCanceled() ? "canceled" : "terminated"));
+    if (timeout_seconds !== null) this.#timer = setTimeout(() => this.#end("timeout"), Math.min(timeout_seconds * 1_000, TIMER_MAX_MS));
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#closed = true;
+  }
+
+  #closed = false;
+
+  #end(cause: Cause): void {
+    if (this.#closed || this.cause !== "ended") return;
+    this.cause = cause;
+    this.#over.abort(new CallFailed("interrupted", cause === "timeout" ? "it was out of time" : "it was asked to end"));
+  }
+}
+
+/** The attempt's own logs. */
+class Streams implements Disposable {
+  readonly #opened: number[] = [];
+  readonly #logs: Readonly<Record<LogStream, DirectLog>>;
+
+  constructor(spec: AttemptSpec, { place, clock, log }: AttemptOptions, provision: Provision) {
+    const budget = new OutputBudget(spec.quota);
+    const open = (stream: LogStream): DirectLog =>
+      new DirectLog({
+        stream,
+        fd: openLog(place.path, stream, provision, this.#opened),
+        budget,
+        onTruncated: (capture) => noteTruncation(stream, capture, { place: place.path, clock, log }),
+      });
+    this.#logs = { stdout: open("stdout"), stderr: open("stderr") };
+  }
+
+  get sinks() {
+    const into = (stream: LogStream) => async (bytes: Uint8Array) => this.#logs[stream].take(bytes);
+    return { stdout: into("stdout"), stderr: into("stderr") };
+  }
+
+  conclude(): ExitRecord["streams"] {
+    const ends = LOG_STREAMS.map((stream) => [stream, this.#logs[stream].conclude()] as const);
+    for (const [at, [, { kept }]] of ends.entries()) if (kept > 0) fs.fsyncSync(this.#opened[at]!);
+    return Object.fromEntries(ends) as ExitRecord["streams"];
+  }
+
+  [Symbol.dispose](): void {
+    for (const fd of this.#opened) fs.closeSync(fd);
+  }
+}

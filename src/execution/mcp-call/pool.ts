@@ -1,0 +1,117 @@
+import path from "node:path";
+import { linesOf } from "../../lib/bounded-lines.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { startFileThreads } from "../../lib/file-threads.ts";
+import { HeldDirectory } from "../../lib/held-directory.ts";
+import { becomeSubreaper } from "../../lib/libc.ts";
+import { runAttempt } from "../shim/attempt.ts";
+import { abandon, type Provision, provide } from "../shim/provision.ts";
+import { ShimLog } from "../shim/shim-log.ts";
+import { listenForTerm, type TermSignal } from "../shim/term-signal.ts";
+import { HeldServer } from "./held-server.ts";
+import { endEverything, runKept } from "./kept-attempt.ts";
+
+/** What the program needs of the process around it. */
+export interface McpPoolIo {
+  readonly version: string;
+  readonly clock: Clock;
+  readonly stdin: AsyncIterable<Uint8Array>;
+}
+
+const PATH_MAX_BYTES = 4_096;
+const THREADS_MS = 5_000;
+const PATIENCE_MS = 10_000;
+const GRACE_SECONDS = 2;
+
+/**
+ * `__mcp-pool SPOOL`: a shim that keeps an MCP server between attempts (docs/federation.md, Warm servers). Each line of standard input is the directory of one,
+ * claimed and recorded as any; the end of the input is that of the server, when the attempt that is under way has ended.
+ *
+ * @returns the exit code: 0; 1 where the system has no threads for it; 2 for arguments that are none of these
+ */
+export async function runMcpPool(argv: readonly string[], io: McpPoolIo): Promise<number> {
+  const [spool] = argv;
+  if (argv.length !== 1 || spool === undefined || spool === "") return 2;
+  const term = listenForTerm();
+  becomeSubreaper();
+  if (!(await startFileThreads(THREADS_MS))) return 1;
+  const server = new HeldServer();
+  const pool = new Pool(server, spool, term, io);
+  const lines = linesOf(io.stdin, PATH_MAX_BYTES)[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await Promise.race([lines.next(), term.promise.then(() => null)]);
+    if (next === null || next.done === true) break;
+    if (!("bytes" in next.value)) continue;
+    await pool.run(Buffer.from(next.value.bytes).toString("utf8"));
+    // What has failed is not kept, and neither is what goes on behind it.
+    if (!server.runs || term.received) break;
+  }
+  pool.close();
+  await server.end();
+  await endEverything({ cancel_grace_seconds: GRACE_SECONDS }, io.clock);
+  return 0;
+}
+
+/** One attempt after the other. */
+class Pool {
+  #provision: Provision | null;
+
+  constructor(
+    private readonly server: HeldServer,
+    private readonly spool: string,
+    private readonly term: TermSignal,
+    private readonly io: McpPoolIo,
+  ) {
+    this.#provision = this.#provide();
+  }
+
+  async run(directory: string): Promise<void> {
+    const { clock, version } = this.io;
+    using place = held(directory);
+    if (place === null) return;
+    const log = new ShimLog(place.path, clock);
+    const clientInfo = { name: "clio-relay", version };
+    const provision = this.#provision ?? undefined;
+    this.#provision = null;
+    try {
+      await runAttempt({
+        directory,
+        place,
+        version,
+        clock,
+        log,
+        term: this.term,
+        provision,
+        patienceMs: PATIENCE_MS,
+        runs: (options, made) => runKept(options, made, { server: this.server, clientInfo }),
+      });
+    } catch (error) {
+      log.note(`not claimed: ${String(error)}`);
+    }
+    this.#provision = this.#provide();
+  }
+
+  close(): void {
+    if (this.#provision !== null) abandon(this.#provision);
+    this.#provision = null;
+  }
+
+  /** What the next attempt has to have; where it cannot be made now, it is when there is one. */
+  #provide(): Provision | null {
+    try {
+      return provide(this.spool, this.io.version, true);
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** An attempt without a directory of its own cannot be claimed, and there is nowhere to say so. */
+function held(directory: string): HeldDirectory | null {
+  try {
+    const jobDir = path.dirname(directory);
+    return new HeldDirectory(path.dirname(jobDir), path.basename(jobDir), path.basename(directory));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,38 @@
+import { commandLine } from "../shim/command-line.ts";
+import type { AttemptSpec } from "../spool-records.ts";
+
+const MAX_BYTES = 4 * 1024 * 1024;
+
+/** Prints a mark, which what the setup text prints does not have, and the environment that it made. */
+const PRINT = 'printf %s "$1"; exec env -0';
+
+/**
+ * The environment that a program of the attempt would have: that of its spec, and what the cluster's setup text makes of it.
+ *
+ * @param setupFile where that text lies; null where there is none
+ * @throws Error that says how the text failed
+ */
+export async function setupEnvironment(spec: AttemptSpec, setupFile: string | null): Promise<Readonly<Record<string, string>>> {
+  if (setupFile === null) return spec.env;
+  const mark = crypto.randomUUID();
+  const line = commandLine({ ...spec, argv: ["/bin/sh", "-c", PRINT, "sh", mark] }, setupFile);
+  const child = Bun.spawn([line.file, ...line.args], {
+    argv0: line.argv0,
+    cwd: spec.workdir,
+    env: { ...spec.env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+    maxBuffer: MAX_BYTES,
+  });
+  const text = await new Response(child.stdout).text();
+  const code = await child.exited;
+  const [, printed] = text.split(mark);
+  if (code !== 0 || printed === undefined) throw new Error(`the cluster's setup text ended with code ${code}`);
+  return Object.fromEntries(
+    printed.split("\0").flatMap((entry) => {
+      const end = entry.indexOf("=");
+      return end <= 0 ? [] : [[entry.slice(0, end), entry.slice(end + 1)]];
+    }),
+  );
+}

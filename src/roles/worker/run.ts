@@ -11,6 +11,7 @@ import { type LinkInfo, OLDEST_PROTOCOL, PROTOCOL } from "../../domain/link.ts";
 import { openArtifact } from "../../execution/artifact-content.ts";
 import { lostVariables } from "../../execution/environment.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
+import { aborted } from "../../lib/aborted.ts";
 import { makePrivateDirectory } from "../../lib/atomic-file.ts";
 import { type Clock, systemClock, timestamp } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
@@ -40,6 +41,7 @@ import { spoolLogs } from "./logs.ts";
 import { WorkerMetrics } from "./metrics.ts";
 import { announce, withdraw, workerId } from "./presence.ts";
 import type { RelayJoiner, RelayMeeting } from "./relay-joiner.ts";
+import { earlierSpools } from "./shared-spools.ts";
 import { workerStatus } from "./status.ts";
 import { STOP_STEP_MS, stopInTurn } from "./stop-in-turn.ts";
 import { cancelOf, repairQueue } from "./unreadable.ts";
@@ -171,6 +173,7 @@ async function serve(parts: Parts, stop: AbortSignal): Promise<void> {
   const context: WorkerContext = {
     ...options,
     sharedSpoolDir: options.sharedSpoolDir ?? null,
+    earlierSpools: await earlierSpools(options.coreDir, options.sharedSpoolDir ?? null, store),
     schedulers,
     endpointId,
     store,
@@ -385,14 +388,9 @@ function servicesOf(
     },
     workExpected: (lane) => dispatcher.expect(lane),
     obstacle: (job) => dispatcher.obstacle(job),
+    jarvis: (jobId) => dispatcher.run(jobId)?.jarvis ?? null,
     status,
     audit: () => store.audit(),
     repair: () => repairQueue(context, dispatcher),
   };
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });

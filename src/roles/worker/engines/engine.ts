@@ -2,6 +2,7 @@ import type { ArtifactKind } from "../../../domain/artifact.ts";
 import type { NewEvent } from "../../../domain/event.ts";
 import type { Job, JobKind, JobSubmission, Lane, Outcome } from "../../../domain/job.ts";
 import type { PipelineInputs } from "../../../domain/pipeline.ts";
+import type { JarvisExecution } from "../../../domain/views.ts";
 import type { LaunchedShim } from "../../../execution/launcher.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
 import type { Clock } from "../../../lib/clock.ts";
@@ -42,6 +43,8 @@ export interface EngineContext {
   readonly cluster: string;
   /** The cluster's spool. */
   readonly spoolDir: string;
+  /** The spool of jobs in allocations, which compute nodes see; null where that is the same. */
+  readonly sharedSpoolDir: string | null;
   /** The environment that jobs' allow-list is taken from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
@@ -112,6 +115,8 @@ export interface EngineEnd {
   readonly events: readonly NewEvent[];
   /** Whether the attempt's job of a scheduler is left to go on. */
   readonly retain?: boolean;
+  /** What the logs hold where more was written to them than by the shim; left out: what the shim recorded. */
+  readonly streams?: ExitRecord["streams"];
 }
 
 /** The end that the shim recorded, where an engine has nothing to add. */
@@ -150,6 +155,8 @@ export interface EngineAttempt {
    * @param canceling whether somebody asked for the job's end by now
    */
   end(exit: ExitRecord, canceling: boolean): Promise<EngineEnd | null>;
+  /** What JARVIS-CD said last of a pipeline's run; null before that, left out by other engines. */
+  readonly said?: JarvisExecution["said"];
   /** This worker lets go of the attempt, ended or not. What the engine started for itself is ended; the job's processes are left alone. */
   close(): Promise<void>;
 }

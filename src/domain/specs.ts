@@ -145,7 +145,14 @@ export const RemoteAgentSpec = v.pipe(
     context: v.optional(Metadata, {}),
     /** Artifacts that are brought along, as `prompt` and `mcp_config`. */
     inputs: v.optional(Inputs),
+    /** What it asks of a scheduler; without it, it runs on the worker's host. */
+    scheduler: v.optional(SchedulerRequest),
   }),
+  v.check(
+    ({ scheduler, timeout_seconds }) => scheduler === undefined || timeout_seconds === null,
+    "timeout_seconds is for agents on the worker's host; in an allocation it is scheduler.time_limit_seconds",
+  ),
+  v.check(({ scheduler }) => scheduler?.directives !== true, "scheduler.directives is about the lines of a script, and an agent has none"),
   v.check(({ inputs = {} }) => Object.keys(inputs).every((name) => AGENT_INPUTS.has(name)), "inputs of an agent are prompt and mcp_config"),
   v.check(
     ({ prompt_path, inputs = {} }) => (prompt_path === undefined) === Object.hasOwn(inputs, "prompt"),

@@ -67,9 +67,9 @@ function checkFor(services: WorkerServices, submission: JobSubmission): void {
       available: [...services.engines],
     });
   }
-  if (submission.kind !== "command" || submission.spec.scheduler === undefined) return;
-  const { scheduler, script = null } = submission.spec;
-  requireScheduler(services, scheduler.provider).check(scheduler, script);
+  const { spec } = submission;
+  if (!("scheduler" in spec) || spec.scheduler === undefined) return;
+  requireScheduler(services, spec.scheduler.provider).check(spec.scheduler, "script" in spec ? (spec.script ?? null) : null);
 }
 
 /**

@@ -5,6 +5,7 @@ import { LIMITS } from "../../domain/limits.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { freshKey, type Handing, send, showReceipt } from "../job/hand-over.ts";
+import { ALLOCATION, requestOf } from "../job/scheduler-options.ts";
 import type { GivenInputs } from "../job/staged-inputs.ts";
 import { surroundingTrace } from "../job/surrounding-trace.ts";
 import { timeLimit } from "../job/time-limit.ts";
@@ -27,6 +28,8 @@ const FLAGS = {
   model: option(text("MODEL"), "The model that the agent is to use, by the name that it has for it"),
   workdir: option(remotePath, "Where it begins; the home directory unless given"),
   timeout: also(option(timeLimit, "End it after this time"), "timeout-seconds"),
+  ...ALLOCATION,
+  exclusive: toggle("Nodes of its own"),
   "max-input-bytes": option(byteCount, "How large files may be that are brought along, one and all together; 1 MiB and 4 MiB unless given"),
   "used-artifact": list(pinned, "Pin an artifact that it consumes; another digest than the recorded one refuses the job"),
   "idempotency-key": option(text("KEY"), "Same key and same submission: same job"),
@@ -39,13 +42,17 @@ type Given = FlagValues<typeof FLAGS>;
 export const verb = defineVerb({
   summary: "Run the cluster's agent on a prompt",
   details:
-    "Prints the job's id, or with --json the job. Which agent that is, the worker's settings say (CLIO_RELAY_AGENT_BIN). The same prompt is the same job, by its path or, where it is brought along, by its content, unless --new is given.\n\n" +
+    "Prints the job's id, or with --json the job. Which agent that is, the cluster's entry says (cluster add --agent-bin), or the worker's settings (CLIO_RELAY_AGENT_BIN). The same prompt is the same job, by its path or, where it is brought along, by its content, unless --new is given.\n\n" +
     "job task-events shows what the agent does meanwhile, and its last message is an artifact.",
   positionals: {},
   flags: FLAGS,
   examples: [
     ["agent run --cluster c --prompt /home/me/prompt.md --mcp-config /home/me/agent.toml", "with files that lie on the cluster"],
     ["agent run --cluster c --prompt-file ./prompt.md --wait", "with a prompt of this machine's"],
+    [
+      "agent run --cluster c --prompt-file ./prompt.md --scheduler auto --gpus 1 --time 02:00:00",
+      "in an allocation of the cluster's scheduler",
+    ],
   ],
   async run(call) {
     const { flags, io, relay } = call;
@@ -90,12 +97,14 @@ function broughtAlong({ "prompt-file": prompt, "mcp-config-file": configuration 
 
 function submissionOf(cluster: string, flags: Given): JobSubmissionInput {
   const { prompt, model, workdir, timeout, "prompt-file": file, "mcp-config": configuration } = flags;
+  const scheduler = requestOf({ ...flags, sbatch: undefined, qsub: undefined });
   const spec = {
     ...(prompt === undefined ? {} : { prompt_path: prompt }),
     ...(configuration === undefined ? {} : { mcp_config_path: configuration }),
     ...(model === undefined ? {} : { model }),
     ...(workdir === undefined ? {} : { workdir }),
     ...(timeout === undefined ? {} : { timeout_seconds: timeout }),
+    ...(scheduler === undefined ? {} : { scheduler }),
   };
   const metadata = file === undefined ? {} : { prompt_name: path.basename(file) };
   return { cluster, kind: "remote_agent", spec, metadata, used_artifact_refs: flags["used-artifact"] } as JobSubmissionInput;

@@ -64,6 +64,10 @@ export const SCHEDULER = {
 
 export type SchedulerFlags = FlagValues<typeof SCHEDULER>;
 
+const { sbatch: _sbatch, qsub: _qsub, ...withoutScripts } = SCHEDULER;
+/** The same for what has no script of its own. */
+export const ALLOCATION = withoutScripts;
+
 interface Around {
   readonly exclusive: boolean;
   readonly timeout: number | undefined;

@@ -28,7 +28,7 @@ import { SlowStart } from "./slow-start.ts";
 const POLL_MS = 1_000;
 
 const hostOf = (attempt: HostedAttempt): AttemptHost =>
-  attempt.job.kind === "command" && attempt.job.lane === "scheduler"
+  "scheduler" in attempt.job.spec && attempt.job.lane === "scheduler"
     ? new AllocationHost(attempt, attempt.context.schedulers)
     : new LocalHost(attempt);
 

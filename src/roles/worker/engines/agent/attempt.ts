@@ -27,11 +27,13 @@ export class AgentAttempt implements EngineAttempt {
   async plan(): Promise<EnginePlan> {
     const { directory, job } = this.around;
     const { model, workdir, timeout_seconds } = job.spec;
-    const prompt_path = await this.#placeOf("prompt", job.spec.prompt_path);
-    if (prompt_path === null) throw agentRefused("prompt", "there is no prompt");
-    const mcp_config_path = await this.#placeOf("mcp_config", job.spec.mcp_config_path);
-    const prompt = await agentFile("prompt", prompt_path, takesText(this.agent));
-    const servers = mcp_config_path === null ? [] : await mcpConfiguration(mcp_config_path, this.agent);
+    const given = await this.#placeOf("prompt", job.spec.prompt_path);
+    if (given === null) throw agentRefused("prompt", "there is no prompt");
+    const configuration = await this.#placeOf("mcp_config", job.spec.mcp_config_path);
+    const prompt = await agentFile("prompt", given.here, takesText(this.agent));
+    const servers = configuration === null ? [] : await mcpConfiguration(configuration.here, this.agent);
+    const prompt_path = given.there;
+    const mcp_config_path = configuration?.there ?? null;
     const output_path = path.join(directory, OUTPUT_FILE);
     const env = {
       CLIO_RELAY_AGENT_PROMPT: prompt_path,
@@ -60,12 +62,15 @@ export class AgentAttempt implements EngineAttempt {
 
   async close(): Promise<void> {}
 
-  /** The path of what lies on the cluster, or of what was brought along; null for neither. */
-  async #placeOf(name: string, given: string | null | undefined): Promise<string | null> {
-    const { context, job } = this.around;
+  /** The path of what lies on the cluster, or of what was brought along, for the worker and for the agent; null for neither. */
+  async #placeOf(name: string, given: string | null | undefined): Promise<{ readonly here: string; readonly there: string } | null> {
+    const { context, job, directory } = this.around;
     const id = job.spec.inputs?.[name];
-    if (id === undefined) return given ?? null;
+    if (id === undefined) return given == null ? null : { here: given, there: given };
     const artifact = await context.store.artifact(id);
-    return inputPath(context.spoolDir, artifact.sha256, artifact.name);
+    const here = inputPath(context.spoolDir, artifact.sha256, artifact.name);
+    // Nodes see the attempt's own copy where they do not see the cluster's spool.
+    const copied = job.lane === "scheduler" && context.sharedSpoolDir !== null;
+    return { here, there: copied ? inputPath(directory, artifact.sha256, artifact.name) : here };
   }
 }

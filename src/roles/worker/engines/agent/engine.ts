@@ -2,7 +2,7 @@ import path from "node:path";
 import type { AgentConfiguration } from "../../../../domain/agent.ts";
 import { type Capacity, kindSlotsOf } from "../../../../domain/endpoint.ts";
 import { isRelayError, RelayError } from "../../../../domain/errors.ts";
-import type { Lane } from "../../../../domain/job.ts";
+import { type Lane, laneOf } from "../../../../domain/job.ts";
 import { parentOf } from "../../../../domain/parent.ts";
 import { takesText } from "../../../../execution/agent/command-line.ts";
 import type { QueueStore } from "../../../../queue/store.ts";
@@ -32,7 +32,8 @@ export class AgentEngine implements Engine<"remote_agent"> {
   async admit(submission: SubmissionOf<"remote_agent">): Promise<Lane> {
     const { agent, capacity } = this.around;
     this.program();
-    if (kindSlotsOf(capacity, "remote_agent") < 1)
+    const lane = laneOf(submission);
+    if (lane === "workload" && kindSlotsOf(capacity, "remote_agent") < 1)
       throw unavailable(
         "agent_slots",
         "this worker has one slot for jobs, and an agent that waits for a job of its own must not have the last one",
@@ -41,7 +42,7 @@ export class AgentEngine implements Engine<"remote_agent"> {
     const { spec } = submission;
     if (spec.prompt_path !== undefined) await agentFile("prompt", spec.prompt_path, takesText(agent));
     if (spec.mcp_config_path !== null) await mcpConfiguration(spec.mcp_config_path, agent);
-    return "workload";
+    return lane;
   }
 
   attempt(around: EngineAround<"remote_agent">): EngineAttempt {

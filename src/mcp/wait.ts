@@ -3,7 +3,7 @@ import { errorRule, RelayError } from "../domain/errors.ts";
 import type { LogStream } from "../domain/log.ts";
 import { ByteCount } from "../domain/primitives.ts";
 import { isTerminal } from "../domain/transitions.ts";
-import { Observation } from "../domain/views.ts";
+import { type JobWaitResult, Observation } from "../domain/views.ts";
 import { Backoff } from "../lib/backoff.ts";
 import { sleep } from "../lib/sleep.ts";
 import { asked } from "./asked.ts";
@@ -11,7 +11,7 @@ import type { Place } from "./clusters.ts";
 import { CallResultView, callResult } from "./federation/call-result.ts";
 import { followEvents } from "./follow.ts";
 import type { ToolCall } from "./tool.ts";
-import { LOG_BYTES, StatusView as STATUS, type StatusView, statusView } from "./views.ts";
+import { jobView, LOG_BYTES, StatusView as STATUS, type StatusView, statusView } from "./views.ts";
 
 /** One request to a worker waits for so long at most, in seconds: a way that breaks is noticed. */
 const PIECE_SECONDS = 60;
@@ -58,47 +58,66 @@ const isOutage = (error: unknown): boolean =>
 export async function waited(place: Place, jobId: string, options: WaitOptions, call: ToolCall): Promise<WaitedView> {
   const deadline = call.now() + options.timeout_seconds * 1_000;
   const first = await status(place, jobId, call.signal);
-  const over = new AbortController();
-  const signal = AbortSignal.any([call.signal, over.signal]);
-  const heard = call.wantsProgress && !first.terminal ? tell(place, jobId, call, signal) : null;
+  const seen = first.terminal ? first : await afterwards(place, first, deadline, call);
+  return { ...seen, ...(await observed(place, seen, options, call)) };
+}
+
+/** What a wait adds to what it has seen. */
+export async function observed(
+  place: Place,
+  { job_id, kind, state, cluster, route_revision }: Pick<StatusView, "job_id" | "kind" | "state" | "cluster" | "route_revision">,
+  { timeout_seconds, include_logs = false, log_limit = LOG_BYTES / 2 }: WaitOptions,
+  call: ToolCall,
+): Promise<Pick<WaitedView, keyof typeof OBSERVED>> {
+  const terminal = isTerminal(state);
+  const outcome = terminal ? "terminal" : "observation_unknown";
+  const retry = { tool: "relay_wait", arguments: { job_id, cluster, route_revision, timeout_seconds } };
+  return {
+    observation: { outcome, timeout_seconds, scheduler_action: "none", relay_action: "none" },
+    ...(terminal && kind === "mcp_call" ? { mcp_result: await callResult(place, job_id, call.signal) } : {}),
+    ...(include_logs ? { logs_tail: await tails(place, job_id, log_limit, call.signal) } : {}),
+    ...(terminal ? {} : { retry }),
+  };
+}
+
+export const status = async (place: Place, jobId: string, signal: AbortSignal): Promise<StatusView> =>
+  statusView(place, await asked(`the worker of ${place.entry.name}`, signal, (bounded) => place.client.status(jobId, bounded)));
+
+/** How it stands when it has ended, or when the time is over; as it stood before where that cannot be had any more. */
+async function afterwards(place: Place, before: StatusView, deadline: number, call: ToolCall): Promise<StatusView> {
+  const job = await untilEnded(place, before.job_id, deadline, call);
+  if (job === null) return before;
   try {
-    const seen = first.terminal ? first : await lastSeen(place, jobId, first, deadline, call);
-    const observation: v.InferOutput<typeof Observation> = {
-      outcome: isTerminal(seen.state) ? "terminal" : "observation_unknown",
-      timeout_seconds: options.timeout_seconds,
-      scheduler_action: "none",
-      relay_action: "none",
-    };
-    const { cluster, route_revision } = seen;
-    const retry = { tool: "relay_wait", arguments: { job_id: jobId, cluster, route_revision, timeout_seconds: options.timeout_seconds } };
-    return {
-      ...seen,
-      observation,
-      ...(seen.terminal && seen.kind === "mcp_call" ? { mcp_result: await callResult(place, jobId, call.signal) } : {}),
-      ...(options.include_logs === true ? { logs_tail: await tails(place, jobId, options.log_limit ?? LOG_BYTES / 2, call.signal) } : {}),
-      ...(seen.terminal ? {} : { retry }),
-    };
+    return await status(place, before.job_id, call.signal);
+  } catch (error) {
+    if (!isOutage(error)) throw error;
+    return { ...before, ...jobView(place, job) };
+  }
+}
+
+/** Wait until a job has ended, or the time is over, and tell the client of its events meanwhile. @returns the job as it was seen last; null where it was not */
+export async function untilEnded(place: Place, jobId: string, deadline: number, call: ToolCall): Promise<JobWaitResult | null> {
+  const over = new AbortController();
+  const heard = call.wantsProgress ? tell(place, jobId, call, AbortSignal.any([call.signal, over.signal])) : null;
+  try {
+    return await lastSeen(place, jobId, deadline, call);
   } finally {
     over.abort();
     await heard;
   }
 }
 
-export const status = async (place: Place, jobId: string, signal: AbortSignal): Promise<StatusView> =>
-  statusView(place, await asked(`the worker of ${place.entry.name}`, signal, (bounded) => place.client.status(jobId, bounded)));
-
-async function lastSeen(place: Place, jobId: string, first: StatusView, deadline: number, call: ToolCall): Promise<StatusView> {
+async function lastSeen(place: Place, jobId: string, deadline: number, call: ToolCall): Promise<JobWaitResult | null> {
   const backoff = new Backoff(200, 3_000);
-  let seen = first;
+  let seen: JobWaitResult | null = null;
   for (;;) {
     const left = (deadline - call.now()) / 1_000;
     if (left <= 0) return seen;
     try {
       const seconds = Math.min(left, PIECE_SECONDS);
       const wait = (signal: AbortSignal) => place.client.wait(jobId, { timeout_seconds: seconds, signal });
-      await asked(`the worker of ${place.entry.name}`, call.signal, wait, (seconds + 10) * 1_000);
-      seen = await status(place, jobId, call.signal);
-      if (seen.terminal) return seen;
+      seen = await asked(`the worker of ${place.entry.name}`, call.signal, wait, (seconds + 10) * 1_000);
+      if (isTerminal(seen.state)) return seen;
       backoff.reset();
       // A worker that is about to stop answers early.
       if ((deadline - call.now()) / 1_000 > left - seconds + 1) await sleep(backoff.next(), call.signal);

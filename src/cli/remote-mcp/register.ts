@@ -86,7 +86,9 @@ export const verb = defineVerb({
         cache_reusable,
         reload_semantics,
       });
-    } else await io.stdout.write(`registered ${name} on ${cluster}\n`);
+      return EXIT.ok;
+    }
+    await io.stdout.write(`registered ${name} on ${cluster}\n`);
     if (kept.allow_tools.length === 0) await io.stderr.write("notice: none of its tools is allowed yet: --replace --allow-tool NAME\n");
     else if (!cache_reusable) await io.stderr.write(`notice: its tools are shown after ${refreshCommand(cluster, name)}\n`);
     return EXIT.ok;

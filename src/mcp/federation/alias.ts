@@ -44,9 +44,10 @@ function plainName({ namespace, tool }: Identity): string {
 export function aliasesOf(identities: readonly Identity[], taken: ReadonlySet<string>): ReadonlyMap<string, string> {
   const named = identities.map((identity) => {
     const key = identityKey(identity);
-    return { key, plain: plainName(identity), digest: sha256Hex(key), digits: 0 };
+    return { key, plain: plainName(identity), digits: 0 };
   });
-  const shown = ({ plain, digest, digits }: (typeof named)[number]): string => (digits === 0 ? plain : withDigits(plain, digest, digits));
+  const shown = ({ key, plain, digits }: (typeof named)[number]): string =>
+    digits === 0 ? plain : withDigits(plain, sha256Hex(key), digits);
   for (;;) {
     const holders = Map.groupBy(named, shown);
     const clashes = [...holders].filter(([name, those]) => those.length > 1 || taken.has(name)).flatMap(([, those]) => those);

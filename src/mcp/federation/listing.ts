@@ -32,7 +32,7 @@ export function listingOf(fixed: readonly Listed[], projection: Projection): Lis
       artifactOf(found),
     ]),
   );
-  return { tools, projection, revision: sha256Hex(JSON.stringify([tools, behind])) };
+  return { tools, projection, revision: sha256Hex(JSON.stringify([tools.map((tool) => asText(tool).digest), behind])) };
 }
 
 const artifactOf = ({
@@ -52,7 +52,7 @@ export function pageOf({ tools, revision }: Listing, cursor?: string): { readonl
   const page: Listed[] = [];
   let bytes = 0;
   for (const tool of tools.slice(from, from + PAGE_TOOLS)) {
-    bytes += sizeOf(tool);
+    bytes += asText(tool).bytes;
     if (bytes > PAGE_BYTES && page.length > 0) break;
     page.push(tool);
   }
@@ -60,15 +60,17 @@ export function pageOf({ tools, revision }: Listing, cursor?: string): { readonl
   return { tools: page, ...(next < tools.length ? { nextCursor: `${revision}.${next}` } : {}) };
 }
 
-const sizes = new WeakMap<Listed, number>();
+/** What a tool is as JSON, found out once. */
+const texts = new WeakMap<Listed, { readonly bytes: number; readonly digest: string }>();
 
-function sizeOf(tool: Listed): number {
-  let size = sizes.get(tool);
-  if (size === undefined) {
-    size = Buffer.byteLength(JSON.stringify(tool));
-    sizes.set(tool, size);
+function asText(tool: Listed) {
+  let known = texts.get(tool);
+  if (known === undefined) {
+    const text = JSON.stringify(tool);
+    known = { bytes: Buffer.byteLength(text), digest: sha256Hex(text) };
+    texts.set(tool, known);
   }
-  return size;
+  return known;
 }
 
 function readCursor(cursor: string, revision: string): number {

@@ -7,7 +7,7 @@ import { argumentsProblem } from "../dispatch.ts";
 import { type Admitted, SubmittedView, submit, submitted } from "../submit.ts";
 import { defineTool, RUNS, type Tool, type ToolCall, type ToolHints } from "../tool.ts";
 import { jobView } from "../views.ts";
-import { waited } from "../wait.ts";
+import { observed, untilEnded } from "../wait.ts";
 import { type CallResultView, contentOf } from "./call-result.ts";
 import { CONTROLS, OwnArguments } from "./controls.ts";
 import type { FederatedTool, Route } from "./federated.ts";
@@ -94,18 +94,11 @@ export function remoteTool(tool: FederatedTool, revision: string): Tool {
     async run(args, call) {
       const { place, receipt, key } = await put(args as Arguments, call);
       const { wait_for_terminal, wait_timeout_seconds: timeout_seconds, include_logs, log_limit } = args as Arguments;
-      const view = { ...jobView(place, receipt), idempotency_key: key, existing: receipt.existing, catalog_revision: revision };
-      if (!wait_for_terminal) return view;
-      const {
-        obstacle: _o,
-        queue_position: _q,
-        progress: _p,
-        started_at: _s,
-        ended_at: _e,
-        logs: _l,
-        ...rest
-      } = await waited(place, receipt.job_id, { timeout_seconds, include_logs, log_limit }, call);
-      return { ...view, ...rest };
+      const more = { idempotency_key: key, existing: receipt.existing, catalog_revision: revision };
+      if (!wait_for_terminal) return { ...jobView(place, receipt), ...more };
+      const job = await untilEnded(place, receipt.job_id, call.now() + timeout_seconds * 1_000, call);
+      const view = jobView(place, job ?? receipt);
+      return { ...view, ...more, ...(await observed(place, view, { timeout_seconds, include_logs, log_limit }, call)) };
     },
     submit: async (args, call) => submitted(await put(args as Arguments, call)),
     content: remoteContent,

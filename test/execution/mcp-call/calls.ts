@@ -26,10 +26,13 @@ export class Calls implements Disposable {
 
   /** One call of the server that behaves so. */
   of(behaviour: string, argument = "", options: CallOptions = {}): Promise<CallEnd> {
-    return this.#run(
-      { server: process.execPath, server_args: [SERVER, behaviour, argument], operation: "tools/call", tool: "echo", ...options.spec },
-      options,
-    );
+    return this.program(SERVER, [behaviour, argument], options);
+  }
+
+  /** One call of a server that is a program of Bun's. */
+  program(file: string, args: readonly string[], options: CallOptions = {}): Promise<CallEnd> {
+    const server = { server: process.execPath, server_args: [file, ...args] };
+    return this.#run({ ...server, operation: "tools/call", tool: "echo", ...options.spec }, options);
   }
 
   list(behaviour: string, argument = "", options: CallOptions = {}): Promise<CallEnd> {

@@ -312,3 +312,24 @@ describe("input", () => {
     TIMEOUT,
   );
 });
+
+test(
+  "a server of the SDK's is spoken to in its own version: pages, progress, rounds of input",
+  async () => {
+    const file = path.join(import.meta.dir, "sdk-server-process.ts");
+    const call = (tool: string) => calls.program(file, [], { spec: { tool } });
+    const listed = await calls.program(file, [], { spec: { operation: "tools/list", tool: null } });
+    expect(listed.result).toMatchObject({
+      server: { protocol_version: "2026-07-28", name: "of-the-sdk" },
+      answer: { kind: "tools", pages: 2, tools: [{ name: "ask", inputSchema: { $defs: { x: { type: "string" } } } }, { name: "steps" }] },
+    });
+    const steps = await call("steps");
+    expect(steps.result.answer).toMatchObject({ result: { structuredContent: { done: true } }, is_error: false });
+    expect(calls.reports()).toMatchObject([{ type: "progress", label: "steps", current: 1, total: 2, message: "half" }]);
+    const going = call("ask");
+    await eventually(() => calls.reports().length > 0, { what: "the question" });
+    calls.answer({ "input-1": { action: "accept", content: { name: "me" } } });
+    expect(JSON.parse(textOf(await going))).toEqual({ who: { action: "accept", content: { name: "me" } } });
+  },
+  TIMEOUT,
+);

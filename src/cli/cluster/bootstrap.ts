@@ -43,6 +43,7 @@ export const verb = defineVerb({
   async run(call) {
     const { flags, args, io, json } = call;
     const name = nameOf(args, flags);
+    const jarvis = jarvisOf(io, flags);
     const own = io.self.length === 1 ? io.self[0]! : null;
     const given = flags.artifact === undefined ? null : resolveLocal(io, flags.artifact);
     if (given === null && own === null) {
@@ -63,7 +64,7 @@ export const verb = defineVerb({
         version: given === null ? VERSION : null,
         allow_downgrade: flags["allow-downgrade"],
         ...(flags["key-ttl"] === undefined ? {} : { key_ttl_seconds: flags["key-ttl"] }),
-        ...jarvisOf(io, flags),
+        ...jarvis,
       },
     });
     if (json) await printJson(io.stdout, report);

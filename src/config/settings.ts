@@ -58,6 +58,10 @@ const argumentList: Reader<string> = {
   form: "a JSON array of texts, and of arrays of texts",
   parse: (text) => (agentArguments(text) === null ? null : text),
 };
+const commandWords: Reader<string | null> = {
+  form: "a JSON array of texts, the first of which is a program",
+  parse: (text) => (wordsOf(text) === null ? null : text),
+};
 const proxy: Reader<string | null> = {
   form: "http://[USER:PASSWORD@]HOST:PORT, or https://…",
   parse: (text) => (/^https?:\/\/[^\s/]+\/?$/i.test(text) ? text : null),
@@ -67,6 +71,13 @@ const clusterName: Reader<string | null> = {
   form: "the name of a cluster",
   parse: (text) => (isId(text) ? text : null),
 };
+
+/** A command from a JSON array of texts; null for what is none. */
+export function wordsOf(text: string): readonly [string, ...string[]] | null {
+  const words = agentArguments(text);
+  const fits = words !== null && words.length > 0 && words[0] !== "" && words.every((word) => typeof word === "string");
+  return fits ? (words as [string, ...string[]]) : null;
+}
 
 const setting = <T>(variableName: string, reader: Reader<T>, fallback: T, doc: string): Setting<T> => ({
   variable: variableName,
@@ -157,6 +168,12 @@ export const SETTINGS = {
     "Time between TERM and KILL when a job is canceled or runs out of time.",
   ),
   jarvis_bin: setting("CLIO_RELAY_JARVIS_BIN", program, "jarvis", "The program of JARVIS-CD that a worker runs pipelines with."),
+  jarvis_mcp_command: setting(
+    "CLIO_RELAY_JARVIS_MCP_COMMAND",
+    commandWords,
+    null,
+    "Program and arguments of the MCP server of JARVIS-CD, which calls of `jarvis` mean; none where it is not set (docs/federation.md).",
+  ),
   agent_bin: setting(
     "CLIO_RELAY_AGENT_BIN",
     program,

@@ -3,12 +3,14 @@ import type { AgentArgument, AgentConfiguration } from "../domain/agent.ts";
 import { agentArguments } from "../domain/agent.ts";
 import { programsOf, type WorkerPrograms } from "../domain/worker-programs.ts";
 import type { Environment } from "./environment.ts";
-import { type FileValues, loadSettings } from "./settings.ts";
+import { type FileValues, loadSettings, wordsOf } from "./settings.ts";
 
 /** What a worker runs jobs with. */
 export interface ProgramSettings {
   readonly jarvis: string;
   readonly agent: AgentConfiguration;
+  /** Program and arguments of the MCP server of JARVIS-CD; left out where none is set. */
+  readonly jarvisMcp?: readonly string[];
 }
 
 /**
@@ -27,7 +29,12 @@ export function workerPrograms(env: Environment, file: FileValues, entry: Worker
     ...(agent_bin === undefined ? {} : { agent_bin: atHome(agent_bin, env) }),
   });
   const args: readonly AgentArgument[] = agentArguments(settings.agent_args) ?? [];
-  return { jarvis: settings.jarvis_bin, agent: { program: settings.agent_bin, adapter: settings.agent_adapter, args } };
+  const jarvisMcp = wordsOf(settings.jarvis_mcp_command ?? "");
+  return {
+    jarvis: settings.jarvis_bin,
+    agent: { program: settings.agent_bin, adapter: settings.agent_adapter, args },
+    ...(jarvisMcp === null ? {} : { jarvisMcp }),
+  };
 }
 
 const atHome = (program: string, { home }: Environment): string => (program.startsWith("~/") ? path.join(home, program.slice(2)) : program);

@@ -40,3 +40,13 @@ test("what config.toml has in a wrong form is refused also where the entry says 
     expect.objectContaining({ code: "configuration_error" }),
   );
 });
+
+test("the MCP server of JARVIS-CD is a command, of the file or of the environment", () => {
+  const of = (variables: Record<string, string>, file: Record<string, string | string[]> = {}) =>
+    workerPrograms(environment(variables), file, {}).jarvisMcp;
+  expect(of({})).toBeUndefined();
+  expect(of({}, { jarvis_mcp_command: ["/opt/jarvis-mcp", "--stdio"] })).toEqual(["/opt/jarvis-mcp", "--stdio"]);
+  expect(of({ CLIO_RELAY_JARVIS_MCP_COMMAND: '["jarvis-mcp"]' }, { jarvis_mcp_command: ["/opt/x"] })).toEqual(["jarvis-mcp"]);
+  for (const wrong of ["jarvis-mcp", "[]", '[""]', '["a", ["b"]]', '["a", 1]', '["a\\u0000"]'])
+    expect(() => of({ CLIO_RELAY_JARVIS_MCP_COMMAND: wrong })).toThrow("JARVIS_MCP_COMMAND");
+});

@@ -15,6 +15,8 @@ export interface Output {
   readonly columns: number;
   /** Resolves when the bytes are with the system. Throws OutputClosed when nobody reads any more. */
   write(data: string | Uint8Array): Promise<void>;
+  /** The same, while everything else goes on: for a reader that may take nothing for long. What goes on into a program stays as it is. */
+  writeAside(data: string): Promise<void>;
   /** A line of a log, with its end: nothing waits for whoever reads it. @param omittedLine what stands for so many that he did not take */
   log(line: string, omittedLine: (count: number) => string): void;
 }
@@ -129,19 +131,34 @@ function descriptor(fd: 1 | 2): Output {
     async write(data) {
       // What goes on into a program stays as it is.
       const bytes = typeof data !== "string" ? data : Buffer.from(fd === 2 || this.isTerminal ? shownText(data) : data);
-      for (let at = 0; at < bytes.length; ) {
-        try {
-          at += fs.writeSync(fd, bytes, at);
-        } catch (error) {
-          if (isErrno(error, "EPIPE")) throw new OutputClosed();
-          // Another process made the pipe or terminal non-blocking.
-          if (!isErrno(error, "EAGAIN")) throw unwritable(fd, error);
-          await Bun.sleep(2);
-        }
-      }
+      await writeAll(fd, bytes, (at) => fs.writeSync(fd, bytes, at));
+    },
+    writeAside(data) {
+      const bytes = Buffer.from(data);
+      // A pipe that is full holds up a thread of its own.
+      return writeAll(fd, bytes, (at) => writeFrom(fd, bytes, at));
     },
   };
 }
+
+/** @param put writes from a place on, and says how many bytes @throws OutputClosed; RelayError local_file_unusable */
+async function writeAll(fd: 1 | 2, bytes: Uint8Array, put: (at: number) => number | Promise<number>): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += await put(at);
+    } catch (error) {
+      if (isErrno(error, "EPIPE")) throw new OutputClosed();
+      // Another process made the pipe or terminal non-blocking.
+      if (!isErrno(error, "EAGAIN")) throw unwritable(fd, error);
+      await Bun.sleep(2);
+    }
+  }
+}
+
+const writeFrom = (fd: number, bytes: Uint8Array, at: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    fs.write(fd, bytes, at, bytes.length - at, null, (error, count) => (error === null ? resolve(count) : reject(error)));
+  });
 
 /** What a system says of a descriptor that cannot be written to, with the name that people know. */
 function unwritable(fd: 1 | 2, error: unknown): RelayError {

@@ -57,7 +57,7 @@ export const verb = defineVerb({
       const { serveOnStdio } = await import("../mcp/stdio/serve.ts");
       await serveOnStdio(
         service,
-        { input: io.stdin.bytes(), write: (text) => io.stdout.write(text) },
+        { input: io.stdin.bytes(), write: (text) => io.stdout.writeAside(text) },
         relay.paths.clustersFile,
         stop.signal,
       );

@@ -16,6 +16,10 @@ export class Captured implements Output {
     return Promise.resolve();
   }
 
+  writeAside(data: string): Promise<void> {
+    return this.write(data);
+  }
+
   log(line: string): void {
     this.text += line;
   }

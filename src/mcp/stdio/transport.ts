@@ -4,9 +4,13 @@ import { within } from "../../lib/within.ts";
 import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
 import { acknowledged, isListen, type Listening, listening, type Message, type MessageId, resourceUpdated } from "../listen.ts";
 import type { McpService } from "../service.ts";
+import { Outgoing } from "./outgoing.ts";
 
 /** How long requests have for their answers when the input has ended, in milliseconds. */
 const LAST_MS = 1_000;
+/** With so many requests under way the next one is read so much later, in milliseconds: what is answered at once is answered first. */
+const BUSY = 64;
+const BUSY_MS = 5;
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 
@@ -31,13 +35,22 @@ export class StdioTransport implements Transport {
   readonly #open = new Set<MessageId>();
   readonly #last = Promise.withResolvers<void>();
   #ended = false;
-  #written: Promise<void> = Promise.resolve();
+  readonly #outgoing: Outgoing;
   #closed = false;
 
   constructor(
     private readonly service: McpService,
     private readonly streams: StdioStreams,
-  ) {}
+  ) {
+    this.#outgoing = new Outgoing(
+      (text) => streams.write(text),
+      (error) => {
+        this.#failed(error);
+        // Nobody reads any more.
+        void this.close();
+      },
+    );
+  }
 
   start(): Promise<void> {
     void this.#read();
@@ -50,6 +63,8 @@ export class StdioTransport implements Transport {
         if (this.#closed) return;
         if ("tooLong" in line) await this.#refuse(INVALID_REQUEST, `a message has at most ${JSON_BOUNDS.messageBytes} bytes`);
         else await this.#take(line.bytes);
+        if (this.#open.size >= BUSY) await Bun.sleep(BUSY_MS);
+        await this.#outgoing.room();
       }
     } catch (error) {
       this.#failed(error);
@@ -57,7 +72,7 @@ export class StdioTransport implements Transport {
     this.#ended = true;
     // Who writes all of its requests at once, and ends, reads the answers all the same.
     if (this.#open.size > 0) await within(this.#last.promise, LAST_MS);
-    await this.#written;
+    await this.#outgoing.settled();
     await this.close();
   }
 
@@ -134,14 +149,7 @@ export class StdioTransport implements Transport {
   }
 
   #write(message: object): Promise<void> {
-    const text = `${JSON.stringify(message)}\n`;
-    const written = this.#written.then(() => this.streams.write(text));
-    this.#written = written.catch((error: unknown) => {
-      this.#failed(error);
-      // Nobody reads any more.
-      return this.close();
-    });
-    return this.#written;
+    return this.#outgoing.send(message);
   }
 
   #failed(error: unknown): void {
@@ -151,6 +159,7 @@ export class StdioTransport implements Transport {
   close(): Promise<void> {
     if (this.#closed) return Promise.resolve();
     this.#closed = true;
+    this.#outgoing.close();
     this.#over.abort();
     for (const those of [this.#pending, this.#listening]) {
       for (const wanted of those.values()) wanted.stop();

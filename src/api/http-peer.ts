@@ -157,6 +157,10 @@ export class HttpPeer {
         const { challenge } = await import("./challenge.ts");
         await challenge(address.url, address.token, signal);
       }
+      if (bytes && options.body.length >= LARGE_BYTES && address.kind === "unix" && this.door.fetch === undefined) {
+        const { bytesFetch } = await import("./bytes-fetch.ts");
+        return await bytesFetch(url, { method: options.method ?? "GET", headers, body: options.body, signal, unix: address.path });
+      }
       return await (this.door.fetch ?? fetch)(url, {
         method: options.method ?? "GET",
         headers,
@@ -265,6 +269,8 @@ export class HttpPeer {
 }
 
 const EVENTS = "text/event-stream";
+/** From here on what a runtime's own fetch does with bytes costs more than anything else. */
+const LARGE_BYTES = 64 * 1024;
 
 function unanswered(error: unknown): RelayError {
   if (error instanceof RelayError) return error;

@@ -21,13 +21,27 @@ export async function beginPart(spoolDir: string, key: ContentKey): Promise<void
   await (await openPart(spoolDir, key)).close();
 }
 
-/** Write the next bytes. @returns false where the part does not end at `offset` (any more) */
-export async function appendPart(spoolDir: string, key: ContentKey, offset: number, bytes: Uint8Array): Promise<boolean> {
+/**
+ * Write the next bytes.
+ *
+ * @param meanwhile done while the system writes
+ * @returns false where the part does not end at `offset` (any more); then nothing was done
+ */
+export async function appendPart(
+  spoolDir: string,
+  key: ContentKey,
+  offset: number,
+  bytes: Uint8Array,
+  meanwhile: () => void = () => undefined,
+): Promise<boolean> {
   const handle = await openPart(spoolDir, key);
   try {
     if ((await handle.stat()).size !== offset) return false;
     try {
-      for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at, bytes.length - at, offset + at)).bytesWritten;
+      let writing = handle.write(bytes, 0, bytes.length, offset);
+      meanwhile();
+      let at = (await writing).bytesWritten;
+      for (; at < bytes.length; at += (await writing).bytesWritten) writing = handle.write(bytes, at, bytes.length - at, offset + at);
     } catch (error) {
       // A piece is there whole or not at all.
       await handle.truncate(offset).catch(() => undefined);

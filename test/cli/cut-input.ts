@@ -8,13 +8,16 @@ import type { SourceRelay } from "./source-relay.ts";
 import { FarSite, farLink } from "./ssh-desk.ts";
 
 const TIMEOUT = 600_000;
+/** What goes over a link besides content, and bytes that had come and were not written. */
+const AROUND = 2 ** 20;
 
 /**
  * An input of so many bytes on its way over a link that is cut just before the end of it, and back.
  *
  * @param BYTES a whole number of MiB
+ * @param say told what was measured
  */
-export function cutAtTheEnd(BYTES: number): void {
+export function cutAtTheEnd(BYTES: number, say: (line: string) => void = () => undefined): void {
   describeWith(["sshd", "ssh"], "an input on its way over a link", () => {
     let site: FarSite;
     let proxy: TcpProxy;
@@ -40,6 +43,17 @@ export function cutAtTheEnd(BYTES: number): void {
       await site[Symbol.asyncDispose]();
     });
 
+    /** What went over the link since it is there, this way and that. */
+    const carried = async (): Promise<{ bytes_out: number; bytes_in: number }> => {
+      const { bytes_out, bytes_in } = await farLink(relay);
+      expect([bytes_out, bytes_in]).toEqual([expect.any(Number), expect.any(Number)]);
+      return { bytes_out: bytes_out!, bytes_in: bytes_in! };
+    };
+    const told = (what: string, kept: number, again: number, began: number): void =>
+      say(
+        `${what}: ${BYTES / 2 ** 20} MiB, cut at ${((kept / BYTES) * 100).toFixed(2)} %, ${(again / 2 ** 20).toFixed(1)} MiB over the next link, ${((performance.now() - began) / 1_000).toFixed(1)} s in all`,
+      );
+
     const inputs = () => path.join(site.user.home, ".local/share/clio-relay/spool/far/inputs");
     const partBytes = (): number => {
       const part = fs.existsSync(inputs()) ? fs.readdirSync(inputs()).find((name) => name.endsWith(".part")) : undefined;
@@ -50,6 +64,7 @@ export function cutAtTheEnd(BYTES: number): void {
       "a link that is cut just before the end goes on from there when it is back; the digest is right, and nothing was sent twice",
       async () => {
         proxy.weather.bytesPerSecond = rate;
+        const began = performance.now();
         const submit = relay.start([
           "job",
           "submit",
@@ -79,6 +94,9 @@ export function cutAtTheEnd(BYTES: number): void {
         expect((await relay.ok("job", "read-log", id)).trim()).toBe(digest);
         const { inputs: listed } = await relay.json<{ inputs: { sha256: string }[] }>("job", "status", id);
         expect(listed[0]?.sha256).toBe(digest);
+        const { bytes_out } = await carried();
+        expect(bytes_out).toBeLessThan(BYTES - there + AROUND);
+        told("sent", there, bytes_out, began);
       },
       TIMEOUT,
     );
@@ -87,8 +105,7 @@ export function cutAtTheEnd(BYTES: number): void {
       "the same content is not sent again, also under another name",
       async () => {
         fs.linkSync(path.join(relay.directory, "deck.bin"), path.join(relay.directory, "other.dat"));
-        const bytes = async () => (await relay.json<{ links: { bytes_out: number }[] }>("link", "list")).links[0]!.bytes_out;
-        const before = await bytes();
+        const before = (await carried()).bytes_out;
         const id = await relay.submit(
           "--wait",
           "--max-input-bytes",
@@ -101,7 +118,7 @@ export function cutAtTheEnd(BYTES: number): void {
           // As another user than root, who could do anything.
           'basename "$CLIO_RELAY_INPUT_X"; (echo x > "$CLIO_RELAY_INPUT_X") 2>/dev/null && echo written; rm -f "$CLIO_RELAY_INPUT_X" 2>/dev/null && echo gone; true',
         );
-        expect((await bytes()) - before).toBeLessThan(200_000);
+        expect((await carried()).bytes_out - before).toBeLessThan(200_000);
         expect((await relay.ok("job", "read-log", id)).trim()).toBe("other.dat");
       },
       TIMEOUT,
@@ -120,6 +137,7 @@ export function cutAtTheEnd(BYTES: number): void {
               .readdirSync(relay.directory)
               .map((name) => (name.includes("back.bin") ? fs.statSync(path.join(relay.directory, name)).size : 0)),
           );
+        const began = performance.now();
         const reading = relay.start(["job", "read-artifact", listed[0]!.artifact_id, "-o", target]);
         proxy.weather.bytesPerSecond = rate;
         await eventually(() => arrived() > BYTES * 0.75, { timeoutMs: TIMEOUT, everyMs: 2, what: "most of the artifact" });
@@ -128,8 +146,13 @@ export function cutAtTheEnd(BYTES: number): void {
         proxy.cut();
         proxy.weather.bytesPerSecond = Number.POSITIVE_INFINITY;
         await eventually(async () => (await farLink(relay)).state === "authorization_required", { what: "the end of the link" });
+        const there = arrived();
+        expect(there).toBeGreaterThanOrEqual(NEAR);
         await relay.ok("connect", "far");
         expect(await reading.exited).toBe(0);
+        const { bytes_in } = await carried();
+        expect(bytes_in).toBeLessThan(BYTES - there + AROUND);
+        told("read", there, bytes_in, began);
         const hash = new Bun.CryptoHasher("sha256");
         for await (const bytes of fs.createReadStream(target)) hash.update(bytes as Uint8Array);
         expect(hash.digest("hex")).toBe(digest);

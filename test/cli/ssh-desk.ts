@@ -99,6 +99,7 @@ export interface FarLink {
   readonly carrier?: string | null;
   readonly ssh_connections_since_bring_up: number | null;
   readonly bytes_in: number | null;
+  readonly bytes_out: number | null;
 }
 
 export async function farLink(relay: SourceRelay): Promise<FarLink> {

@@ -145,14 +145,27 @@ export class InputUploads {
     const fresh = bytes.subarray(reached - offset);
     if (fresh.length > 0) {
       this.options.admit(0);
-      if (!(await this.#writing(() => appendPart(this.options.spoolDir, key, reached, fresh))))
-        throw outOfOrder(key, this.stand(key).offset);
-      this.#changed(key, { at: reached, bytes: fresh });
+      await this.#write(key, reached, fresh);
     }
     const length = reached + fresh.length;
     if (length < key.size_bytes) return uploadOf(key, "partial", length);
     await this.#complete(key);
     return this.stand(key);
+  }
+
+  /** Hashed while the system writes. */
+  async #write(key: ContentKey, at: number, bytes: Uint8Array): Promise<void> {
+    const known = this.#known.get(partName(key));
+    const hash = at === 0 ? new Bun.CryptoHasher("sha256") : known?.length === at ? known.hash : null;
+    const append = () => appendPart(this.options.spoolDir, key, at, bytes, () => void hash?.update(bytes));
+    try {
+      if (!(await this.#writing(append))) throw outOfOrder(key, this.stand(key).offset);
+    } catch (error) {
+      // The hash may be ahead of what is there.
+      this.#changed(key, null);
+      throw error;
+    }
+    this.#changed(key, { hash, length: at + bytes.length });
   }
 
   async #complete(key: ContentKey): Promise<void> {
@@ -191,15 +204,12 @@ export class InputUploads {
     admit(key.size_bytes - offset + missing);
   }
 
-  #changed(key: ContentKey, grown: { readonly at: number; readonly bytes: Uint8Array } | null): void {
+  /** @param known what is known of the part now; null: nothing any more */
+  #changed(key: ContentKey, known: Known | null): void {
     const name = partName(key);
-    const before = this.#known.get(name);
     this.#known.delete(name);
-    if (grown !== null) {
-      const { at, bytes } = grown;
-      const hash = at === 0 ? new Bun.CryptoHasher("sha256") : before?.length === at ? before.hash : null;
-      hash?.update(bytes);
-      this.#known.set(name, { hash, length: at + bytes.length });
+    if (known !== null) {
+      this.#known.set(name, known);
       for (const oldest of this.#known.keys()) {
         if (this.#known.size <= KNOWN_MAX) break;
         this.#known.delete(oldest);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/errors.ts";
@@ -10,6 +11,8 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
 import { InputUploads } from "../../../src/roles/worker/input-uploads.ts";
 import { Inputs } from "../../../src/roles/worker/inputs.ts";
+import { smallFileSystems } from "../../execution/tmpfs.ts";
+import { describeWith } from "../../runner/components.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 
 const directory = temporaryDirectories();
@@ -208,6 +211,26 @@ describe("room", () => {
     const failure = await refused(uploads.begin({ sha256: "f".repeat(64), size_bytes: 1 }), "storage_admission_refused");
     expect(failure.data).toMatchObject({ storage_decision: { reason: "ledger_capacity" } });
     expect(await uploads.begin(KEY)).toMatchObject({ begun: false });
+  });
+});
+
+describeWith("tmpfs", "a disk that fills up meanwhile", () => {
+  const smallFileSystem = smallFileSystems();
+
+  test("takes a piece not at all, and what came before is gone on with when there is room", async () => {
+    const spool = smallFileSystem("256k");
+    const data = Buffer.alloc(600_000, "0123456789abcdef!");
+    const key = { sha256: sha256Hex(data), size_bytes: data.length };
+    const uploads = uploadsIn(spool);
+    await uploads.begin(key);
+    const send = (from: number, to: number) => piece(uploads, from, to, Buffer.from(data.subarray(from, to)), key);
+    expect(await send(0, 100_000)).toMatchObject({ state: "partial", offset: 100_000 });
+    await refused(send(100_000, 400_000), "storage_admission_refused");
+    expect(uploads.stand(key)).toMatchObject({ state: "partial", offset: 100_000 });
+    expect(spawnSync("mount", ["-o", "remount,size=2m", spool]).status).toBe(0);
+    expect(await send(100_000, 400_000)).toMatchObject({ state: "partial", offset: 400_000 });
+    expect(await send(400_000, 600_000)).toMatchObject({ state: "complete" });
+    expect(fs.readFileSync(inputPath(spool, key.sha256, ".content")).equals(data)).toBe(true);
   });
 });
 

@@ -4,6 +4,8 @@ import { MAIN, type SourceRelay } from "../cli/source-relay.ts";
 
 export interface AgentOptions {
   readonly args?: readonly string[];
+  /** The program, where it is not the source's. */
+  readonly program?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** The handshake of before 2026-07-28. */
   readonly legacy?: boolean;
@@ -14,10 +16,14 @@ export interface AgentOptions {
 export class Agent implements AsyncDisposable {
   private constructor(readonly client: Client) {}
 
-  static async of(relay: SourceRelay, { args = [], env = {}, legacy = false, capabilities = {} }: AgentOptions = {}): Promise<Agent> {
+  static async of(
+    relay: Pick<SourceRelay, "environment" | "directory">,
+    { args = [], program = [process.execPath, MAIN], env = {}, legacy = false, capabilities = {} }: AgentOptions = {},
+  ): Promise<Agent> {
+    const [command = "", ...before] = program;
     const transport = new StdioClientTransport({
-      command: process.execPath,
-      args: [MAIN, "mcp-server", ...args],
+      command,
+      args: [...before, "mcp-server", ...args],
       env: { ...relay.environment, ...env },
       cwd: relay.directory,
       stderr: "inherit",

@@ -50,6 +50,11 @@ export class Dialogue {
     this.server = new ServerProcess(command, output, { line: (line) => this.#take(line), over: (why) => this.#end(why) });
   }
 
+  /** Whether nothing comes from the server any more. */
+  get over(): boolean {
+    return this.#over !== null;
+  }
+
   /**
    * @returns the result as it came
    * @throws ServerError, CallFailed, the reason of `signal`

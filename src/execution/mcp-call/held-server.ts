@@ -73,6 +73,8 @@ export class HeldServer {
    * @throws CallFailed, the reason of `signal`
    */
   async ready(around: ServerAround, use: ServerUse, onFound: () => void): Promise<ReadyServer> {
+    // It may have ended by itself since.
+    if (this.#ready?.dialogue.over === true) await this.end();
     this.#calls++;
     if (this.#ready !== null) {
       const { dialogue } = this.#ready;

@@ -19,7 +19,7 @@ import type { HeldServer } from "./held-server.ts";
 import { callOn } from "./one-call.ts";
 import { record, succeeded } from "./record.ts";
 import { CALL_FILES, readRequest } from "./request-file.ts";
-import { setupEnvironment } from "./setup-environment.ts";
+import { SetupFailed, setupEnvironment } from "./setup-environment.ts";
 
 /** The longest that one timer may run (setTimeout takes 2^31 - 1 ms). */
 const TIMER_MAX_MS = 2_147_483_647;
@@ -43,7 +43,8 @@ export async function runKept(options: AttemptOptions, provision: Provision, { s
     spec = readSpecFile(place.path);
     environment = server.runs ? spec.env : await setupEnvironment(spec, writeEnvSetup(spec, { directory, place: place.path }));
   } catch (error) {
-    return unstarted(notStarted("spawn_failed", error instanceof Error ? error.message : String(error)), clock);
+    const failed = notStarted("spawn_failed", error instanceof Error ? error.message : String(error));
+    return unstarted(error instanceof SetupFailed ? { ...failed, reason: "env_setup_failed", exit_code: error.code } : failed, clock);
   }
   const startedAt = timestamp(clock);
   const first: ProcessRecord = { record_version: RECORD_VERSION, process: self(), started_at: startedAt };

@@ -6,11 +6,18 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** Prints a mark, which what the setup text prints does not have, and the environment that it made. */
 const PRINT = 'printf %s "$1"; exec env -0';
 
+/** The cluster's setup text ended before the program that it was for. */
+export class SetupFailed extends Error {
+  constructor(readonly code: number) {
+    super(`the cluster's setup text ended with code ${code}, and the server was not started`);
+  }
+}
+
 /**
  * The environment that a program of the attempt would have: that of its spec, and what the cluster's setup text makes of it.
  *
  * @param setupFile where that text lies; null where there is none
- * @throws Error that says how the text failed
+ * @throws SetupFailed
  */
 export async function setupEnvironment(spec: AttemptSpec, setupFile: string | null): Promise<Readonly<Record<string, string>>> {
   if (setupFile === null) return spec.env;
@@ -28,7 +35,7 @@ export async function setupEnvironment(spec: AttemptSpec, setupFile: string | nu
   const text = await new Response(child.stdout).text();
   const code = await child.exited;
   const [, printed] = text.split(mark);
-  if (code !== 0 || printed === undefined) throw new Error(`the cluster's setup text ended with code ${code}`);
+  if (code !== 0 || printed === undefined) throw new SetupFailed(code);
   return Object.fromEntries(
     printed.split("\0").flatMap((entry) => {
       const end = entry.indexOf("=");

@@ -303,6 +303,18 @@ describe("input", () => {
   );
 
   test(
+    "has so many rounds",
+    async () => {
+      const going = calls.of("elicits-for-ever");
+      const keys = Array.from({ length: MCP_LIMITS.inputRounds + 1 }, (_, at) => `input-${at + 1}`);
+      calls.answer(Object.fromEntries(keys.map((key) => [key, { action: "accept", content: {} }])));
+      expect(failureOf(await going)).toBe("input_refused");
+      expect(calls.reports()).toHaveLength(MCP_LIMITS.inputRounds);
+    },
+    TIMEOUT,
+  );
+
+  test(
     "of another kind is not offered, and a server that is busy is asked again",
     async () => {
       const [samples, busy] = await Promise.all([calls.of("samples"), calls.of("modern-busy")]);

@@ -159,6 +159,10 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     while (!fs.existsSync(argument)) await Bun.sleep(20);
     answer(id, text("it is there"));
   },
+  "dies-after": ({ id }) => {
+    answer(id, text(String(process.pid)));
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), 10);
+  },
   "leaves-children": ({ id }) => {
     // One that has left session and process group, and holds the pipes open.
     Bun.spawn(["setsid", "sleep", "1000"], { stdin: "ignore", stdout: "inherit", stderr: "inherit", env: process.env });

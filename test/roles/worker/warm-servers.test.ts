@@ -109,6 +109,20 @@ describe("a kept server", () => {
   );
 });
 
+test(
+  "a kept server that has ended by itself is started again for the next call",
+  async () => {
+    const first = await calls.call("dies-after", "", KEPT);
+    const server = identify(Number(await calls.text(first.job_id)));
+    await gone(server);
+    const { job_id } = await calls.call("dies-after", "", KEPT);
+    const result = await calls.result(job_id);
+    expect(result).toMatchObject({ answer: { kind: "result", is_error: false }, server_call: 1 });
+    expect(shimOf(job_id)).toEqual(shimOf(first.job_id));
+  },
+  TIMEOUT,
+);
+
 describe("what ends a kept server", () => {
   test(
     "is a cancel of its call, which ends as any",

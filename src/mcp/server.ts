@@ -2,6 +2,8 @@ import {
   type CallToolResult,
   inputRequired,
   type JSONRPCRequest,
+  ProtocolError,
+  ProtocolErrorCode,
   type Result,
   Server,
   type ServerContext,
@@ -31,16 +33,35 @@ class TaskAnswer extends Error {
   }
 }
 
+/** Requests whose params were taken, by what came with them: what fails after that is no fault of theirs. */
+const REACHED = new WeakSet<ServerContext>();
+const SHOWN = 1_000;
+
+const unfitParams = (method: string, thrown: unknown): ProtocolError => {
+  const why = thrown instanceof Error ? `: ${thrown.message}` : "";
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, `Invalid params for ${method}${why}`.slice(0, SHOWN));
+};
+
 class RelayServer extends Server {
+  override setRequestHandler(...given: readonly unknown[]): void {
+    const before = given.slice(0, -1);
+    const handler = given.at(-1) as (taken: unknown, ctx: ServerContext) => unknown;
+    const reached = (taken: unknown, ctx: ServerContext): unknown => {
+      REACHED.add(ctx);
+      return handler(taken, ctx);
+    };
+    (super.setRequestHandler as (...all: unknown[]) => void).call(this, ...before, reached);
+  }
+
   protected override _wrapHandler(method: string, handler: Handler): Handler {
     const wrapped = super._wrapHandler(method, handler);
-    if (method !== "tools/call") return wrapped;
     return async (request, ctx) => {
       try {
         return await wrapped(request, ctx);
       } catch (thrown) {
         if (thrown instanceof TaskAnswer) return thrown.answer;
-        throw thrown;
+        // The SDK tells neither of the two apart.
+        throw REACHED.has(ctx) || thrown instanceof ProtocolError ? thrown : unfitParams(method, thrown);
       }
     };
   }
@@ -48,7 +69,7 @@ class RelayServer extends Server {
 
 /** One server of the protocol: for a connection, or of 2026-07-28 over HTTP for a request. */
 export function relayServer(service: McpService, era: Era): Server {
-  const server = new RelayServer(
+  const server: Server = new RelayServer(
     { name: "clio-relay", title: "clio-relay", version: service.version },
     {
       capabilities: {

@@ -116,6 +116,40 @@ describe("over HTTP", () => {
   );
 });
 
+/** Params that do not fit their method, and the member that does not. */
+const UNFIT: readonly [string, Record<string, unknown>, string][] = [
+  ["tools/list", { cursor: 5 }, "cursor"],
+  ["tools/call", { name: 5 }, "name"],
+  ["resources/read", { uri: 5 }, "uri"],
+  ["resources/read", {}, "uri"],
+  ["prompts/get", {}, "name"],
+  ["prompts/get", { name: "diagnose_job", arguments: { job_id: 5 } }, "job_id"],
+  ["completion/complete", { ref: { type: "ref/prompt", name: "diagnose_job" } }, "argument"],
+];
+
+describe("params that do not fit are refused as such, by the member", () => {
+  test(
+    "in both times of the protocol",
+    async () => {
+      await using wire = new Wire(relay);
+      for (const [method, params, member] of UNFIT)
+        expect([method, params, await wire.error(method, params)]).toEqual([
+          method,
+          params,
+          { code: -32602, message: expect.stringContaining(member) },
+        ]);
+      const more: typeof UNFIT = [...UNFIT, ["resources/subscribe", { uri: 5 }, "uri"]];
+      const messages = [{ ...version("2025-06-18"), id: 0 }, ...more.map(([method, params], id) => ({ id: id + 1, method, params }))];
+      const stdin = messages.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("");
+      const { stdout } = await relay.run(["mcp-server"], { stdin });
+      const answers = new Map(stdout.split("\n", messages.length).map((line) => [JSON.parse(line).id, JSON.parse(line).error]));
+      for (const [at, [method, params, member]] of more.entries())
+        expect([method, params, answers.get(at + 1)]).toEqual([method, params, { code: -32602, message: expect.stringContaining(member) }]);
+    },
+    TIMEOUT,
+  );
+});
+
 describe("on standard input", () => {
   test(
     "a version that there is not is refused with those that there are, an older one is answered with its own, and unknown methods with that",

@@ -12,11 +12,12 @@ import { type Latency, latencyOf } from "../yardsticks/latency.ts";
 const ENDPOINT = "endpoint_bench";
 const SHA256 = "0".repeat(64);
 const QUERIES = 200;
+const PINNING = 20;
 const job = (more: Record<string, unknown> = {}) =>
   v.parse(JobSubmission, { cluster: "local", kind: "command", spec: { argv: ["true"] }, ...more });
 
-/** A job that has ended and left the artifact. */
-async function producer(store: QueueStore, artifactId: string): Promise<void> {
+/** A job that has ended and left the artifacts. */
+async function producer(store: QueueStore, ids: readonly string[]): Promise<void> {
   const now = timestamp(systemClock);
   const capacity = { concurrency: 2, control_query_concurrency: 1, kind_concurrency: {}, scheduler_jobs: 500 };
   const process = self();
@@ -41,9 +42,15 @@ async function producer(store: QueueStore, artifactId: string): Promise<void> {
     outcome: { reason: "completed", exit_code: 0, signal: null, message: "", residual: [] },
     ended_at: now,
     captures: { stdout: capture, stderr: capture },
-    artifacts: [
-      { artifact_id: artifactId, kind: "execution_output", name: "mesh.bin", uri: "spool:x", size_bytes: 1, sha256: SHA256, metadata: {} },
-    ],
+    artifacts: ids.map((artifact_id) => ({
+      artifact_id,
+      kind: "execution_output",
+      name: "mesh.bin",
+      uri: "spool:x",
+      size_bytes: 1,
+      sha256: SHA256,
+      metadata: {},
+    })),
     events: [],
   });
 }
@@ -62,6 +69,18 @@ async function pages(store: QueueStore, artifactId: string, edges: number): Prom
   return latencyOf(samples);
 }
 
+/** Times of submissions that pin as many artifacts as one may, each of which has so many consumers already. */
+async function pinning(store: QueueStore, ids: readonly string[], consumers: number): Promise<Latency> {
+  const consumer = job({ used_artifact_refs: ids.map((artifact_id) => ({ artifact_id, sha256: SHA256 })) });
+  const samples: number[] = [];
+  for (let i = 0; i < consumers + PINNING; i++) {
+    const begin = performance.now();
+    await store.submit(consumer, "workload");
+    if (i >= consumers) samples.push(performance.now() - begin);
+  }
+  return latencyOf(samples);
+}
+
 /** What a reader of lineage waits for where an artifact has as many consumers as it may have. */
 export const row: Row = {
   name: "lineage",
@@ -70,17 +89,20 @@ export const row: Row = {
     const store = await openQueue(context.directory, { clock: systemClock, activeJobsMax: 1_000_000, leaseSeconds: 120 });
     try {
       const artifactId = "artifact_bench";
-      await producer(store, artifactId);
+      const many = Array.from({ length: LIMITS.artifactUses }, (_, i) => `artifact_${i.toString(16).padStart(32, "0")}`);
+      await producer(store, [artifactId, ...many]);
       const consumer = job({ used_artifact_refs: [{ artifact_id: artifactId, sha256: SHA256 }] });
       for (let made = 0; made < edges; made += 1_000) {
         await Promise.all(Array.from({ length: Math.min(1_000, edges - made) }, () => store.submit(consumer, "workload")));
       }
       const { p50, p99 } = await pages(store, artifactId, edges);
+      const pins = await pinning(store, many, Math.ceil(100 * context.scale));
       const name = `page of ${LIMITS.pageMax} of an artifact's ${readable(edges)} consumers`;
       const line = { unit: "ms", yardstick: null };
       return [
         { ...line, name: `${name}, p50`, ours: p50, target: { atMost: 10 } },
         { ...line, name: `${name}, p99`, ours: p99, target: null },
+        { ...line, name: `submission with ${readable(many.length)} pins, p50`, ours: pins.p50, target: null },
       ];
     } finally {
       await store.close();

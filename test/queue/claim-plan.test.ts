@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { JOB_KINDS, LANES } from "../../src/domain/job.ts";
 import { JOB_OF_SEQUENCE, NEXT_JOB } from "../../src/queue/sqlite/claim.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
+import { PINNED } from "../../src/queue/sqlite/lineage.ts";
 import { ACTIVE_JOBS, READY_AHEAD } from "../../src/queue/sqlite/listing.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 
@@ -33,6 +34,14 @@ describe("what is asked often costs the same whatever the backlog or the history
     const scanned = steps.filter((step) => step.startsWith("SCAN "));
     expect(scanned.filter((step) => !/CONSTANT ROWS?$/.test(step))).toEqual(["SCAN leases"]);
     expect(steps.filter((step) => step.includes("ORDER BY"))).toEqual([]);
+  });
+
+  test("all pins of a submission are found by one statement, which searches by their ids", () => {
+    expect(plan(PINNED, 1)).toEqual([
+      expect.stringMatching(/^SCAN pin VIRTUAL TABLE/),
+      expect.stringMatching(/^SEARCH a USING INDEX \S+ \(artifact_id=\?\)$/),
+      "SEARCH p USING INTEGER PRIMARY KEY (rowid=?)",
+    ]);
   });
 
   test("a list of active jobs goes through these alone", () => {

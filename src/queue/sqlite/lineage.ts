@@ -23,11 +23,16 @@ export interface ResolvedUse {
 }
 
 interface Pinned extends Owner {
+  readonly artifact_id: string;
   readonly producer: number;
   readonly artifact: number;
   readonly sha256: string;
   readonly job_id: string;
 }
+
+/** What is pinned, in this order of tables: the ids lead. */
+export const PINNED = `SELECT a.artifact_id, a.job AS producer, a.sequence AS artifact, a.sha256, p.job_id, p.owner_session_id, p.owner_session_generation_id
+  FROM json_each(?) AS pin CROSS JOIN artifacts AS a ON a.artifact_id = pin.value CROSS JOIN jobs AS p ON p.sequence = a.job`;
 
 /**
  * Find what is pinned, and check that it may be. Changes nothing.
@@ -36,43 +41,48 @@ interface Pinned extends Owner {
  * @param consumersMax how many consumers an artifact may have
  * @throws artifact_not_found, resource_ownership_refused, job_submission_refused
  */
-export const resolveUses = (
+export function resolveUses(
   r: Reading,
   owner: Owner,
   uses: readonly ArtifactUse[],
   consumersMax: number = LIMITS.consumersPerArtifact,
-): ResolvedUse[] => uses.map((use) => resolve(r, owner, use, consumersMax));
+): ResolvedUse[] {
+  const pinned = new Map<string, Pinned>();
+  for (const row of r.sql.all<Pinned>(PINNED, JSON.stringify(uses.map((use) => use.artifact_id)))) pinned.set(row.artifact_id, row);
+  const newest = r.sql.get<{ sequence: number | null }>("SELECT max(sequence) AS sequence FROM jobs")?.sequence ?? 0;
+  return uses.map(({ artifact_id, sha256, provenance }) => {
+    const found = pinned.get(artifact_id);
+    if (found === undefined) throw missing(artifact_id);
+    checkPin(found, owner, sha256);
+    const { producer, artifact } = found;
+    // Consumers are younger than the producer, so that there are no more of them than younger jobs.
+    if (newest - producer >= consumersMax && hasAllConsumers(r, producer, artifact, consumersMax)) {
+      throw new RelayError("job_submission_refused", `artifact ${artifact_id} has ${consumersMax} consumers, as many as it may`, {
+        cause: "artifact_consumers",
+        artifact_id,
+        limit: consumersMax,
+      });
+    }
+    return { producer, artifact, sha256, provenance };
+  });
+}
 
-function resolve(r: Reading, owner: Owner, { artifact_id, sha256, provenance }: ArtifactUse, consumersMax: number): ResolvedUse {
-  const pinned = r.sql.get<Pinned>(
-    `SELECT a.job AS producer, a.sequence AS artifact, a.sha256, p.job_id, p.owner_session_id, p.owner_session_generation_id
-     FROM artifacts AS a CROSS JOIN jobs AS p ON p.sequence = a.job WHERE a.artifact_id = ?`,
-    artifact_id,
-  );
-  if (pinned === null) throw missing(artifact_id);
-  const { producer, artifact } = pinned;
-  if (pinned.owner_session_id !== owner.owner_session_id || pinned.owner_session_generation_id !== owner.owner_session_generation_id) {
+/** @throws resource_ownership_refused, job_submission_refused */
+function checkPin({ artifact_id, job_id, sha256: recorded, ...whose }: Pinned, owner: Owner, sha256: string): void {
+  if (whose.owner_session_id !== owner.owner_session_id || whose.owner_session_generation_id !== owner.owner_session_generation_id) {
     throw new RelayError("resource_ownership_refused", `artifact ${artifact_id} is not of the same owner session`, {
       artifact_id,
-      producer_job_id: pinned.job_id,
+      producer_job_id: job_id,
     });
   }
-  if (pinned.sha256 !== sha256) {
-    throw new RelayError("job_submission_refused", `artifact ${artifact_id} has the SHA-256 ${pinned.sha256}, not ${sha256}`, {
+  if (recorded !== sha256) {
+    throw new RelayError("job_submission_refused", `artifact ${artifact_id} has the SHA-256 ${recorded}, not ${sha256}`, {
       cause: "artifact_digest",
       artifact_id,
-      recorded_sha256: pinned.sha256,
+      recorded_sha256: recorded,
       submitted_sha256: sha256,
     });
   }
-  if (hasAllConsumers(r, producer, artifact, consumersMax)) {
-    throw new RelayError("job_submission_refused", `artifact ${artifact_id} has ${consumersMax} consumers, as many as it may`, {
-      cause: "artifact_consumers",
-      artifact_id,
-      limit: consumersMax,
-    });
-  }
-  return { producer, artifact, sha256, provenance };
 }
 
 const missing = (artifactId: string): RelayError =>
@@ -82,19 +92,19 @@ const hasAllConsumers = (r: Reading, producer: number, artifact: number, consume
   r.sql.get("SELECT 1 FROM used_artifacts WHERE producer = ? AND artifact = ? LIMIT 1 OFFSET ?", producer, artifact, consumersMax - 1) !==
   null;
 
+const EDGE = `INSERT INTO used_artifacts (consumer, producer, artifact, sha256, created_at, provenance)
+  SELECT ?, edge.value ->> 0, edge.value ->> 1, edge.value ->> 2, ?, edge.value ->> 3 FROM json_each(?) AS edge ORDER BY edge.key`;
+
 /** One edge for each, in their order. @param consumer jobs.sequence of the job that uses them */
 export function insertEdges(w: Writing, consumer: number, uses: readonly ResolvedUse[], createdAt = w.now): void {
-  for (const { producer, artifact, sha256, provenance } of uses) {
-    w.sql.run(
-      "INSERT INTO used_artifacts (consumer, producer, artifact, sha256, created_at, provenance) VALUES (?, ?, ?, ?, ?, ?)",
-      consumer,
-      producer,
-      artifact,
-      sha256,
-      createdAt,
-      provenance === null ? null : JSON.stringify(provenance),
-    );
-  }
+  if (uses.length === 0) return;
+  const edges = uses.map(({ producer, artifact, sha256, provenance }) => [
+    producer,
+    artifact,
+    sha256,
+    provenance === null ? null : JSON.stringify(provenance),
+  ]);
+  w.sql.run(EDGE, consumer, createdAt, JSON.stringify(edges));
 }
 
 interface EdgeRow extends Omit<UsedArtifactRef, "provenance"> {

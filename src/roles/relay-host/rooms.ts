@@ -4,6 +4,7 @@ import { WORD_BYTES } from "../../transport/meeting/messages.ts";
 import { same } from "../../transport/meeting/proof.ts";
 import { fingerprintOf } from "../../transport/session/keys.ts";
 import { Splice } from "../sockets/splice.ts";
+import { Turns } from "../sockets/turns.ts";
 import type { Guest, MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
 import type { Limits } from "./limits.ts";
@@ -35,9 +36,16 @@ export class Rooms implements WorkerEvents {
   /** Rooms whose worker may not be asked as often as it would be. */
   readonly #rationed = new Set<Room>();
   readonly #places = new WorkerPlaces();
+  readonly #turns: Turns;
   #workers = 0;
 
-  constructor(private readonly context: RoomsContext) {}
+  constructor(private readonly context: RoomsContext) {
+    this.#turns = new Turns(() => {
+      let held = 0;
+      for (const splice of this.#splices) held += splice.heldShortly;
+      return held;
+    }, context.now);
+  }
 
   get workers(): number {
     return this.#workers;
@@ -324,16 +332,21 @@ export class Rooms implements WorkerEvents {
     const about = { room: room.name, key: fingerprintOf(desktop.key), address: desktop.guest.address };
     journal.often("joined", about);
     this.#splices.add(
-      new Splice([near, far], now, (splice) => {
-        this.#splices.delete(splice);
-        room.joined--;
-        desktop.uncount();
-        const [toWorker, toDesktop] = splice.bytes;
-        metrics.add("bytes_total", "worker", toWorker);
-        metrics.add("bytes_total", "desktop", toDesktop);
-        journal.often("parted", { ...about, seconds: Math.round((now() - begun) / 1_000), to_worker: toWorker, to_desktop: toDesktop });
-        this.#tidy(room);
-      }),
+      new Splice(
+        [near, far],
+        now,
+        (splice) => {
+          this.#splices.delete(splice);
+          room.joined--;
+          desktop.uncount();
+          const [toWorker, toDesktop] = splice.bytes;
+          metrics.add("bytes_total", "worker", toWorker);
+          metrics.add("bytes_total", "desktop", toDesktop);
+          journal.often("parted", { ...about, seconds: Math.round((now() - begun) / 1_000), to_worker: toWorker, to_desktop: toDesktop });
+          this.#tidy(room);
+        },
+        { turns: this.#turns },
+      ),
     );
     this.#advance(room);
   }

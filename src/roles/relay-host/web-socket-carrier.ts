@@ -1,11 +1,11 @@
-import { FrameError, FrameReader, type FrameSink, frameHeader, OPCODE } from "../../transport/outbound/websocket/frames.ts";
+import { FrameError, FrameReader, type FrameSink, frameHeader, OPCODE, PAYLOAD_MAX } from "../../transport/outbound/websocket/frames.ts";
 import { type Carrier, type CarrierSink, DEAF, LOW } from "../sockets/carrier.ts";
 
 /** docs/wire.md, Carriers. */
-const SEND_MAX = 64 * 1024;
+const SEND_MAX = PAYLOAD_MAX.bare;
 const RECEIVE_MAX = 256 * 1024;
 /** One frame; whoever writes it has copied what waits. */
-const SCRATCH = Buffer.allocUnsafeSlow(SEND_MAX + 16);
+const SCRATCH = Buffer.allocUnsafeSlow(64 * 1024);
 /** How long the other side may take to answer our close frame, in milliseconds. */
 const CLOSING_MS = 2_000;
 /** RFC 6455, section 7.4.1. */

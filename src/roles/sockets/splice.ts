@@ -1,7 +1,10 @@
 import { type Carrier, HIGH } from "./carrier.ts";
+import type { Turns } from "./turns.ts";
 
 /** How long one direction may go on after the other has ended, in milliseconds. */
 const LINGER_MS = 10_000;
+/** What has waited for longer is for a side that takes little. */
+const SLOW_MS = 1_000;
 /** How long what is for nobody is read over, in milliseconds. */
 const READ_OVER_MS = 30_000;
 
@@ -12,6 +15,8 @@ export interface SpliceOptions {
    * still says by then is read over for some time: a reset would take the answer away from whoever sends all of a request before it reads (RFC 9112, section 9.6).
    */
   readonly keepsEndMs?: number;
+  /** Says when a source is read again whose bytes have been taken; at once where it is left out. */
+  readonly turns?: Turns;
 }
 
 /** Two carriers that are joined: whatever one brings goes to the other, until both are over. */
@@ -23,6 +28,8 @@ export class Splice {
   #heldThen = 0;
   readonly #ended: [boolean, boolean] = [false, false];
   #closed = 0;
+  /** Since when each side is not read, since the other one has not taken what it brought; null: it is read. */
+  readonly #heldBackSince: [number | null, number | null] = [null, null];
   /** Who has said something last. */
   #last: 0 | 1 = 0;
   /** Until when what the first says is read over; null while the second is there. */
@@ -50,6 +57,16 @@ export class Splice {
     return this.sides[0].waiting + this.sides[1].waiting;
   }
 
+  /** The same, without what has waited for long. */
+  get heldShortly(): number {
+    const at = this.now();
+    const of = (side: 0 | 1): number => {
+      const since = this.#heldBackSince[side];
+      return since === null || at - since > SLOW_MS ? 0 : this.sides[side === 0 ? 1 : 0].waiting;
+    };
+    return of(0) + of(1);
+  }
+
   /** Milliseconds since something moved. Bytes that wait are looked at, too: who takes them slowly takes them. */
   quietFor(): number {
     const { held } = this;
@@ -72,12 +89,17 @@ export class Splice {
         this.#last = side;
         this.#movedAt = this.now();
         to.write(chunk);
-        if (to.waiting > HIGH) from.pause();
+        if (to.waiting > HIGH) {
+          from.pause();
+          this.#heldBackSince[side] = this.now();
+        }
       },
       // Of what this side takes.
       drain: () => {
         this.#movedAt = this.now();
-        to.resume();
+        this.#heldBackSince[side === 0 ? 1 : 0] = null;
+        if (this.options.turns === undefined) to.resume();
+        else this.options.turns.next(to);
       },
       end: () => this.#end(side, to),
       close: (broken) => {

@@ -13,6 +13,12 @@ const CONTROL_FRAMES_MAX = 200;
 const CONTROL_FRAMES_MS = 10_000;
 const EMPTY_FRAMES_MAX = 200;
 
+/**
+ * The payload with which a frame of either side is 64 KiB long at most, header included: so many bytes are whole records of TLS (16 KiB each, RFC 8446, section 5.1), each of which is a call
+ * of the system's on both sides. A header is 4 bytes long there, and 8 with a mask.
+ */
+export const PAYLOAD_MAX = { masked: 64 * 1024 - 8, bare: 64 * 1024 - 4 } as const;
+
 /** Why a connection has to be ended, and by which code (section 7.4.1). */
 export class FrameError extends Error {
   override readonly name = "FrameError";
@@ -194,8 +200,8 @@ export function applyMask(bytes: Buffer, mask: Buffer, at = 0): void {
   // Words where memory is aligned for them, the edges byte by byte.
   const head = -bytes.byteOffset & 3;
   byte(0, head);
-  const words = new Uint32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2);
-  const word = new Uint32Array(Uint8Array.from([0, 1, 2, 3], (i) => mask[(at + head + i) & 3]!).buffer)[0]!;
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2);
+  const word = new Int32Array(Uint8Array.from([0, 1, 2, 3], (i) => mask[(at + head + i) & 3]!).buffer)[0]!;
   for (let i = 0; i < words.length; i++) words[i] = words[i]! ^ word;
   byte(head + words.length * 4, bytes.length);
 }

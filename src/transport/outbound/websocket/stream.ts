@@ -1,14 +1,15 @@
 import { randomFillSync } from "node:crypto";
 import { Duplex } from "node:stream";
-import { FrameError, FrameReader, frameHeader, maskInto, OPCODE } from "./frames.ts";
+import { giveBack } from "../../../lib/give-back.ts";
+import { FrameError, FrameReader, frameHeader, maskInto, OPCODE, PAYLOAD_MAX } from "./frames.ts";
 
-/** Longest message that is sent, and longest frame that is taken (docs/wire.md, Carriers). */
-const SEND_MAX = 64 * 1024;
+/** Longest frame that is taken (docs/wire.md, Carriers). */
 const RECEIVE_MAX = 256 * 1024;
 /** Room for a header before a payload: the longest, up to a whole number of words. */
 const HEADER_ROOM = 16;
 /** Reads are not asked for while more than this waits to be read. */
 const HIGH = 256 * 1024;
+const WRITE_HIGH = 64 * 1024;
 /** While more than this waits, in bytes, pings are not answered; the last one is as soon as the connection takes more (RFC 6455, section 5.5.3). */
 const PONG_HIGH = 16 * 1024;
 /** How long the other side may take to answer our close frame, in milliseconds. */
@@ -50,7 +51,7 @@ export class WebSocketStream extends Duplex {
     private readonly connection: Duplex,
     role: "client" | "server",
   ) {
-    super({ allowHalfOpen: false, readableHighWaterMark: HIGH, writableHighWaterMark: SEND_MAX });
+    super({ allowHalfOpen: false, readableHighWaterMark: HIGH, writableHighWaterMark: WRITE_HIGH });
     this.#masks = role === "client";
     this.#reader = new FrameReader(
       { masked: role === "server", maxPayload: RECEIVE_MAX },
@@ -134,7 +135,7 @@ export class WebSocketStream extends Duplex {
     const frame = memory.subarray(HEADER_ROOM - header.length);
     header.copy(frame);
     maskInto(memory.subarray(HEADER_ROOM), payload, mask);
-    return this.connection.write(frame);
+    return this.connection.write(frame, () => giveBack(memory));
   }
 
   #control(opcode: number, payload: Buffer): void {
@@ -169,7 +170,8 @@ export class WebSocketStream extends Duplex {
       return;
     }
     let more = true;
-    for (let at = 0; at < chunk.length; at += SEND_MAX) more = this.#send(OPCODE.binary, chunk.subarray(at, at + SEND_MAX));
+    const most = this.#masks ? PAYLOAD_MAX.masked : PAYLOAD_MAX.bare;
+    for (let at = 0; at < chunk.length; at += most) more = this.#send(OPCODE.binary, chunk.subarray(at, at + most));
     if (more) callback();
     else this.#taken = callback;
   }

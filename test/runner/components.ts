@@ -145,6 +145,7 @@ export const COMPONENTS = {
   netns: { probe: networkNamespace, packages: ["iproute2"] },
   openssl: { probe: program("openssl", "version"), packages: ["openssl"] },
   curl: { probe: program("curl", "--version"), packages: ["curl"] },
+  jq: { probe: program("jq", "--version"), packages: ["jq"] },
   wget: { probe: program("wget", "--version"), packages: ["wget"] },
   wine: { probe: program("wine", "--version"), packages: ["wine", "wine64"] },
   "qemu-arm64": { probe: noArm64, packages: ["qemu-user-static", "libc6-arm64-cross", "libstdc++6-arm64-cross"] },

@@ -61,9 +61,9 @@ export class HeldServer {
     return this.#calls;
   }
 
-  /** Whether one runs. */
-  get runs(): boolean {
-    return this.#ready !== null;
+  /** Process of the one that runs; null where none does. */
+  get pid(): number | null {
+    return this.#ready?.dialogue.server.pid ?? null;
   }
 
   /**

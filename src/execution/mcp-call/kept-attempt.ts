@@ -41,7 +41,7 @@ export async function runKept(options: AttemptOptions, provision: Provision, { s
   let environment: Readonly<Record<string, string>>;
   try {
     spec = readSpecFile(place.path);
-    environment = server.runs ? spec.env : await setupEnvironment(spec, writeEnvSetup(spec, { directory, place: place.path }));
+    environment = server.pid !== null ? spec.env : await setupEnvironment(spec, writeEnvSetup(spec, { directory, place: place.path }));
   } catch (error) {
     const failed = notStarted("spawn_failed", error instanceof Error ? error.message : String(error));
     return unstarted(error instanceof SetupFailed ? { ...failed, reason: "env_setup_failed", exit_code: error.code } : failed, clock);
@@ -67,17 +67,28 @@ export async function runKept(options: AttemptOptions, provision: Provision, { s
     residual = await endEverything(spec, clock);
   });
   ending.close();
-  record(place.path, end);
-  const code = succeeded(end) ? 0 : 1;
+  const isRecorded = noted(options.log, "its result is not written", () => record(place.path, end));
+  const code = isRecorded && succeeded(end) ? 0 : 1;
   return {
     record_version: RECORD_VERSION,
     outcome: outcomeOf(ending.cause, { code: ending.cause === "ended" ? code : null, signal: null }, spec, residual),
     started_at: startedAt,
     ended_at: timestamp(clock),
-    streams: streams.conclude(),
+    streams: streams.conclude(options.log),
     usage: null,
     leftover: 0,
   };
+}
+
+/** Whether something was done; the shim's own log has why not. */
+function noted(log: AttemptOptions["log"], what: string, work: () => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    log.note(`${what}: ${String(error)}`);
+    return false;
+  }
 }
 
 /** A kept server is no attempt's alone, so that it has none's mark. */
@@ -140,9 +151,10 @@ class Streams implements Disposable {
     return { stdout: into("stdout"), stderr: into("stderr") };
   }
 
-  conclude(): ExitRecord["streams"] {
+  conclude(log: AttemptOptions["log"]): ExitRecord["streams"] {
     const ends = LOG_STREAMS.map((stream) => [stream, this.#logs[stream].conclude()] as const);
-    for (const [at, [, { kept }]] of ends.entries()) if (kept > 0) fs.fsyncSync(this.#opened[at]!);
+    for (const [at, [, { kept }]] of ends.entries())
+      if (kept > 0) noted(log, "a log is not flushed", () => fs.fsyncSync(this.#opened[at]!));
     return Object.fromEntries(ends) as ExitRecord["streams"];
   }
 

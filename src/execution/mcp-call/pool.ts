@@ -5,6 +5,7 @@ import { startFileThreads } from "../../lib/file-threads.ts";
 import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
 import { runAttempt } from "../shim/attempt.ts";
+import { JobProcesses } from "../shim/job-processes.ts";
 import { abandon, type Provision, provide } from "../shim/provision.ts";
 import { ShimLog } from "../shim/shim-log.ts";
 import { listenForTerm, type TermSignal } from "../shim/term-signal.ts";
@@ -43,8 +44,10 @@ export async function runMcpPool(argv: readonly string[], io: McpPoolIo): Promis
     if (next === null || next.done === true) break;
     if (!("bytes" in next.value)) continue;
     await pool.run(Buffer.from(next.value.bytes).toString("utf8"));
-    // What has failed is not kept, and neither is what goes on behind it.
-    if (!server.runs || term.received) break;
+    // What has failed is not kept.
+    if (server.pid === null || term.received) break;
+    // What the server has left behind, and has ended, is this process's to wait for.
+    new JobProcesses(server.pid).running();
   }
   pool.close();
   await server.end();

@@ -57,11 +57,13 @@ export class McpAttempt implements EngineAttempt {
   }
 
   launch(): Promise<LaunchedShim> | null {
+    const { directory } = this.around;
     const { spec, fingerprint } = this.planned();
-    if (spec.reuse === null) return null;
+    // A shim that keeps a server is told its attempts' directories in lines.
+    if (spec.reuse === null || directory.includes("\n")) return null;
     const { reuse, expected_server_artifact_digest: digest } = spec;
     const key = canonicalJson({ fingerprint, digest, reuse });
-    return this.warm.launch(key, this.around.directory).then((launched) => {
+    return this.warm.launch(key, directory).then((launched) => {
       this.#launched = launched;
       return launched;
     });

@@ -4,7 +4,7 @@ import { residentBytesBelow } from "../../../../execution/resident-below.ts";
 import type { Timers } from "../../../../lib/timers.ts";
 
 /** Servers of one worker that wait for a call. */
-const IDLE_MAX = 32;
+const IDLE_MAX = 8;
 
 /** A shim that keeps a server. */
 interface Warm {

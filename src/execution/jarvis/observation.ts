@@ -89,10 +89,10 @@ export function refusedEvent(question: string, reason: string): OnceEvent {
 }
 
 /** Name of the task that stands for a package. */
-export const packageTask = (packageId: string): string => `package ${packageId}`;
+const packageTask = (packageId: string): string => `package ${packageId}`;
 
 /** What is said of each package once when a run is about to begin, and once when all of it has ended well. */
-export const PACKAGES_SOURCE = "jarvis:packages";
+const PACKAGES_SOURCE = "jarvis:packages";
 const STAGES = { planned: 0, succeeded: 1 } as const;
 
 /** Lines on all packages of a pipeline; none where they were said before. */

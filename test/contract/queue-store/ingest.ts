@@ -128,6 +128,44 @@ export function ingestContract(open: OpenScene): void {
       await scene.expectSound();
     });
 
+    test("a task that a line names is made once, has a timeline of its own, and follows the job through its attempts", async () => {
+      const scene = await open();
+      const { fence } = await scene.running(withRetries(1));
+      const line = (task: string, summary: string): EmitLine => ({ type: "task-event", task, event: timelineEntry({ summary }) });
+      const ingest = (own: typeof fence, offset: number, lines: EmitLine[]) =>
+        scene.store.ingest(own, { ...NOTHING, emits: [{ file: "parts:all", offset, next_offset: offset + 1, lines }] });
+      const tasks = async () => (await scene.store.tasks(fence.job_id, { cursor: 1, limit: 9 })).items;
+      await ingest(fence, 0, [line("part a", "one"), line("part b", "two")]);
+      await ingest(fence, 1, [line("part a", "three")]);
+      const [own, a, b] = await tasks();
+      expect([own, a, b].map((task) => [task!.name === "command" ? "first" : task!.name, task!.sequence, task!.state])).toEqual([
+        ["first", 1, "running"],
+        ["part a", 2, "running"],
+        ["part b", 3, "running"],
+      ]);
+      const timeline = async (id: string) =>
+        (await scene.store.taskEvents(id, { cursor: 1, limit: 9 })).items.map(({ seq, summary }) => [seq, summary]);
+      expect([await timeline(own!.task_id), await timeline(a!.task_id), await timeline(b!.task_id)]).toEqual([
+        [],
+        [
+          [1, "one"],
+          [2, "three"],
+        ],
+        [[1, "two"]],
+      ]);
+      await scene.store.settle(fence, settlement(scene.clock, "exit_nonzero"));
+      expect((await tasks()).map(({ state }) => state)).toEqual(["queued", "queued", "queued"]);
+      scene.clock.advance(60_000);
+      await scene.store.claim(await scene.endpoint(), ROOMY);
+      const second = { ...fence, attempt: 2 };
+      await ingest(second, 0, [line("part a", "four")]);
+      expect((await tasks()).map(({ name }) => name).slice(1)).toEqual(["part a", "part b"]);
+      expect((await timeline(a!.task_id)).at(-1)).toEqual([3, "four"]);
+      await scene.store.settle(second, settlement(scene.clock, "exit_nonzero"));
+      expect((await tasks()).map(({ state }) => state)).toEqual(["failed", "failed", "failed"]);
+      await scene.expectSound();
+    });
+
     /** A line of exactly the longest length there is, around as many members of `unit` as fit. */
     const longestLine = (head: string, unit: string): EmitLine => {
       const open = `${head}, "metadata": {"a": [0`;

@@ -13,7 +13,7 @@ import type { Death } from "./mortal.ts";
 
 /** On a machine that does much else, too. */
 const DEATH_MS = 120_000;
-const SBATCH = [process.execPath, path.join(import.meta.dir, "allocation/fake-sbatch.ts")];
+const SBATCH = [process.execPath, path.join(import.meta.dir, "allocation/fake-sbatch-entry.ts")];
 
 /** A JARVIS-CD that submits to a scheduler, and one worker after the other. */
 export class JarvisCluster implements AsyncDisposable {

@@ -1,4 +1,4 @@
-/** What sbatch(1) is at a FakeScheduler, for a program that submits by itself: `bun fake-sbatch.ts DIRECTORY NAME SCRIPT OUTPUT` prints the id. */
+/** What sbatch(1) is at a FakeScheduler, for a program that submits by itself: `bun fake-sbatch-entry.ts DIRECTORY NAME SCRIPT OUTPUT` prints the id. */
 import { FakeScheduler } from "./fake-scheduler.ts";
 
 const [directory = "", marker = "", script = "", output = ""] = process.argv.slice(2);

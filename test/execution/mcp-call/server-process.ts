@@ -159,6 +159,10 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     while (!fs.existsSync(argument)) await Bun.sleep(20);
     answer(id, text("it is there"));
   },
+  counts: ({ id }) => {
+    fs.appendFileSync(argument, "x");
+    answer(id, text("counted"));
+  },
   "dies-after": ({ id }) => {
     answer(id, text(String(process.pid)));
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 10);

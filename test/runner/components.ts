@@ -4,6 +4,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { noArm64 } from "../rigs/arm64.ts";
+import { fastMcp } from "../rigs/fastmcp/client.ts";
 import { buildFrp, noFrp } from "../rigs/frp/programs.ts";
 import { noJarvis } from "../rigs/jarvis/real.ts";
 import { mcpPrograms } from "../rigs/mcp-programs/programs.ts";
@@ -155,6 +156,7 @@ export const COMPONENTS = {
   jarvis: { probe: noJarvis },
   python3: { probe: program("python3", "--version"), packages: ["python3"] },
   schemathesis: { probe: schemathesis.missing, packages: ["python3", "python3-venv"], make: schemathesis.make },
+  fastmcp: { probe: fastMcp.missing, packages: ["python3", "python3-venv"], make: fastMcp.make },
   "mcp-programs": { probe: mcpPrograms.missing, make: mcpPrograms.make },
   "openapi-typescript": { probe: generator.missing, make: generator.make },
   "ro-crate": { probe: crateValidator.missing, packages: ["python3", "python3-venv"], make: crateValidator.make },

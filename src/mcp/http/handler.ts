@@ -1,6 +1,6 @@
 import { createMcpHandler, isInitializeRequest, isLegacyRequest } from "@modelcontextprotocol/server";
 import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
-import { isListen, listening, type Message, type MessageId } from "../listen.ts";
+import { isListen, listening, type Message } from "../listen.ts";
 import { relayServer } from "../server.ts";
 import type { McpService } from "../service.ts";
 import { Sessions } from "./sessions.ts";
@@ -8,7 +8,7 @@ import { withSubscription } from "./subscription-stream.ts";
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
-const HEADER_MISMATCH = -32020;
+const NAME = "mcp-name";
 const TOO_LARGE = -32055;
 
 /** Streamable HTTP: requests of 2026-07-28, each by itself, and sessions of older clients, at one place. */
@@ -35,8 +35,7 @@ export function httpEndpoint(service: McpService): HttpEndpoint {
       const bare = new Request(request.url, { method: request.method, headers: request.headers, signal: request.signal });
       if (!post || (await isLegacyRequest(bare, parsed))) return sessions.fetch(bare, parsed, isInitializeRequest(parsed));
       const message = parsed as Message;
-      const mismatch = nameMismatch(request, message);
-      if (mismatch !== null) return mismatch;
+      nameTask(bare.headers, message);
       const wanted = isListen(message) ? await listening(service, message, request.signal) : null;
       if (wanted !== null && "refused" in wanted) return Response.json(wanted.refused, { status: 400 });
       const response = await modern.fetch(bare, { parsedBody: parsed });
@@ -89,14 +88,15 @@ async function bodyWithin(request: Request, max: number): Promise<Uint8Array | n
 
 const OF_TASKS: ReadonlySet<string> = new Set(["tasks/get", "tasks/update", "tasks/cancel"]);
 
-/** Requests about a task name it in a header, too, for whoever routes them (SEP-2663, Routing Headers). */
-function nameMismatch(request: Request, message: Message): Response | null {
-  if (message.method === undefined || !OF_TASKS.has(message.method)) return null;
-  const named = request.headers.get("mcp-name");
-  if (named === message.params?.["taskId"]) return null;
-  const what = named === null ? "the Mcp-Name header is missing" : "the Mcp-Name header and params.taskId differ";
-  return refusal(400, HEADER_MISMATCH, what, message.id ?? null);
+/**
+ * Requests about a task name it in a header, too, for whoever routes them (SEP-2663, Routing Headers), and the SDK refuses those that name another one, or none. Nobody routes
+ * here: those that name none, as clients in use send them (fastmcp-tasks 4.1.4), are taken.
+ */
+function nameTask(headers: Headers, { method, params }: Message): void {
+  const id = params?.["taskId"];
+  if (method === undefined || !OF_TASKS.has(method) || headers.has(NAME)) return;
+  if (typeof id === "string" && /^[\x21-\x7e]{1,256}$/.test(id)) headers.set(NAME, id);
 }
 
-const refusal = (status: number, code: number, message: string, id: MessageId | null = null): Response =>
-  Response.json({ jsonrpc: "2.0", error: { code, message }, id }, { status });
+const refusal = (status: number, code: number, message: string): Response =>
+  Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });

@@ -1,3 +1,4 @@
+import { isRelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
 import type { Place } from "./clusters.ts";
 import { followEvents, throughOutages } from "./follow.ts";
@@ -5,13 +6,13 @@ import { followEvents, throughOutages } from "./follow.ts";
 interface Followed {
   readonly listeners: Set<(event: Event) => void>;
   readonly over: AbortController;
-  readonly begun: Promise<void>;
+  readonly begun: Promise<boolean>;
 }
 
 /** What one listener has of a job that is followed. */
 export interface Following {
-  /** Resolves when every later event is told of; what was committed before it is not. It waits through outages, and resolves where there is no such job. */
-  readonly begun: Promise<void>;
+  /** Resolves when every later event is told of; what was committed before it is not. It waits through outages. False: there is no such job. */
+  readonly begun: Promise<boolean>;
   stop(): void;
 }
 
@@ -34,25 +35,25 @@ export class JobWatch {
   }
 
   #begin(place: Place, jobId: string): Followed {
-    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const { promise: begun, resolve } = Promise.withResolvers<boolean>();
     const followed = { listeners: new Set<(event: Event) => void>(), over: new AbortController(), begun };
     this.#followed.set(jobId, followed);
     void this.#follow(place, jobId, followed, resolve);
     return followed;
   }
 
-  async #follow(place: Place, jobId: string, followed: Followed, begun: () => void): Promise<void> {
+  async #follow(place: Place, jobId: string, followed: Followed, begun: (there: boolean) => void): Promise<void> {
     const { listeners, over } = followed;
     try {
       const { total } = await throughOutages(over.signal, () => place.client.events(jobId, { limit: 1, signal: over.signal }));
-      begun();
+      begun(true);
       for await (const event of followEvents(place.client, jobId, total + 1, over.signal)) {
         for (const listener of [...listeners]) listener(event);
       }
-    } catch {
+    } catch (error) {
       // There is nothing to hear of a job that is not there.
+      begun(!isRelayError(error, "job_not_found"));
     } finally {
-      begun();
       if (this.#followed.get(jobId) === followed) this.#followed.delete(jobId);
     }
   }

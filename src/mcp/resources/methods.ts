@@ -50,14 +50,20 @@ export function serveResources(server: Server, service: McpService, era: "legacy
     if (address === null) throw notFound(uri.slice(0, 512));
     if (watched.has(uri)) return {};
     if (watched.size >= SUBSCRIPTIONS) throw new ProtocolError(-32603, "Subscription limit reached");
+    // Its place is taken at once: others come meanwhile, and the client may want it no longer, or be gone.
+    let wanted = true;
+    watched.set(uri, () => {
+      wanted = false;
+    });
     try {
       const stop = await watchResource(service, address, ctx.mcpReq.signal, () => {
         server.sendResourceUpdated({ uri }).catch(() => undefined);
       });
-      watched.get(uri)?.();
-      watched.set(uri, stop);
+      if (wanted) watched.set(uri, stop);
+      else stop();
       return {};
     } catch (error) {
+      if (wanted) watched.delete(uri);
       throw failure(uri, error);
     }
   });

@@ -1,3 +1,4 @@
+import { RelayError } from "../../domain/errors.ts";
 import { within } from "../../lib/within.ts";
 import type { McpService } from "../service.ts";
 import type { Address } from "./address.ts";
@@ -12,7 +13,7 @@ const LOOK_MS = 5_000;
 /**
  * Call `changed` when a resource may be another than when this resolves, at most once a second. Returns how to stop.
  *
- * @throws RelayError cluster_not_found
+ * @throws RelayError cluster_not_found; job_not_found, where the cluster says so in time
  */
 export async function watchResource(service: McpService, address: Address, signal: AbortSignal, changed: () => void): Promise<() => void> {
   // What an artifact is does not change.
@@ -26,12 +27,19 @@ export async function watchResource(service: McpService, address: Address, signa
   const { stop, begun } = service.watch.on(place, address.id, (event) => {
     if (address.what !== "log" || event.event_type.startsWith(`${address.stream}.`)) pace.changed();
   });
-  // Who is told that it hears of changes, while there is no way to the cluster, may have missed some when there is one.
-  if (!(await within(begun, PATIENCE_MS))) void begun.then(() => pace.changed());
-  return () => {
+  const end = (): void => {
     stop();
     pace.close();
   };
+  let there = true;
+  const looked = begun.then((found) => (there = found));
+  // Who is told that it hears of changes, while there is no way to the cluster, may have missed some when there is one.
+  if (!(await within(looked, PATIENCE_MS))) void looked.then(() => pace.changed());
+  else if (!there) {
+    end();
+    throw new RelayError("job_not_found", `there is no job ${address.id} on ${address.cluster}`, { job_id: address.id });
+  }
+  return end;
 }
 
 function watchClusters({ clusters }: McpService, pace: Pace): () => void {

@@ -11,6 +11,7 @@ import { removeTree } from "../../runner/remove.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults } from "./harness.ts";
 import { JarvisRuns } from "./jarvis-runs.ts";
+import type { Death } from "./mortal.ts";
 
 const TIMEOUT = 120_000;
 
@@ -22,12 +23,18 @@ describeWith(["slurm", "jarvis"], "a pipeline that JARVIS-CD submits to SLURM", 
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-jarvis-slurm-"));
   let slurm: Slurm;
   let runs: JarvisRuns;
+  let shared: string;
+  /** One more worker. */
+  let runsWith: (more?: Record<string, unknown>, directory?: string) => JarvisRuns;
 
   beforeAll(async () => {
     slurm = await Slurm.start();
     const jarvis = new RealJarvis(directory);
     const environment = { ...slurm.variables, PATH: `${process.env["PATH"]}:${slurm.variables["PATH"]}`, ...jarvis.environment };
-    runs = new JarvisRuns({ program: jarvis.program, environment }, { scheduling: { choice: "slurm", times: { lag: 2_000 } } });
+    shared = jarvis.shared;
+    runsWith = (more, place) =>
+      new JarvisRuns({ program: jarvis.program, environment }, { scheduling: { choice: "slurm", times: { lag: 2_000 } }, ...more }, place);
+    runs = runsWith();
     await runs.worker.start();
   }, TIMEOUT);
   afterAll(async () => {
@@ -101,6 +108,43 @@ describeWith(["slurm", "jarvis"], "a pipeline that JARVIS-CD submits to SLURM", 
       expect(marked(job.job_id)).toHaveLength(1);
     },
     TIMEOUT,
+  );
+
+  test(
+    "runs once, however often the worker is killed on the way",
+    async () => {
+      const place = path.join(directory, "dying");
+      const text = pipeline("often");
+      const submit = ({ worker }: JarvisRuns) =>
+        worker.client.submit({ cluster: "local", kind: "jarvis", spec: { pipeline_yaml: text }, idempotency_key: "often" });
+      const deaths: Death[] = [
+        { when: "after", call: "launch" },
+        { when: "before", call: "intendSubmission" },
+        { when: "after", call: "intendSubmission" },
+        { when: "before", call: "recordSubmission" },
+        { when: "after", call: "recordSubmission" },
+        { when: "before", call: "settle" },
+      ];
+      for (const death of deaths) {
+        const dying = runsWith({ death }, place);
+        const child = dying.worker.spawn();
+        const gone = () => child.exitCode !== null || child.signalCode !== null;
+        await eventually(async () => gone() || (await submit(dying)), { timeoutMs: TIMEOUT, what: "a worker to submit to" });
+        await eventually(gone, { timeoutMs: TIMEOUT, what: `death ${death.when} ${death.call}` });
+        expect(child.signalCode).toBe("SIGKILL");
+      }
+      const last = runsWith({}, place);
+      await using worker = await last.worker.start();
+      const { job_id, existing } = await submit(last);
+      expect(existing).toBe(true);
+      const { job } = await worker.ended(job_id, TIMEOUT);
+      expect(job).toMatchObject({ state: "succeeded", attempts: 1, outcome: { reason: "completed" } });
+      expect(marked(job_id)).toHaveLength(1);
+      expect(fs.readdirSync(path.join(shared, "often", "executions")).filter((name) => name.startsWith("jarvis_"))).toHaveLength(1);
+      expect((await worker.stdout(job_id)).split("STEP 1 of 2")).toHaveLength(2);
+      expect(historyFaults(await worker.events(job_id))).toEqual([]);
+    },
+    2 * TIMEOUT,
   );
 
   test(

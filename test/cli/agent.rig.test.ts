@@ -82,6 +82,14 @@ describe("an agent on the command line", () => {
       expect((await relay.run(["agent", "run", "--prompt", "prompt.md"])).stderr).toContain("absolute path");
       expect((await relay.run(["agent", "run"])).stderr).toContain("--prompt-file");
       fs.writeFileSync(path.join(relay.directory, "large.md"), "x".repeat(128 * 1024));
+      for (const [words, said] of [
+        [["--scheduler", "auto", "--timeout", "5m"], "--timeout does not go with a scheduler"],
+        [["--gpus", "1"], "--gpus is for work that a scheduler runs"],
+        [["--scheduler", "slurm", "--nodes", "2"], "scheduler"],
+      ] as const) {
+        const refused = await relay.run(["agent", "run", "--prompt", prompt, "--new", ...words]);
+        expect([words, refused.code === 0, refused.stderr.includes(said)]).toEqual([words, false, true]);
+      }
       const large = await relay.run(["agent", "run", "--prompt", path.join(relay.directory, "large.md")]);
       expect([large.code, large.stderr.includes("{prompt_path}")]).toEqual([2, true]);
     },

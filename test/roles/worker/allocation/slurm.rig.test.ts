@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import type { JobSubmissionInput } from "../../../../src/domain/job.ts";
 import { Slurm } from "../../../rigs/slurm.ts";
 import { describeWith } from "../../../runner/components.ts";
 import { removeTree } from "../../../runner/remove.ts";
@@ -28,6 +29,13 @@ describeWith("slurm", "on real SLURM", () => {
       `[ -e ${tool("victim")} ] && kill -9 $(cat ${tool("victim")})`,
       'echo "$said"; exit $code',
     ];
+    fs.writeFileSync(
+      tool("agent"),
+      '#!/bin/sh\necho "$(cat "$1")" on "$SLURM_JOB_NODELIST" in "$SLURM_JOB_ID" | tee "$CLIO_RELAY_AGENT_OUTPUT"\n',
+      {
+        mode: 0o755,
+      },
+    );
     fs.writeFileSync(tool("sbatch"), `#!/bin/sh\n${script.join("\n")}\n`, { mode: 0o755 });
     worker = await next().start();
   }, 60_000);
@@ -42,7 +50,8 @@ describeWith("slurm", "on real SLURM", () => {
   function next(death: Death | null = null): WorkerHarness {
     const variables = { ...slurm.variables, PATH: `${tool("")}:${slurm.variables["PATH"]}` };
     const scheduling = { choice: "auto", faster: 20, times: REAL_TIMES };
-    return new WorkerHarness({ scheduling, death }, directory, [
+    const agent = { program: tool("agent"), adapter: "exec", args: ["{prompt_path}"] };
+    return new WorkerHarness({ scheduling, death, agent }, directory, [
       "env",
       ...Object.entries(variables).map(([name, value]) => `${name}=${value}`),
     ]);
@@ -199,4 +208,17 @@ describeWith("slurm", "on real SLURM", () => {
     },
     40_000,
   );
+
+  test("an agent runs on a node, with its prompt, and leaves its last message", async () => {
+    const prompt_path = path.join(directory, "prompt.md");
+    fs.writeFileSync(prompt_path, "look around");
+    const submission = { cluster: "local", kind: "remote_agent", spec: { prompt_path, workdir: directory, scheduler: { nodes: 1 } } };
+    const { job_id } = await worker.client.submit(submission as JobSubmissionInput);
+    expect((await worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+    const said = await worker.stdout(job_id);
+    expect(said).toMatch(new RegExp(`^look around on \\S+ in ${await native(job_id)}\n$`));
+    const { artifacts } = await worker.client.artifacts(job_id, { limit: 100 });
+    const last = artifacts.find(({ kind }) => kind === "agent_last_message");
+    expect(await (await worker.client.artifactContent(last!.artifact_id)).text()).toBe(said);
+  }, 60_000);
 });

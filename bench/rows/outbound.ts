@@ -30,31 +30,32 @@ interface Way extends AsyncDisposable {
   readonly to: LinkProcessOptions["to"];
 }
 
-async function throughRelayHost(context: BenchContext): Promise<Way> {
-  const ca = authority(context.directory);
-  const { cert, key } = ca.issue("localhost", "DNS:localhost,IP:127.0.0.1");
-  const child = Bun.spawn(
-    [context.executable, "relay-host", "serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--json"],
-    {
+/** By WebSocket over TLS, or by TCP: what is in it is encrypted either way. */
+const throughRelayHost =
+  (carrier: "wss" | "tcp") =>
+  async (context: BenchContext): Promise<Way> => {
+    const ca = authority(context.directory);
+    const { cert, key } = ca.issue("localhost", "DNS:localhost,IP:127.0.0.1");
+    const listen = carrier === "tcp" ? ["--listen-tcp", "127.0.0.1:0"] : ["--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key];
+    const child = Bun.spawn([context.executable, "relay-host", "serve", ...listen, "--json"], {
       env: { ...process.env, ...PLAIN_COPIES, CLIO_RELAY_HOST_TOKEN: TOKEN, CLIO_RELAY_HOME: path.join(context.directory, "relay-host") },
       stdin: "ignore",
       stdout: "pipe",
       stderr: Bun.file(path.join(context.directory, "relay-host.log")),
-    },
-  );
-  const { value } = await child.stdout.getReader().read();
-  const { listening } = JSON.parse(new TextDecoder().decode(value)) as { listening: [{ port: number }] };
-  const relay = `wss://localhost:${listening[0].port}`;
-  return {
-    configuration: { relay: { relay_host: relay, token: TOKEN } },
-    settings: { CLIO_RELAY_CA_FILE: ca.file },
-    to: { relay, token: TOKEN, caFile: ca.file },
-    async [Symbol.asyncDispose]() {
-      child.kill();
-      await child.exited;
-    },
+    });
+    const { value } = await child.stdout.getReader().read();
+    const { listening } = JSON.parse(new TextDecoder().decode(value)) as { listening: [{ port: number }] };
+    const relay = `${carrier}://localhost:${listening[0].port}`;
+    return {
+      configuration: { relay: { relay_host: relay, token: TOKEN } },
+      settings: { CLIO_RELAY_CA_FILE: ca.file },
+      to: { relay, token: TOKEN, caFile: ca.file },
+      async [Symbol.asyncDispose]() {
+        child.kill();
+        await child.exited;
+      },
+    };
   };
-}
 
 async function throughFrps(context: BenchContext): Promise<Way> {
   const frps = await Frps.start();
@@ -92,7 +93,7 @@ async function throughFrps(context: BenchContext): Promise<Way> {
 
 /** A link of that way beside one over sshd, to the same worker, in turns. */
 async function beside(name: string, context: BenchContext, begin: (context: BenchContext) => Promise<Way>): Promise<Result> {
-  const directory = path.join(context.directory, name.replaceAll(" ", "-"));
+  const directory = path.join(context.directory, name.replaceAll(/[^a-z]+/g, "-"));
   fs.mkdirSync(directory);
   await using way = await begin({ ...context, directory });
   const keyFile = path.join(directory, "desktop-key");
@@ -152,7 +153,10 @@ async function beside(name: string, context: BenchContext, begin: (context: Benc
 export const row: Row = {
   name: "outbound",
   async run(context: BenchContext): Promise<Result[]> {
-    const results = [await beside("a relay-host", context, throughRelayHost)];
+    const results = [
+      await beside("a relay-host (wss)", context, throughRelayHost("wss")),
+      await beside("a relay-host (tcp)", context, throughRelayHost("tcp")),
+    ];
     const missing = noFrp();
     if (missing === null) results.push(await beside("frps", context, throughFrps));
     else context.note(`left out: frps (${missing})`);

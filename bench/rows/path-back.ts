@@ -1,4 +1,5 @@
 import { MeetingDesk, TestRelayHost } from "../../test/cli/relay-desk.ts";
+import type { SourceRelay } from "../../test/cli/source-relay.ts";
 import { farLink } from "../../test/cli/ssh-desk.ts";
 import { ThreeNetworks } from "../../test/rigs/three-networks.ts";
 import { eventually } from "../../test/runner/wait.ts";
@@ -8,7 +9,7 @@ import type { BenchContext, Result, Row } from "../row.ts";
 const AT_MOST = 5 + 1;
 
 /** Seconds until an operation is answered again, asked for without a pause; nobody hastens the next try by it. */
-async function answeredAfter({ desk }: MeetingDesk): Promise<number> {
+export async function answeredAfter(desk: SourceRelay): Promise<number> {
   const began = performance.now();
   const asks = async (): Promise<boolean> => {
     const response = await fetch("http://relay/clusters/far/workers", { unix: `${desk.home}/run/desktop.sock` } as RequestInit);
@@ -18,6 +19,9 @@ async function answeredAfter({ desk }: MeetingDesk): Promise<number> {
   await eventually(asks, { timeoutMs: 120_000, everyMs: 20, what: "an answer" });
   return (performance.now() - began) / 1_000;
 }
+
+/** Somewhere in between two tries, where the pauses have become as long as they do; milliseconds. @param share of the rounds that are over */
+export const awayMs = (share: number): number => 15_000 + share * 10_000;
 
 /** How long it takes from a path that is back to an operation that is answered, when it was away for some time. */
 export const row: Row = {
@@ -44,10 +48,9 @@ export const row: Row = {
         what: "the end of the link",
       });
       await eventually(async () => (await farLink(both.desk)).state === "connecting", { timeoutMs: 90_000, what: "the first try" });
-      // Somewhere in between two tries, where the pauses have become as long as they do.
-      await Bun.sleep(15_000 + (round / rounds) * 10_000);
+      await Bun.sleep(awayMs(round / rounds));
       await end();
-      return answeredAfter(both);
+      return answeredAfter(both.desk);
     };
     const silent: number[] = [];
     const restarted: number[] = [];

@@ -21,6 +21,7 @@ export const FILES = {
   events: "events",
   cancel: "cancel.json",
   batch: "batch.sh",
+  refusal: "refusal",
   schedulerLog: "scheduler.log",
   exit: "exit.json",
   shimLog: "shim.log",

@@ -14,6 +14,7 @@ import { claimDamage } from "../spool-damage.ts";
 import { batchJob, requestOf, scriptOf, writeBatch } from "./batch.ts";
 import { Cancellation } from "./cancellation.ts";
 import { leave } from "./leave.ts";
+import { refusalIn, remembering } from "./refusal.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { type Found, Submission } from "./submission.ts";
 import type { SubmitTurn } from "./submit-turns.ts";
@@ -117,14 +118,12 @@ export class AllocationHost implements AttemptHost {
   }
 
   #submissionOf(provider: SchedulerProvider, record: SchedulerJob): Submission {
-    const { job } = this.around;
-    this.#submission ??= new Submission(
-      this.around,
-      provider,
-      record,
-      provider.clusters(requestOf(job), scriptOf(job)),
-      this.schedulers.times,
-    );
+    if (this.#submission !== null) return this.#submission;
+    const { job, directory } = this.around;
+    const clusters = provider.clusters(requestOf(job), scriptOf(job));
+    this.#submission = new Submission(this.around, remembering(provider, directory), record, clusters, this.schedulers.times);
+    const said = refusalIn(directory);
+    if (said !== null) this.#submission.refused(said);
     return this.#submission;
   }
 

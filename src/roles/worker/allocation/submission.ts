@@ -75,6 +75,11 @@ export class Submission {
     );
   }
 
+  /** An earlier worker's submit command has said no, in these words. */
+  refused(said: string): void {
+    this.#refused = { said, since: this.#now, away: false };
+  }
+
   /** One look, which never waits for the scheduler. */
   async look(): Promise<Found> {
     const outcome = this.#submit.take();
@@ -82,7 +87,7 @@ export class Submission {
       const { id, cluster } = outcome.native;
       return this.#record({ kind: "submitted", native_id: id, scheduler_cluster: cluster });
     }
-    if (outcome?.kind === "refused") this.#refused = { said: outcome.said, since: this.#now, away: false };
+    if (outcome?.kind === "refused") this.refused(outcome.said);
     if (outcome?.kind === "doubt") await this.#unresolved(outcome.said);
     if (this.#submit.open) return OPEN;
     const finding = this.#find.take();

@@ -55,9 +55,10 @@ const SIGNALED_CODES: ReadonlySet<number> = new Set([143, 137, 152, 138, 140]);
 /** The outcome of an end with the scheduler's word on it. */
 export function explained(exit: ExitRecord, status: SchedulerStatus, limitSeconds: number | null): Outcome {
   const { outcome } = exit;
-  const why = isTheirs(exit) ? endedFor(status, limitSeconds) : null;
-  // Somebody asked for its end, and not for this: it has ended well.
-  if (outcome.reason === "completed" && why === null) return outcome;
+  const ended = isTheirs(exit) ? endedFor(status, limitSeconds) : null;
+  // Somebody may have asked for its end without ending the allocation: then it has ended well.
+  if (outcome.reason === "completed" && status.phase === "completed") return outcome;
+  const why = ended ?? (outcome.reason === "completed" ? "signaled" : null);
   return { ...outcome, reason: why ?? outcome.reason, message: `${outcome.message}; ${saidOf(status)}`.slice(0, 2_000) };
 }
 

@@ -207,6 +207,7 @@ describe("an allocation that ends by itself", () => {
   test.each([
     ["TIMEOUT", "failed", "timeout"],
     ["CANCELLED by 1000", "canceled", "canceled"],
+    ["PREEMPTED", "failed", "signaled"],
     ["COMPLETED", "completed", "completed"],
   ] as const)(
     "with TERM to all of its processes, as %s, is what the scheduler says although the job ends well",

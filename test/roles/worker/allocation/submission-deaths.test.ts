@@ -148,3 +148,19 @@ test("a refusal is believed without accounts once nothing can come of it, and no
   expect(site.scheduler.asked().filter((line) => line.startsWith("submit"))).toHaveLength(1);
   expect(site.scheduler.asked().filter((line) => line.startsWith("find")).length).toBeGreaterThan(1);
 }, 40_000);
+
+test("a refusal by a scheduler that does not answer is known to the next worker, too", async () => {
+  await using site = new Site();
+  site.scheduler.behave({ submit: "refuses", silent: true });
+  await site.start();
+  const { job_id } = await submit(site);
+  await eventually(async () => (await site.worker.client.status(job_id)).obstacle?.includes("slurm does not answer"), {
+    what: "the refusal",
+  });
+  await site.worker.kill();
+  const worker = await site.next().start();
+  await eventually(async () => (await worker.client.status(job_id)).obstacle?.includes("slurm does not answer"), { what: "what is known" });
+  site.scheduler.behave({ submit: "accepts", silent: false });
+  expect((await worker.ended(job_id)).job).toMatchObject({ state: "succeeded", attempts: 2 });
+  expect(site.scheduler.jobs()).toHaveLength(1);
+}, 40_000);

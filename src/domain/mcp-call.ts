@@ -57,6 +57,7 @@ export const mcpExecution = ({ server, server_args, env_from }: McpExecution): M
 
 /** Why nobody can say that a server is the same program tomorrow. */
 export const MUTABLE_CAUSES = [
+  "not_established",
   "not_found",
   "launcher",
   "interpreter",

@@ -106,7 +106,7 @@ export class HeldServer {
   }
 }
 
-const NOT_LOOKED_FOR: ServerArtifact = { immutable: false, cause: "not_found", detail: "it was not looked for", path: null };
+const NOT_LOOKED_FOR: ServerArtifact = { immutable: false, cause: "not_established", detail: "nobody asked what it is", path: null };
 
 /** Find a server, and what its program is. @throws CallFailed server_missing, environment_missing, server_artifact_changed */
 async function prepareServer({ request, environment, workdir }: ServerAround, established: Established): Promise<ServerCommand> {
@@ -120,12 +120,15 @@ async function prepareServer({ request, environment, workdir }: ServerAround, es
     established.artifact = { immutable: false, cause: "not_found", detail: error.message.slice(0, 1_000), path: null };
     throw new CallFailed("server_missing", error.message);
   }
-  const home = env["HOME"] ?? workdir;
-  const found = await serverArtifact({ file, args, searchPath: env["PATH"] ?? "", home, npmCache: env["npm_config_cache"] });
-  established.artifact = found;
-  if (expected !== null && (!found.immutable || found.digest !== expected)) {
-    const is = found.immutable ? `it has the digest ${found.digest}` : found.detail;
-    throw new CallFailed("server_artifact_changed", `the server's program is not the expected one: ${is}`);
+  // Whoever expects nothing of it need not wait for it: a program may have a hundred megabytes.
+  if (expected !== null || request.spec.operation === "tools/list") {
+    const searchPath = env["PATH"] ?? "";
+    const found = await serverArtifact({ file, args, searchPath, home: env["HOME"] ?? workdir, npmCache: env["npm_config_cache"] });
+    established.artifact = found;
+    if (expected !== null && (!found.immutable || found.digest !== expected)) {
+      const is = found.immutable ? `it has the digest ${found.digest}` : found.detail;
+      throw new CallFailed("server_artifact_changed", `the server's program is not the expected one: ${is}`);
+    }
   }
   return { file, name, args, env };
 }

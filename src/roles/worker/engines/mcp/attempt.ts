@@ -59,8 +59,8 @@ export class McpAttempt implements EngineAttempt {
   launch(): Promise<LaunchedShim> | null {
     const { directory } = this.around;
     const { spec, fingerprint } = this.planned();
-    // A shim that keeps a server is told its attempts' directories in lines.
-    if (spec.reuse === null || directory.includes("\n")) return null;
+    // A list is about the program that is there now; and a shim that keeps a server is told its attempts' directories in lines.
+    if (spec.reuse === null || spec.operation === "tools/list" || directory.includes("\n")) return null;
     const { reuse, expected_server_artifact_digest: digest } = spec;
     const key = canonicalJson({ fingerprint, digest, reuse });
     return this.warm.launch(key, directory).then((launched) => {

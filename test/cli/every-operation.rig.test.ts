@@ -5,8 +5,10 @@ import { COMMANDS } from "../../src/cli/commands.ts";
 import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
 import { fingerprintOf, lineOfPublicKey, publicKeyFromLine } from "../../src/transport/session/keys.ts";
 import { listen } from "../api/web-socket-client.ts";
+import { startStun } from "../rigs/frp/stun.ts";
 import { userFile } from "../rigs/sshd.ts";
 import { type ComponentName, describeWith } from "../runner/components.ts";
+import { eventually } from "../runner/wait.ts";
 import { FrpSite } from "./frp-desk.ts";
 import { MeetingDesk, TestRelayHost } from "./relay-desk.ts";
 import type { SourceRelay } from "./source-relay.ts";
@@ -213,6 +215,41 @@ interface Mode {
   start(): Promise<Reached>;
 }
 
+/** Met through a frps, or from peer to peer, and set up over an sshd that is gone by then. */
+const throughFrps = (carrier: "frp-stcp" | "frp-xtcp"): Mode => ({
+  needs: ["frp", "sshd", "ssh"],
+  without: /^cluster (?:probe|endpoint-service-status)$/,
+  // It is at no relay-host.
+  pairing: 409,
+  async start() {
+    const stun = carrier === "frp-xtcp" ? await startStun() : null;
+    const far = await FrpSite.start({ options: stun === null ? [] : ["--direct-transport", "--frp-stun-server", stun.at] });
+    await far.up();
+    const { site, relay } = far;
+    // What was needed of it is done.
+    await relay.ok("disconnect", "far");
+    const connections = site.sshd.connections();
+    await site.sshd[Symbol.asyncDispose]();
+    await relay.ok("connect", "far");
+    await eventually(async () => (await farLink(relay)).carrier === carrier, { what: `a link over ${carrier}`, timeoutMs: 120_000 });
+    return {
+      relay,
+      letIn(lines) {
+        const name = ".local/share/clio-relay/core/far/link-clients.json";
+        userFile(site.user, name, withClients(fs.readFileSync(path.join(site.user.home, name), "utf8"), lines), 0o600);
+      },
+      async undisturbed() {
+        const { state, ssh_connections_since_bring_up, carrier: now } = await farLink(relay);
+        expect([state, ssh_connections_since_bring_up, connections, now]).toEqual(["up", 0, 1, carrier]);
+      },
+      async [Symbol.asyncDispose]() {
+        await far[Symbol.asyncDispose]();
+        stun?.[Symbol.dispose]();
+      },
+    };
+  },
+});
+
 const MODES: Readonly<Record<string, Mode>> = {
   ssh: {
     needs: ["sshd", "ssh"],
@@ -267,34 +304,8 @@ const MODES: Readonly<Record<string, Mode>> = {
       };
     },
   },
-  "frp-stcp": {
-    needs: ["frp", "sshd", "ssh"],
-    without: /^cluster (?:probe|endpoint-service-status)$/,
-    // It is at no relay-host.
-    pairing: 409,
-    async start() {
-      const far = await FrpSite.start();
-      await far.up();
-      const { site, relay } = far;
-      // What was needed of it is done.
-      await relay.ok("disconnect", "far");
-      const connections = site.sshd.connections();
-      await site.sshd[Symbol.asyncDispose]();
-      await relay.ok("connect", "far");
-      return {
-        relay,
-        letIn(lines) {
-          const name = ".local/share/clio-relay/core/far/link-clients.json";
-          userFile(site.user, name, withClients(fs.readFileSync(path.join(site.user.home, name), "utf8"), lines), 0o600);
-        },
-        async undisturbed() {
-          const { state, ssh_connections_since_bring_up } = await farLink(relay);
-          expect([state, ssh_connections_since_bring_up, connections]).toEqual(["up", 0, 1]);
-        },
-        [Symbol.asyncDispose]: () => far[Symbol.asyncDispose](),
-      };
-    },
-  },
+  "frp-stcp": throughFrps("frp-stcp"),
+  "frp-xtcp": throughFrps("frp-xtcp"),
 };
 
 for (const [name, mode] of Object.entries(MODES))

@@ -101,6 +101,23 @@ const withoutSecondParsing: Bun.BunPlugin = {
   },
 };
 
+/**
+ * The SDK of MCP brings a validator of JSON Schema along, for what a client of before 2026-07-28 answers to a server that asks it for something meanwhile. None here does, and
+ * the validator would take a twentieth of the time that `mcp-server` needs to be there.
+ */
+const withoutSchemaValidator: Bun.BunPlugin = {
+  name: "without the validator of the SDK of MCP",
+  setup(builder) {
+    const namespace = "no-validator";
+    builder.onResolve({ filter: /^@modelcontextprotocol\/server\/_shims$/ }, ({ path: module }) => ({ path: module, namespace }));
+    builder.onLoad({ filter: /./, namespace }, () => ({
+      loader: "js",
+      contents:
+        'import process from "node:process"; export { process }; export class DefaultJsonSchemaValidator { getValidator() { throw new Error("there is no validator"); } }',
+    }));
+  },
+};
+
 interface Platform {
   readonly target?: Bun.Build.CompileTarget | undefined;
   /** The runtime that becomes part of the executable; else Bun's own, or what it downloads. */
@@ -125,7 +142,7 @@ async function build(outfile: string, builtCommit: string, { target, executableP
       // Lazily imported modules become chunks of their own, so that a shim loads nothing but itself.
       splitting: true,
       metafile: true,
-      plugins: [withoutAddons, withoutSecondParsing, loadedTogether(path.join(root, "src"))],
+      plugins: [withoutAddons, withoutSecondParsing, withoutSchemaValidator, loadedTogether(path.join(root, "src"))],
       define: { CLIO_RELAY_COMMIT: JSON.stringify(builtCommit) },
       compile: {
         outfile: built,
@@ -142,6 +159,8 @@ async function build(outfile: string, builtCommit: string, { target, executableP
     if (inputs.length === 0) throw new Error("Bun named no inputs, so nothing is known about embedded files");
     const addons = inputs.filter((file) => file.endsWith(".node") && !file.startsWith(`${LEFT_OUT}:`));
     if (addons.length > 0) throw new Error(`native addons would be embedded: ${addons.join(", ")}`);
+    const validator = inputs.find((file) => file.includes("@modelcontextprotocol/server/dist/ajvProvider"));
+    if (validator !== undefined) throw new Error(`${validator} would be part of it`);
     fs.renameSync(built, outfile);
     return inputs;
   } finally {

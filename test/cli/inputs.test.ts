@@ -70,6 +70,23 @@ test(
 );
 
 test(
+  "nothing goes to the worker but what is named, whatever it names",
+  async () => {
+    const secret = `not asked for ${crypto.randomUUID()}\n`;
+    write("case/main.lj", "include other.lj\ninclude pipe\n");
+    write("case/other.lj", secret);
+    // Whoever opened it would wait.
+    Bun.spawnSync(["mkfifo", here("case/pipe")]);
+    const id = await relay.submit("--wait", "--input", "deck=case/main.lj", "--", "sh", "-c", 'ls -A "${CLIO_RELAY_INPUT_DECK%/*}"');
+    expect(await relay.ok("job", "read-log", id)).toBe(".content\nmain.lj");
+    const place = path.join(relay.home, "spool", "local", "inputs");
+    expect(fs.existsSync(path.join(place, sha256Hex("include other.lj\ninclude pipe\n")))).toBe(true);
+    expect(fs.existsSync(path.join(place, sha256Hex(secret)))).toBe(false);
+  },
+  TIMEOUT,
+);
+
+test(
   "the same file is one artifact of one content, and the same key the same job",
   async () => {
     write("same.txt", "same\n");

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Hono } from "hono";
 import type { Access } from "../../api/access.ts";
+import { afterRequest } from "../../api/read-over.ts";
 import { serveOnSocket } from "../../api/socket-server.ts";
 import { withWebSockets } from "../../api/web-socket.ts";
 import type { Paths } from "../../config/paths.ts";
@@ -132,7 +133,7 @@ function withoutFront(
   answer: (request: Request) => Response | Promise<Response>,
   listening: (address: ListenAddress) => void,
 ): TcpServer {
-  const web = withWebSockets(answer);
+  const web = withWebSockets((request) => afterRequest(request, answer(request)));
   const serve = (port: number) =>
     Bun.serve({
       hostname: address.host ?? "::",

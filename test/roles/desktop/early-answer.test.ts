@@ -4,9 +4,8 @@ import path from "node:path";
 import { Hono } from "hono";
 import { afterRequest } from "../../../src/api/read-over.ts";
 import { readBytes } from "../../../src/api/request.ts";
-import { serveOnSocket } from "../../../src/api/socket-server.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { Front } from "../../../src/roles/desktop/front.ts";
+import { onTcp, type TcpServer } from "../../../src/roles/desktop/listener.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 
 const directory = temporaryDirectories();
@@ -17,27 +16,17 @@ afterEach(async () => {
 
 const BODY_BYTES = 16 * 1024 * 1024;
 
-/** A front before a server that answers without having read, and that server itself. */
-function refusing(): Record<"port" | "socket", net.NetConnectOpts> {
+/** A front before a server that answers without having read, that server itself, and one that listens on TCP without a front. */
+function refusing(): Record<"front" | "socket" | "plain", net.NetConnectOpts> {
   const socket = path.join(directory(), "front.sock");
   const app = new Hono();
   app.post("/", () => Response.json({ reason: "payload_too_large" }, { status: 413 }));
-  const server = serveOnSocket(app, socket);
-  const front = new Front({
-    address: { host: "127.0.0.1", port: 0 },
-    tls: null,
-    socket,
-    token: () => "t0ken",
-    answer: () => new Response(null, { status: 401 }),
-    clock: systemClock,
-    onFault: (error) => expect(error).toBeUndefined(),
-  });
-  ending.push(async () => {
-    front.close();
-    await server.stop(0);
-    await front.drain(0);
-  });
-  return { port: { port: front.address.port, host: "127.0.0.1" }, socket: { path: socket } };
+  const options = { address: { host: "127.0.0.1", port: 0 }, tls: null, socket, token: () => "t0ken", clock: systemClock };
+  const onFault = (error: Error) => expect(error).toBeUndefined();
+  const [behind, plain] = (["linux", "win32"] as const).map((platform) => onTcp({ ...options, platform, onFault }, () => app));
+  ending.push(() => Promise.all([behind!.stop(), plain!.stop()]));
+  const at = ({ address: { port } }: TcpServer) => ({ port, host: "127.0.0.1" });
+  return { front: at(behind!), socket: { path: socket }, plain: at(plain!) };
 }
 
 /** What somebody gets who reads nothing before all of the body is gone. */
@@ -63,12 +52,14 @@ async function afterAll(where: net.NetConnectOpts, fields: string): Promise<stri
 }
 
 test.each([
-  ["port", "Connection: close\r\n"],
-  ["port", ""],
+  ["front", "Connection: close\r\n"],
+  ["front", ""],
   ["socket", "Connection: keep-alive, close\r\n"],
   ["socket", ""],
+  ["plain", "Connection: close\r\n"],
+  ["plain", ""],
 ] as const)(
-  "who sends a large body to a %s before it reads gets the answer that came meanwhile (%j)",
+  "who sends a large body before it reads gets the answer that came meanwhile: %s, %j",
   async (where, fields) => {
     const to = refusing()[where];
     const got = await Promise.all(Array.from({ length: 8 }, () => afterAll(to, fields)));

@@ -1,5 +1,6 @@
 import { problemOf } from "../api/problem.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
+import { forAgent } from "./hints.ts";
 import type { Content } from "./tool.ts";
 
 /** CallToolResult of the protocol, as far as it is used here. */
@@ -29,7 +30,7 @@ export const failureAnswer = (error: unknown): ToolAnswer => ({
 
 /** What is thrown while something is done for a client, in words that it may see. */
 export function asRelayError(error: unknown): RelayError {
-  if (isRelayError(error)) return error;
+  if (isRelayError(error)) return forAgent(error);
   // A connection that broke while its answer was read.
   if (error instanceof Error && "code" in error && !("syscall" in error)) {
     return new RelayError("link_down", "the answer broke off", {}, undefined, { cause: error });

@@ -22,7 +22,7 @@ export const JOB = { job_id: said(Id, "id of the job"), ...WHERE };
 const PAGE = 50;
 export const PAGED = {
   cursor: v.optional(said(Sequence, "where to begin: next_cursor of the page before"), 1),
-  limit: v.optional(whole(1, LIMITS.pageMax), PAGE),
+  limit: v.optional(said(whole(1, LIMITS.pageMax), "entries at most"), PAGE),
 };
 
 export const LIMIT = PAGED.limit;
@@ -37,7 +37,10 @@ const WAIT_MAX = LIMITS.waitMaxSeconds;
 
 export const waitSeconds = (fallback: number) =>
   v.optional(
-    said(v.pipe(v.number(), v.minValue(0), v.maxValue(WAIT_MAX)), "how long to wait at most; when it is over the job goes on"),
+    said(
+      v.pipe(v.number(), v.minValue(0), v.maxValue(WAIT_MAX)),
+      "how long to wait at most; when it is over the job goes on. Less than your client waits for a call, often 60 s",
+    ),
     fallback,
   );
 

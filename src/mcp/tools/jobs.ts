@@ -37,7 +37,7 @@ const relayWait = defineTool({
   input: v.strictObject({
     ...JOB,
     timeout_seconds: waitSeconds(600),
-    include_logs: v.optional(v.boolean(), false),
+    include_logs: v.optional(said(v.boolean(), "whether the end of what it wrote comes along"), false),
     log_limit: logLimit(8_192),
   }),
   output: WaitedView,
@@ -56,7 +56,10 @@ const cancel = (name: string, profile: Tool["profile"]): Tool =>
       "Ends a job and everything that it started. Answers when that is on record; the worker ends the job after that, and relay_wait says when it has. What has ended already stays as it is. A job of a scheduler is left to it unless cancel_scheduler_job is true.",
     hints: ENDS,
     clusters: "all",
-    input: v.strictObject({ ...JOB, cancel_scheduler_job: v.optional(v.boolean(), false) }),
+    input: v.strictObject({
+      ...JOB,
+      cancel_scheduler_job: v.optional(said(v.boolean(), "whether its job of a scheduler is to end, too"), false),
+    }),
     output: v.object(JobView),
     async run({ job_id, cluster, route_revision, cancel_scheduler_job }, call) {
       const place = await call.clusters.ofJob(job_id, { cluster, route_revision }, call.signal);
@@ -103,7 +106,13 @@ const queueList = defineTool({
     "Lists the queue of a cluster in the order of submission, jobs that have ended only with include_terminal. Filters apply inside a window over all jobs, so that a page may be empty while source_next_cursor is not null: go on from there.",
   hints: READS,
   clusters: "all",
-  input: v.strictObject({ ...CLUSTER, state: states, kind, include_terminal: v.optional(v.boolean(), false), ...PAGED }),
+  input: v.strictObject({
+    ...CLUSTER,
+    state: states,
+    kind,
+    include_terminal: v.optional(said(v.boolean(), "with jobs that have ended"), false),
+    ...PAGED,
+  }),
   output: v.object({
     cluster: Id,
     jobs: v.array(SummaryView),

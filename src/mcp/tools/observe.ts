@@ -48,7 +48,7 @@ export const observe = defineTool({
       said(v.pipe(v.array(v.picklist(SCOPES)), v.minLength(1), v.maxLength(SCOPES.length)), "where patterns are looked for"),
       [...SCOPES],
     ),
-    include_logs: v.optional(v.boolean(), true),
+    include_logs: v.optional(said(v.boolean(), "whether the end of what it wrote comes along"), true),
     log_limit: logLimit(OBSERVED_LOG_BYTES),
   }),
   output: v.object({

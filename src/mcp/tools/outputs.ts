@@ -19,7 +19,7 @@ const readLog = defineTool({
     "Reads a piece of what a job wrote to standard output or error, as text; offsets count bytes. Without offset it is the end of it, which is what one wants of a job that failed. Go on from next_offset until eof.",
   hints: READS,
   clusters: "all",
-  input: v.strictObject({ ...JOB, stream: v.optional(LogStream, "stdout"), offset, limit: logLimit(LOG_BYTES) }),
+  input: v.strictObject({ ...JOB, stream: v.optional(said(LogStream, "which of the two"), "stdout"), offset, limit: logLimit(LOG_BYTES) }),
   output: v.object({
     job_id: Id,
     stream: LogStream,

@@ -3,6 +3,7 @@ import { Count, Id, jsonBytes, Sha256, Timestamp } from "../../domain/primitives
 import { HIDDEN_REASONS } from "../federation/federated.ts";
 import { defineTool, PROFILES, READS, type Tool } from "../tool.ts";
 import { fitting } from "../views.ts";
+import { said } from "./arguments.ts";
 
 const ToolView = v.object({
   name: v.string(),
@@ -34,7 +35,7 @@ export const remoteTools: readonly Tool[] = [
     description:
       "Says which tools of MCP servers on clusters are among yours (remote_…), on which clusters, how old what is known of them is, and what is registered and not shown, with the reason. Asks no cluster. Calls of such tools are jobs: relay_wait has the result of one that took longer.",
     hints: READS,
-    input: v.strictObject({ cursor: v.optional(Count, 0) }),
+    input: v.strictObject({ cursor: v.optional(said(Count, "next_cursor of the page before"), 0) }),
     output: v.object({
       context: v.object({ profile: v.picklist(PROFILES), tools: Count, issues: Count }),
       catalog_revision: Sha256,

@@ -13,6 +13,9 @@ const FIELDS = { ...CLUSTER, ...SUBMISSION, ...THEN_WAIT };
 const Common = v.object(FIELDS);
 type Common = v.InferOutput<typeof Common>;
 
+/** It ends the job, which no wait does. */
+const ENDED_AFTER = "wall clock after which the job is ended; no bound when left out";
+
 interface Kind {
   readonly name: string;
   readonly title: string;
@@ -73,13 +76,16 @@ const command = submission({
   spec: {
     argv: said(argv, "program and arguments, handed to exec as they are"),
     script: said(script, "text of a script, in place of argv"),
-    workdir: said(workdir, "absolute path there; the home directory when left out"),
-    env,
-    login,
-    timeout_seconds: said(timeout_seconds, "wall clock after which it is ended; no bound when left out"),
+    workdir: said(workdir, "absolute path of a directory that is there; the home directory when left out"),
+    env: said(env, "variables that it gets"),
+    login: said(login, "whether the login profile is applied"),
+    timeout_seconds: said(timeout_seconds, ENDED_AFTER),
     outputs: said(outputs, "patterns below workdir, such as result/*.csv"),
     retries: said(retries, "further attempts when one fails"),
-    inputs: said(inputs, "artifacts that it reads, by name; each in used_artifact_refs, too. It finds the path in CLIO_RELAY_INPUT_<NAME>"),
+    inputs: said(
+      inputs,
+      "files that were brought to the cluster with job submit --input (artifacts of kind input), by name; each in used_artifact_refs, too. It finds the path in CLIO_RELAY_INPUT_<NAME>. What another job left is read where that job wrote it",
+    ),
     ...scheduler,
   },
   besides: { title: v.optional(said(v.pipe(v.string(), v.minLength(1), v.maxLength(200)), "what lists call it")) },
@@ -90,10 +96,10 @@ const command = submission({
 
 const agentSpec = {
   prompt_path: said(v.unwrap(RemoteAgentSpec.entries.prompt_path), "file with the prompt, an absolute path on the cluster"),
-  mcp_config_path: RemoteAgentSpec.entries.mcp_config_path,
-  model: RemoteAgentSpec.entries.model,
-  workdir: RemoteAgentSpec.entries.workdir,
-  timeout_seconds: RemoteAgentSpec.entries.timeout_seconds,
+  mcp_config_path: said(RemoteAgentSpec.entries.mcp_config_path, "file there with the MCP servers that it may use"),
+  model: said(RemoteAgentSpec.entries.model, "the model; the agent's own choice when left out"),
+  workdir: said(RemoteAgentSpec.entries.workdir, "absolute path of a directory there; the home directory when left out"),
+  timeout_seconds: said(RemoteAgentSpec.entries.timeout_seconds, ENDED_AFTER),
 };
 const agent = (name: string, profile: Profile): Tool =>
   submission({
@@ -107,9 +113,21 @@ const agent = (name: string, profile: Profile): Tool =>
     task: true,
   });
 
-const { pipeline_yaml, pipeline_path: _path, pipeline_name, ...jarvis } = JarvisSpec.entries;
+const { pipeline_yaml, pipeline_name, exclusive, inputs: settings, ...ofPipeline } = JarvisSpec.entries;
+const jarvis = {
+  exclusive: said(exclusive, "ask the scheduler for nodes of its own; of a pipeline that has a scheduler"),
+  inputs: said(
+    settings,
+    "settings that are files, as PACKAGE.SETTING, each with the artifact of kind input that it is; each in used_artifact_refs, too",
+  ),
+  workdir: said(ofPipeline.workdir, "absolute path of a directory there; the home directory when left out"),
+  env: said(ofPipeline.env, "variables that it gets"),
+  timeout_seconds: said(ofPipeline.timeout_seconds, ENDED_AFTER),
+};
 const { server, server_args, env_from, tool, arguments: given, timeout_seconds: callTimeout } = McpCallSpec.entries;
 const toolName = said(v.nonNullable(v.unwrap(tool)), "the tool to call");
+const toolArguments = said(given, "arguments of the tool");
+const callEnds = said(callTimeout, "wall clock after which the call is ended; 300 when left out");
 
 export const submissionTools: readonly Tool[] = [
   command,
@@ -139,11 +157,11 @@ export const submissionTools: readonly Tool[] = [
     kind: "mcp_call",
     spec: {
       server: said(server, "program of the server, as the cluster finds it"),
-      server_args,
+      server_args: said(server_args, "arguments of the program"),
       env_from: said(env_from, "variables for it: name there, and name of the worker's variable whose value it gets. Names only"),
       tool: toolName,
-      arguments: given,
-      timeout_seconds: callTimeout,
+      arguments: toolArguments,
+      timeout_seconds: callEnds,
     },
     fixed: { operation: "tools/call" },
   }),
@@ -153,7 +171,7 @@ export const submissionTools: readonly Tool[] = [
     profile: "admin",
     description: "Calls one tool of the MCP server of JARVIS-CD that the cluster is configured with.",
     kind: "mcp_call",
-    spec: { tool: toolName, arguments: given, timeout_seconds: callTimeout },
+    spec: { tool: toolName, arguments: toolArguments, timeout_seconds: callEnds },
     fixed: { operation: "tools/call", server: "jarvis" },
     task: true,
   }),

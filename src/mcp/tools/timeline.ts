@@ -47,7 +47,28 @@ function eventOfTask(event: TaskEvent): v.InferOutput<typeof EventOfTask> {
 }
 
 const TASK = { task_id: said(Id, "id of the task, as relay_list_tasks gives it"), ...WHERE };
-const { path_refs, artifact_refs, ...fields } = NewTaskEvent.entries;
+const { event_type, label, summary, detail, metadata, status, path_refs, artifact_refs } = NewTaskEvent.entries;
+const ENTRY = {
+  event_type: said(event_type, "what kind of entry it is, such as finding or plan.changed"),
+  label: said(label, "what it is about, in a few words: entries of one label belong together"),
+  summary: said(summary, "what there is to say, in a sentence"),
+  detail: said(detail, "all of it, where a sentence does not do"),
+  metadata: said(metadata, "for programs"),
+  status: said(status, "how what it tells of stands"),
+  path_refs: said(path_refs, "paths on the cluster"),
+  artifact_refs: said(artifact_refs, "ids of artifacts"),
+};
+
+const { label: of, current, total, unit, message, source_event_seq, metadata: more } = NewProgress.entries;
+const REPORT = {
+  label: said(of, "what is counted; the latest report of each label is the one that counts"),
+  current: said(current, "how much is done"),
+  total: said(total, "of how much"),
+  unit: said(unit, "of what, such as steps"),
+  message: said(message, "what there is to say besides"),
+  source_event_seq: said(source_event_seq, "seq of the event that told of it"),
+  metadata: said(more, "for programs"),
+};
 
 const ProgressOf = v.object({
   label: v.string(),
@@ -117,7 +138,7 @@ export const timelineTools: readonly Tool[] = [
       "Adds an entry to a task's timeline, for whoever watches: something found, planned, done or gone wrong, with references to paths on the cluster and to artifacts. Entries stay as they are.",
     hints: ADDS,
     clusters: "all",
-    input: v.strictObject({ ...TASK, ...fields, path_refs, artifact_refs }),
+    input: v.strictObject({ ...TASK, ...ENTRY }),
     output: EventOfTask,
     async run({ task_id, cluster, route_revision, ...event }, call) {
       const { client, entry } = await call.clusters.ofTask(task_id, { cluster, route_revision }, call.signal);
@@ -149,7 +170,7 @@ export const timelineTools: readonly Tool[] = [
     description: "Adds a report of progress to a job from outside of it: how far it is, of how much, in which unit.",
     hints: ADDS,
     clusters: "all",
-    input: v.strictObject({ ...JOB, ...NewProgress.entries }),
+    input: v.strictObject({ ...JOB, ...REPORT }),
     output: ProgressOf,
     async run({ job_id, cluster, route_revision, ...report }, call) {
       const { client, entry } = await call.clusters.ofJob(job_id, { cluster, route_revision }, call.signal);

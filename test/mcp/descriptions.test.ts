@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+import { RelayError } from "../../src/domain/errors.ts";
+import { failureAnswer } from "../../src/mcp/answer.ts";
+import { listTools, TOOLS } from "../../src/mcp/catalogue.ts";
+
+test("every argument of the relay's own tools says what it is", () => {
+  const silent = listTools("admin", [], TOOLS)
+    .filter(({ name }) => name.startsWith("relay_"))
+    .flatMap(({ name, inputSchema }) =>
+      Object.entries(inputSchema["properties"] as Record<string, { description?: string }>)
+        .filter(([, { description = "" }]) => description === "")
+        .map(([argument]) => `${name}: ${argument}`),
+    );
+  expect(silent).toEqual([]);
+});
+
+test("what is not there is an answer that leads to a tool which shows what there is", () => {
+  const shown = new Set(listTools("user", [], TOOLS).map(({ name }) => name));
+  const hint = (error: unknown): string => {
+    const [first] = failureAnswer(error).content;
+    return String((JSON.parse(String(first?.["text"])) as { hint?: string }).hint);
+  };
+  for (const code of ["cluster_not_found", "job_not_found", "task_not_found", "artifact_not_found"] as const) {
+    const tools = hint(new RelayError(code, "it is not there")).match(/relay_[a-z_]+/g) ?? [];
+    expect([code, tools.length, tools.filter((name) => !shown.has(name))]).toEqual([code, 1, []]);
+  }
+  // Where some could not be asked, there is no command line on which to name another.
+  expect(hint(new RelayError("link_down", "it may be of b", { clusters: ["b"] }, "--cluster NAME"))).not.toContain("--");
+  // What a person has to type stays as it is.
+  expect(hint(new RelayError("worker_not_running", "it does not run", { cluster: "b" }))).toBe("clio-relay worker start --cluster b");
+});

@@ -5,6 +5,8 @@ import path from "node:path";
 import { counterPipeline, JarvisStandIn } from "../rigs/jarvis/stand-in.ts";
 import { describeWith } from "../runner/components.ts";
 import { removeTree } from "../runner/remove.ts";
+import { eventually } from "../runner/wait.ts";
+import { onTerminal } from "./on-terminal.ts";
 import { type SourceRelay, withWorker } from "./source-relay.ts";
 
 const TIMEOUT = 90_000;
@@ -32,6 +34,24 @@ describeWith("python3", "pipelines on the command line", () => {
       expect(again.stderr).toBe(`notice: existing job ${first}, succeeded; --new runs again\n`);
       expect(await relay.submit("--wait", "--new", "--jarvis-yaml", "a.yaml")).not.toBe(first);
       expect(jarvis.executions("a")).toHaveLength(2);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "status and watch show JARVIS' id of the run, and its state",
+    async () => {
+      write("shown.yaml", counterPipeline("shown", { steps: 500, delay: 0.2 }));
+      const id = await relay.submit("--jarvis-yaml", "shown.yaml");
+      const watch = onTerminal(relay, ["job", "watch", id], { NO_COLOR: "1" });
+      await eventually(() => watch.shown().includes("JARVIS running  "), { what: "JARVIS' state on the line that is kept current" });
+      const [execution] = jarvis.executions("shown");
+      expect(watch.shown()).toContain(`JARVIS runs shown as ${execution}`);
+      expect(await relay.ok("job", "status", id)).toMatch(new RegExp(`JARVIS +${execution}, pipeline shown: running`));
+      expect(await relay.json("job", "status", id)).toMatchObject({ jarvis: { execution_id: execution, said: { state: "running" } } });
+      await relay.ok("job", "cancel", id, "--wait");
+      expect(await watch.end()).toBe(10);
+      expect(await relay.ok("job", "status", id)).toMatch(new RegExp(`JARVIS +${execution}$`, "m"));
     },
     TIMEOUT,
   );

@@ -12,6 +12,7 @@ import { isRelayError } from "../domain/errors.ts";
 import { failureAnswer, type ToolAnswer } from "./answer.ts";
 import { runTool, submitTool } from "./dispatch.ts";
 import { pageOf } from "./federation/listing.ts";
+import { CallProgress } from "./progress.ts";
 import { INSTRUCTIONS, servePrompts } from "./prompts.ts";
 import { protocolError } from "./protocol-error.ts";
 import { serveResources } from "./resources/methods.ts";
@@ -118,6 +119,8 @@ export function relayServer(service: McpService, era: Era): Server {
     } catch (thrown) {
       if (thrown instanceof InputNeeded) return inputRequired({ inputRequests: thrown.requests as never });
       throw thrown;
+    } finally {
+      call.end();
     }
   });
   serveResources(server, service, era);
@@ -133,22 +136,28 @@ const asResult = (answer: ToolAnswer): CallToolResult => answer as unknown as Ca
 /** What a call is answered with whose job is in the queue (SEP-2663, CreateTaskResult). */
 const birth = ({ job }: Submitted): Result => ({ resultType: "task", ...seedOf(job) });
 
-function callOf(service: McpService, ctx: ServerContext): ToolCall {
+function callOf(service: McpService, ctx: ServerContext): ToolCall & { end(): void } {
   const { profile, clusters, now } = service;
-  const token = ctx.mcpReq._meta?.progressToken;
+  const { _meta: meta, signal } = ctx.mcpReq;
+  const token = meta?.progressToken;
+  const progress =
+    token === undefined
+      ? null
+      : new CallProgress((told) => {
+          // Whoever does not hear of it learns it from the answer.
+          ctx.mcpReq.notify({ method: "notifications/progress", params: { progressToken: token, ...told } }).catch(() => undefined);
+        });
+  const end = (): void => progress?.end();
+  signal.addEventListener("abort", end, { once: true });
   return {
     profile,
     clusters,
     now,
-    remote: () => service.listing(ctx.mcpReq.signal),
-    signal: ctx.mcpReq.signal,
+    remote: () => service.listing(signal),
+    signal,
     responses: ctx.mcpReq.inputResponses ?? null,
     wantsProgress: token !== undefined,
-    progress(progress, message) {
-      if (token === undefined || ctx.mcpReq.signal.aborted) return;
-      const params = { progressToken: token, progress, message: message.slice(0, 500).toWellFormed() };
-      // Whoever does not hear of it learns it from the answer.
-      ctx.mcpReq.notify({ method: "notifications/progress", params }).catch(() => undefined);
-    },
+    progress: (step, message) => progress?.tell(step, message),
+    end,
   };
 }

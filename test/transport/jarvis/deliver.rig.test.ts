@@ -4,7 +4,9 @@ import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
+import { findJarvis } from "../../../src/execution/jarvis/program.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
+import { runSiteCommand } from "../../../src/scheduler/site-command.ts";
 import { uninstall } from "../../../src/transport/bootstrap/install.ts";
 import { deliverJarvis, JarvisInstalled, jarvisPayloads } from "../../../src/transport/jarvis/deliver.ts";
 import { describeWith } from "../../runner/components.ts";
@@ -162,6 +164,23 @@ describeWith("python3", "a JARVIS-CD that is brought to a host", () => {
       fs.writeFileSync(path.join(names, "python3"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
       fs.writeFileSync(path.join(names, "python3.14"), `#!/bin/sh\nexec ${newer} "$@"\n`, { mode: 0o755 });
       expect((await bring(home, { setup: `PATH=${names}:/usr/bin:/bin; echo chatty` })).python).toBe(newer);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "runs with a Python whose path is too long for a line of its own, and is found with it",
+    async () => {
+      const home = directories();
+      const deep = path.join(home, "d".repeat(140), "bin");
+      fs.mkdirSync(deep, { recursive: true });
+      const { stdout } = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+      fs.symlinkSync(stdout.trim(), path.join(deep, "python3"));
+      const { program, python: found } = await bring(home, { setup: `PATH=${deep}:/usr/bin:/bin` });
+      expect(found).toBe(path.join(deep, "python3"));
+      expect(jarvis(home, program, "execution", "get", "x", "--pipeline-id", "y").stdout).toStartWith("Error: ");
+      const site = { program, environment: {}, envSetup: null, run: runSiteCommand };
+      expect(await findJarvis(site)).toEqual({ file: program, python: [found], place: path.dirname(path.dirname(program)) });
     },
     TIMEOUT,
   );

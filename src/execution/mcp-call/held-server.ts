@@ -122,8 +122,7 @@ async function prepareServer({ request, environment, workdir }: ServerAround, es
   }
   // Whoever expects nothing of it need not wait for it: a program may have a hundred megabytes.
   if (expected !== null || request.spec.operation === "tools/list") {
-    const searchPath = env["PATH"] ?? "";
-    const found = await serverArtifact({ file, args, searchPath, home: env["HOME"] ?? workdir, npmCache: env["npm_config_cache"] });
+    const found = await serverArtifact({ file, args, env, workdir });
     established.artifact = found;
     if (expected !== null && (!found.immutable || found.digest !== expected)) {
       const is = found.immutable ? `it has the digest ${found.digest}` : found.detail;

@@ -12,10 +12,13 @@ beforeAll(() => {
 });
 afterAll(() => fs.rmSync(root, { recursive: true, force: true }));
 
-const of = (file: string, args: readonly string[] = []): Promise<ServerArtifact> =>
-  serverArtifact({ file, args, searchPath: "/usr/bin:/bin", home: path.join(root, "home"), npmCache: path.join(root, "npm-cache") });
-const causeOf = async (file: string, args: readonly string[] = []): Promise<string> => {
-  const found = await of(file, args);
+const of = (file: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<ServerArtifact> => {
+  const home = path.join(root, "home");
+  const own = { PATH: "/usr/bin:/bin", HOME: home, npm_config_cache: path.join(root, "npm-cache") };
+  return serverArtifact({ file, args, env: { ...own, ...env }, workdir: home });
+};
+const causeOf = async (file: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<string> => {
+  const found = await of(file, args, env);
   return found.immutable ? `immutable ${found.kind}` : found.cause;
 };
 
@@ -122,6 +125,30 @@ describe("an installed distribution of Python", () => {
     expect(await causeOf(new Environment(["__editable__.science.pth,sha256=x,1"]).script)).toBe("no_manifest");
   });
 
+  test("does not, where something else would be imported in its place", async () => {
+    const { script, python, prefix, site } = new Environment();
+    const home = path.join(root, "home");
+    const shadow = write(path.join(home, "science.py"), "");
+    expect(await causeOf(python, ["-m", "science.server"])).toBe("foreign_file");
+    expect(await causeOf(script)).toBe("immutable python_distribution");
+    fs.rmSync(shadow);
+    fs.mkdirSync(path.join(prefix, "bin", "science.d"));
+    write(path.join(prefix, "bin", "science.py"), "");
+    expect(await causeOf(script)).toBe("foreign_file");
+    fs.rmSync(path.join(prefix, "bin", "science.py"));
+    for (const name of ["PYTHONPATH", "PYTHONHOME", "LD_PRELOAD"]) expect(await causeOf(script, [], { [name]: "/x" })).toBe("interpreter");
+    // Another Python has other distributions.
+    const other = write(path.join(fs.mkdtempSync(path.join(root, "usr-")), "bin", "python3"), ELF, 0o755);
+    expect(await causeOf(other, [script])).toBe("script");
+    // The user's own come before those of an installation, and not before those of a virtual environment.
+    write(path.join(home, ".local", "lib", "python3.11", "site-packages", "mine-1.dist-info", "RECORD"), "science/server.py,,\n");
+    expect(await causeOf(python, ["-m", "science.server"])).toBe("no_manifest");
+    write(path.join(prefix, "pyvenv.cfg"), "");
+    expect(await causeOf(python, ["-m", "science.server"])).toBe("immutable python_distribution");
+    fs.rmSync(path.join(home, ".local"), { recursive: true });
+    expect(site).toStartWith(prefix);
+  });
+
   test("is none where nothing has recorded the script or the module, and where the interpreter is told something else", async () => {
     const { prefix, python } = new Environment();
     const own = write(path.join(prefix, "bin", "own"), `#!${python}\nprint()\n`, 0o755);
@@ -186,13 +213,7 @@ describe("an installed package of npm", () => {
       path: project.directory,
     });
     expect(await of(node, ["--no-warnings", project.link])).toEqual(found);
-    const linked = await serverArtifact({
-      file: project.link,
-      args: [],
-      searchPath: path.dirname(node),
-      home: root,
-      npmCache: path.join(root, "npm-cache"),
-    });
+    const linked = await of(project.link, [], { PATH: path.dirname(node) });
     expect(linked).toEqual(found);
   });
 
@@ -218,5 +239,6 @@ describe("an installed package of npm", () => {
     expect(await causeOf(node, [torn.script])).toBe("changed_file");
     expect(await causeOf(node, [write(path.join(root, "alone.js"), "")])).toBe("script");
     expect(await causeOf(node, ["-r", "/x.js", torn.script])).toBe("interpreter");
+    expect(await causeOf(node, [torn.script], { NODE_OPTIONS: "-r /x.js" })).toBe("interpreter");
   });
 });

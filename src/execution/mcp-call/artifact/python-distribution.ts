@@ -19,36 +19,42 @@ const WITHOUT_DIGEST = /(?:\.dist-info\/RECORD(?:\.jws|\.p7s)?|(?:^|\/)__pycache
 const IMPORTED = /\.(?:py|pyc|so|pyd)$/;
 const EDITABLE = /__editable__|\.egg-link$|(?:^|\/)[^/]+\.pth$/;
 
+/** Where Python is, and where it looks. */
+export interface PythonAround {
+  /** Its program, by the name that it is called by: in a virtual environment that is a link. */
+  readonly interpreter: string;
+  readonly home: string;
+  readonly workdir: string;
+}
+
 /** The distribution that has installed a console script. @throws Mutable */
-export function consoleScript(file: string, interpreter: string, home: string): ServerArtifact {
+export function consoleScript(file: string, around: PythonAround): ServerArtifact {
   const real = fs.realpathSync(file);
   const name = path.basename(real);
-  const prefixes = [prefixOf(interpreter), prefixOf(file), prefixOf(real), path.join(home, ".local")];
-  for (const site of sitesOf(prefixes)) {
-    const found = distributions(site).find(
-      ({ record }) =>
-        record.includes(`/${name},`) &&
-        entriesOf(record).some((entry) => entry.path.endsWith(`/${name}`) && isSame(path.resolve(site, entry.path), real)),
-    );
-    if (found !== undefined) return verified(site, found);
+  const isOf = (site: string, record: string): boolean =>
+    record.includes(`/${name},`) &&
+    entriesOf(record).some((entry) => entry.path.endsWith(`/${name}`) && isSame(path.resolve(site, entry.path), real));
+  for (const site of sitesOf(around)) {
+    const found = distributions(site).find(({ record }) => isOf(site, record));
+    // Its directory is the first that is looked in (sys.path).
+    if (found !== undefined) return verified(site, found, path.dirname(real));
   }
-  throw new Mutable("script", "a script that no installed distribution has recorded", file);
+  throw new Mutable("script", "a script that no distribution of its Python has recorded", file);
 }
 
 /** The distribution that has installed a module. @throws Mutable */
-export function moduleOf(module: string, interpreter: string, home: string): ServerArtifact {
+export function moduleOf(module: string, around: PythonAround): ServerArtifact {
   const place = module.replaceAll(".", "/");
   const wanted = new Set([`${place}.py`, `${place}/__main__.py`]);
-  for (const site of sitesOf([prefixOf(interpreter), path.join(home, ".local")])) {
+  for (const site of sitesOf(around)) {
     const found = distributions(site).find(
       ({ record }) => record.includes(place) && entriesOf(record).some((entry) => wanted.has(entry.path)),
     );
-    if (found !== undefined) return verified(site, found);
+    // With -m, the working directory is the first that is looked in.
+    if (found !== undefined) return verified(site, found, around.workdir);
   }
-  throw new Mutable("interpreter", `no installed distribution has recorded the module ${module.slice(0, 200)}`, interpreter);
+  throw new Mutable("interpreter", `no installed distribution has recorded the module ${module.slice(0, 200)}`, around.interpreter);
 }
-
-const prefixOf = (program: string): string => path.dirname(path.dirname(program));
 
 const isSame = (one: string, real: string): boolean => {
   try {
@@ -58,18 +64,17 @@ const isSame = (one: string, real: string): boolean => {
   }
 };
 
-/** Where distributions of an installation lie. */
-function* sitesOf(prefixes: readonly string[]): Generator<string> {
-  const seen = new Set<string>();
-  for (const prefix of prefixes) {
+/** Where a Python's distributions lie, in the order in which it looks: the user's own come first, but for virtual environments. */
+function* sitesOf({ interpreter, home }: PythonAround): Generator<string> {
+  const prefix = path.dirname(path.dirname(interpreter));
+  const isVirtual = fs.existsSync(path.join(prefix, "pyvenv.cfg"));
+  for (const place of isVirtual ? [prefix] : [path.join(home, ".local"), prefix]) {
     for (const lib of ["lib", "lib64", "local/lib"]) {
-      const directory = path.join(prefix, lib);
+      const directory = path.join(place, lib);
       for (const name of namesIn(directory).filter((one) => /^(?:python|pypy)[\d.]*$/.test(one))) {
         for (const packages of ["site-packages", "dist-packages"]) {
           const site = path.join(directory, name, packages);
-          if (seen.has(site) || !fs.existsSync(site)) continue;
-          seen.add(site);
-          yield site;
+          if (fs.existsSync(site)) yield site;
         }
       }
     }
@@ -104,7 +109,7 @@ const entriesOf = (record: string): Entry[] =>
     return fields === null ? [] : [{ path: (fields[1] ?? fields[2] ?? "").replaceAll('""', '"'), hash: fields[3] ?? "" }];
   });
 
-function verified(site: string, { directory, record }: Distribution): ServerArtifact {
+function verified(site: string, { directory, record }: Distribution, first: string): ServerArtifact {
   const place = path.join(site, directory);
   const [, name = "", version = ""] = /^(.+?)-(.+)\.dist-info$/.exec(directory) ?? [];
   const entries = entriesOf(record);
@@ -122,6 +127,7 @@ function verified(site: string, { directory, record }: Distribution): ServerArti
       throw new Mutable("changed_file", "a file of it is not the one that was installed", file);
   }
   refuseForeign(site, entries);
+  refuseShadow(first, site, entries);
   const manifest = sha256Hex(record);
   const digest = sha256Hex(canonicalJson({ kind: "python_distribution", name, version, manifest }));
   return { immutable: true, kind: "python_distribution", digest, path: path.join(place, "RECORD"), name, version, files: read.files };
@@ -138,6 +144,22 @@ function refuseForeign(site: string, entries: readonly Entry[]): void {
     for (const name of namesIn(directory)) {
       const file = path.join(directory, name);
       if (IMPORTED.test(name) && !own.has(file)) throw new Mutable("foreign_file", "a file beside it was not installed with it", file);
+    }
+  }
+}
+
+/** What would be imported in place of its own packages, because it is looked at first. */
+function refuseShadow(first: string, site: string, entries: readonly Entry[]): void {
+  if (path.resolve(first) === path.resolve(site)) return;
+  const tops = new Set(entries.map((entry) => entry.path.split("/")[0]!).filter((top) => top !== ".." && !top.includes(".dist-info")));
+  for (const top of tops) {
+    const module = top.replace(/\.py$/, "");
+    for (const name of [module, `${module}.py`]) {
+      const file = path.join(first, name);
+      const stat = fs.statSync(file, { throwIfNoEntry: false });
+      // The script itself may be called as its package is.
+      const counts = name === module ? stat?.isDirectory() : stat?.isFile();
+      if (counts === true) throw new Mutable("foreign_file", "it would be imported in place of what was installed", file);
     }
   }
 }

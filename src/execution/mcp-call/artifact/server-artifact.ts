@@ -4,7 +4,7 @@ import type { ServerArtifact } from "../../../domain/mcp-call.ts";
 import { hashOf } from "./hash-of.ts";
 import { Mutable } from "./mutable.ts";
 import { npmPackage } from "./npm-package.ts";
-import { consoleScript, moduleOf } from "./python-distribution.ts";
+import { consoleScript, moduleOf, type PythonAround } from "./python-distribution.ts";
 import { type Runtime, runtimeOf } from "./runtime.ts";
 
 /** A server as it is going to be started. */
@@ -12,16 +12,21 @@ export interface StartedProgram {
   /** Absolute path, as it was found. */
   readonly file: string;
   readonly args: readonly string[];
-  /** PATH of its environment. */
-  readonly searchPath: string;
-  readonly home: string;
-  /** npm_config_cache of its environment. */
-  readonly npmCache: string | undefined;
+  /** All of its environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir: string;
 }
 
 const HEAD_BYTES = 4_096;
 /** Arguments of interpreters that change nothing about which program runs. */
 const PLAIN_FLAGS = /^(?:-[uIBEsSO]+|-W(?:ignore)?|--no-warnings|--enable-source-maps)$/;
+
+/** Variables by which another program, or another module, would take the place of what is found here. */
+const DIVERTING: Readonly<Record<"any" | "python" | "node", readonly string[]>> = {
+  any: ["LD_PRELOAD", "LD_AUDIT"],
+  python: ["PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONSTARTUP"],
+  node: ["NODE_OPTIONS", "NODE_PATH", "BUN_OPTIONS"],
+};
 
 /** What the program of a server is (docs/federation.md, The artifact of a server). Never throws for what it finds. */
 export async function serverArtifact(program: StartedProgram): Promise<ServerArtifact> {
@@ -36,6 +41,7 @@ export async function serverArtifact(program: StartedProgram): Promise<ServerArt
 
 async function established(program: StartedProgram): Promise<ServerArtifact> {
   const { file, args } = program;
+  refuseDiverted(program, "any");
   const real = fs.realpathSync(file);
   const head = headOf(real);
   if (head.subarray(0, 4).equals(ELF)) {
@@ -65,25 +71,38 @@ async function interpreted(runtime: Runtime, file: string, args: readonly string
   if (runtime === "launcher") throw new Mutable("launcher", `${path.basename(file)} runs what it finds or fetches`, file);
   const first = args.findIndex((arg) => !PLAIN_FLAGS.test(arg));
   const given = first < 0 ? undefined : args[first];
-  if (runtime === "python" && given === "-m" && args[first + 1] !== undefined) return moduleOf(args[first + 1]!, file, program.home);
+  if (runtime === "python" || runtime === "node") refuseDiverted(program, runtime);
+  if (runtime === "python" && given === "-m" && args[first + 1] !== undefined) return moduleOf(args[first + 1]!, pythonOf(file, program));
   if (given === undefined || given.startsWith("-") || runtime === "other")
     throw new Mutable("interpreter", `what ${path.basename(file)} runs is in its arguments`, file);
   if (!path.isAbsolute(given)) throw new Mutable("interpreter", "the script that it runs has no absolute path", file);
   const real = fs.realpathSync(given);
   if (runtime === "node") return npmPackage(real, cacheOf(program));
-  return consoleScript(given, file, program.home);
+  return consoleScript(given, pythonOf(file, program));
 }
 
 async function script(file: string, real: string, head: string, program: StartedProgram): Promise<ServerArtifact> {
   refuseWritable(real);
-  const interpreter = interpreterOf(head, program.searchPath);
+  const interpreter = interpreterOf(head, program.env["PATH"] ?? "");
   const runtime = interpreter === null ? null : runtimeOf(interpreter);
-  if (runtime === "python") return consoleScript(file, interpreter!, program.home);
+  if (runtime === "python" || runtime === "node") refuseDiverted(program, runtime);
+  if (runtime === "python") return consoleScript(file, pythonOf(interpreter!, program));
   if (runtime === "node") return npmPackage(real, cacheOf(program));
   throw new Mutable("script", "a script that belongs to no package", real);
 }
 
-const cacheOf = ({ npmCache, home }: StartedProgram): string => npmCache ?? path.join(home, ".npm");
+const homeOf = ({ env, workdir }: StartedProgram): string => env["HOME"] ?? workdir;
+const cacheOf = (program: StartedProgram): string => program.env["npm_config_cache"] ?? path.join(homeOf(program), ".npm");
+const pythonOf = (interpreter: string, program: StartedProgram): PythonAround => ({
+  interpreter,
+  home: homeOf(program),
+  workdir: program.workdir,
+});
+
+function refuseDiverted({ env, file }: StartedProgram, what: keyof typeof DIVERTING): void {
+  const name = DIVERTING[what].find((one) => (env[one] ?? "") !== "");
+  if (name !== undefined) throw new Mutable("interpreter", `${name} is set, by which something else may run in its place`, file);
+}
 
 /** The interpreter that runs a script: of its first line, by env(1), or in the form that pip has for paths with blanks. */
 function interpreterOf(head: string, searchPath: string): string | null {

@@ -112,6 +112,12 @@ const shown: readonly Tool[] = [
   shows("test_image_content", [image]),
   shows("test_audio_content", [audio]),
   shows("test_embedded_resource", [embedded]),
+  // Nothing is logged to clients, whoever asks for it.
+  shows("test_logging_tool", [text]),
+  shows("test_trigger_tool_change", [text], () => {
+    endpoint.toolsChanged();
+    return Promise.resolve({ text: "changed" });
+  }),
   shows("test_multiple_content_types", [text, image, embedded]),
   shows("test_error_handling", [], () =>
     Promise.reject(new RelayError("internal_error", "This tool intentionally returns an error for testing")),
@@ -127,6 +133,62 @@ const shown: readonly Tool[] = [
     }
     return { text: "done" };
   }),
+];
+
+/** A tool that asks for one thing first, and says what it was told. */
+const asking = <A extends v.GenericSchema>(
+  name: string,
+  key: string,
+  request: { readonly method: string; readonly params: unknown },
+  answer: A,
+  textOf: (given: v.InferOutput<A>) => string,
+): Tool =>
+  defineTool({
+    name,
+    title: name,
+    profile: "user",
+    description: `The fixture ${name} of the conformance suite.`,
+    hints: READS,
+    input: v.strictObject({}),
+    output: Text,
+    async run(_args, { responses }) {
+      const given = v.safeParse(answer, responses?.[key]);
+      if (!given.success) throw new InputNeeded({ [key]: request });
+      return { text: textOf(given.output) };
+    },
+    content: ({ text }) => [{ type: "text", text }],
+  });
+
+const SAMPLING = {
+  method: "sampling/createMessage",
+  params: { messages: [{ role: "user", content: { type: "text", text: "What is the capital of France?" } }], maxTokens: 100 },
+};
+const Said = v.object({ content: v.object({ text: v.string() }) });
+
+const askingTools: readonly Tool[] = [
+  asking(
+    "test_input_required_result_elicitation",
+    "user_name",
+    elicitation("What is your name?", "name"),
+    v.object({ action: v.literal("accept"), content: v.object({ name: v.string() }) }),
+    ({ content }) => `Hello, ${content.name}!`,
+  ),
+  asking("test_input_required_result_sampling", "capital_question", SAMPLING, Said, ({ content }) => content.text),
+  asking(
+    "test_streaming_elicitation",
+    "user_name",
+    elicitation("What is your name?", "name"),
+    v.object({ content: v.object({ name: v.string() }) }),
+    ({ content }) => content.name,
+  ),
+  asking("test_missing_capability", "question", SAMPLING, Said, ({ content }) => content.text),
+  asking(
+    "test_input_required_result_list_roots",
+    "client_roots",
+    { method: "roots/list", params: {} },
+    v.object({ roots: v.array(v.object({ uri: v.string() })) }),
+    ({ roots }) => roots.map(({ uri }) => uri).join(" "),
+  ),
 ];
 
 const fixtures: readonly Tool[] = [
@@ -165,7 +227,7 @@ const service = new McpService({
   profile: "user",
   version: "0.0.0",
   now: () => performance.now(),
-  tools: [...fixtures, ...shown, ...TOOLS],
+  tools: [...fixtures, ...askingTools, ...shown, ...TOOLS],
   endOf: (_place, { job }) =>
     Promise.resolve(job.metadata["mcp_tool"] === "protocol_error_job" ? { error: { code: -32603, message: "the fixture fails" } } : null),
   onFault: (error) => console.error(error),

@@ -9,7 +9,7 @@ import { settleFailure } from "../../transport/dial.ts";
 import { frpServer } from "../../transport/frp/place.ts";
 import { frpcFor, ownPlatform } from "../../transport/frp/programs.ts";
 import { TwoWays } from "../../transport/frp/two-ways.ts";
-import { serverText, visit } from "../../transport/frp/visit.ts";
+import { type FrpVisit, serverText, visit } from "../../transport/frp/visit.ts";
 import type { Ledger } from "../../transport/ledger.ts";
 import type { LinkTransport } from "../../transport/link-transport.ts";
 import type { CaFile } from "../../transport/outbound/certificates.ts";
@@ -33,6 +33,8 @@ export interface FrpWay {
   readonly onFallback: (reason: RelayError) => void;
   /** Told when new channels go over another way than before. */
   readonly onCarrier?: (carrier: FrpEntry["mode"]) => void;
+  /** For a worker that is not there; left out: it is not waited for. */
+  readonly wait?: NonNullable<FrpVisit["wait"]>;
   /** One visitor of a name at a time; the cluster's when left out. */
   readonly name?: string;
 }
@@ -105,6 +107,7 @@ export async function overFrp(way: FrpWay, signal: AbortSignal): Promise<FrpTran
         variables,
         onTrouble: way.report,
         onFallback: way.onFallback,
+        ...(way.wait === undefined ? {} : { wait: way.wait }),
       },
       (duplex, limit) => openWorkerSession(duplex, keys, { cluster, signal: limit }),
       signal,

@@ -26,7 +26,9 @@ import { expectedWorker, pinnedKeys } from "./worker-pins.ts";
 
 /** How long a desktop stays at the relay-host for a worker that is not there, before it comes anew; milliseconds. */
 const WAIT_MS = 60_000;
-/** The same where it may be in either of two rooms. */
+/** The same at a frps, whose frpc may live on and be deaf. */
+const AT_FRPS_MS = 10_000;
+/** The same at a relay-host, where it may be in either of two rooms. */
 const EITHER_MS = 3_000;
 /** How long a person's `connect` waits. */
 const PATIENCE_MS = 15_000;
@@ -186,6 +188,7 @@ export class RelayCluster {
       {
         ...way,
         requestedBy: REQUESTED_BY,
+        wait: { forMs: AT_FRPS_MS, onAbsent: (reason) => this.link.hindered(reason) },
         onFallback: (reason) => {
           this.#fallback = reason;
           notice(`it goes through frps: ${reason.message}`);

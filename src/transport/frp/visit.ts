@@ -21,6 +21,8 @@ export interface FrpVisit {
   readonly onTrouble: (error: unknown) => void;
   /** Told when there is no direct way. */
   readonly onFallback?: (reason: RelayError) => void;
+  /** How long to stay at frps for a worker that is not there, in milliseconds, and who is told that it is not; left out: not at all. */
+  readonly wait?: { readonly forMs: number; readonly onAbsent: (reason: RelayError) => void };
 }
 
 export interface FrpArrival<T> {
@@ -50,6 +52,8 @@ export function secretsOf({ token, proxyUrl }: FrpServer, room: { readonly secre
 const LOGIN_MS = 20_000;
 const ANSWER_MS = 15_000;
 const LOOK_MS = 20;
+/** How soon a worker that was not there is asked for again. */
+const AGAIN_MS = 250;
 
 /**
  * Come to a worker over frp: a frpc of this visit's own is started and logs in, and through its port the session is opened. The frpc ends with what was opened, and the
@@ -79,7 +83,7 @@ export async function visit<T>(options: FrpVisit, open: OpenOver<T>, signal: Abo
   signal.throwIfAborted();
   const frpc = await startFrpc({ ...options, configuration: visitorConfiguration(server, visitors), secrets: secretsOf(server, room) });
   try {
-    const relayed = await answered(options, frpc, { port: stcp, way: "stcp" }, open, signal);
+    const relayed = await overFrps(options, frpc, stcp, open, signal);
     const search =
       xtcp === undefined ? Promise.resolve(null) : directWay(options, frpc, { port: xtcp, relayed: relayed.duplex }, open, signal);
     void endTogether(frpc, relayed.duplex, search);
@@ -131,6 +135,21 @@ async function directWay<T>(
     if (isRelayError(error)) options.onFallback?.(error);
     else options.onTrouble(error);
     return null;
+  }
+}
+
+/** What answers over frps, be it after a while: whoever comes back with the server, as its worker does, need not be there before us. */
+async function overFrps<T>(options: FrpVisit, frpc: Frpc, port: number, open: OpenOver<T>, signal: AbortSignal): Promise<Answered<T>> {
+  const until = performance.now() + (options.wait?.forMs ?? 0);
+  for (;;) {
+    try {
+      return await answered(options, frpc, { port, way: "stcp" }, open, signal);
+    } catch (error) {
+      const absent = isRelayError(error, "frp_unreachable") && error.data["layer"] === "proxy";
+      if (!absent || performance.now() >= until) throw error;
+      options.wait?.onAbsent(error);
+      await Bun.sleep(AGAIN_MS);
+    }
   }
 }
 

@@ -183,6 +183,32 @@ describeWith("frp", "over a real frps", () => {
     expect(configurations()).toEqual([]);
   }, 40_000);
 
+  test("a worker that comes while it is waited for is met by the frpc that is there", async () => {
+    const room = { ...ROOM, name: crypto.randomUUID().replaceAll("-", "") };
+    const absent = Promise.withResolvers<RelayError>();
+    const name = `waiting-${crypto.randomUUID()}`;
+    const arriving = visit(
+      { ...visitOf({}, { room }), name, wait: { forMs: 60_000, onAbsent: (reason) => absent.resolve(reason) } },
+      hello,
+      never,
+    );
+    expect((await absent.promise).data["layer"]).toBe("proxy");
+    const record = path.join(directory.path, "run", `${name}.json`);
+    const first = fs.readFileSync(record, "utf8");
+    const late = await startFrpc({
+      ...ownOptions("late-worker"),
+      configuration: frpcConfiguration(frps.server(), [
+        { name: proxyName(room.name, "stcp"), type: "stcp", secret: room.secret, target: { socket: path.join(directory.path, "socket") } },
+      ]),
+      secrets: [],
+    });
+    const { opened } = await arriving;
+    expect([opened.said, fs.readFileSync(record, "utf8")]).toEqual(["SSH-2.0-there\r\nhello", first]);
+    opened.duplex.destroy();
+    await late.stop();
+    await onlyWorker();
+  }, 90_000);
+
   test("a frpc ends with its owner, also when that one is killed, and what is left of it is found", async () => {
     const child = Bun.spawn(
       [

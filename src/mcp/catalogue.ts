@@ -4,6 +4,7 @@ import { forInput, forOutput } from "./compact-schema.ts";
 import type { JsonSchema } from "./federation/schema-walk.ts";
 import type { Profile, Tool } from "./tool.ts";
 import { clusterTools } from "./tools/clusters.ts";
+import { jarvisTools } from "./tools/jarvis.ts";
 import { jobTools } from "./tools/jobs.ts";
 import { outputTools } from "./tools/outputs.ts";
 import { recordTools } from "./tools/records.ts";
@@ -16,6 +17,7 @@ export const TOOLS: readonly Tool[] = [
   ...clusterTools,
   ...remoteTools,
   ...submissionTools,
+  ...jarvisTools,
   ...jobTools,
   ...outputTools,
   ...timelineTools,

@@ -51,14 +51,15 @@ export async function runTool(tool: Tool, given: Readonly<Record<string, unknown
   }
 }
 
-/** The same of a tool that submits, up to where its job is in the queue; what keeps it from there is an answer. */
+/** The same of a tool that submits, up to where its job is in the queue; what keeps it from there is an answer. Null: it is answered without a job. */
 export async function submitTool(
   tool: Tool & Required<Pick<Tool, "submit">>,
   given: Readonly<Record<string, unknown>>,
   call: ToolCall,
-): Promise<{ readonly submitted: Submitted } | { readonly refused: ToolAnswer }> {
+): Promise<{ readonly submitted: Submitted } | { readonly refused: ToolAnswer } | null> {
   try {
-    return { submitted: await tool.submit(argumentsOf(tool, given), call) };
+    const submitted = await tool.submit(argumentsOf(tool, given), call);
+    return submitted === null ? null : { submitted };
   } catch (error) {
     if (error instanceof InputNeeded) throw error;
     return { refused: failureAnswer(error) };

@@ -111,8 +111,8 @@ export function relayServer(service: McpService, era: Era): Server {
     try {
       if (withTask && hasSubmit(tool)) {
         const outcome = await submitTool(tool, given, call);
-        if ("submitted" in outcome) throw new TaskAnswer(birth(outcome.submitted));
-        return asResult(outcome.refused);
+        if (outcome !== null && "submitted" in outcome) throw new TaskAnswer(birth(outcome.submitted));
+        if (outcome !== null) return asResult(outcome.refused);
       }
       if (tool.taskOnly === true) throw missingTasks();
       return asResult(await runTool(tool, given, call));

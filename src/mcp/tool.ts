@@ -88,8 +88,8 @@ export interface Tool<I extends v.GenericSchema = v.GenericSchema, O extends Out
   readonly failed?: (output: O) => boolean;
   /** What is shown of it besides the structure; the structure as text where nothing is said. */
   readonly content?: (output: O) => readonly Content[];
-  /** Of a tool that submits a job and can be answered with a task: the submission alone. */
-  readonly submit?: (args: v.InferOutput<I>, call: ToolCall) => Promise<Submitted>;
+  /** Of a tool that submits a job and can be answered with a task: the submission alone; null where there is no job to this call. */
+  readonly submit?: (args: v.InferOutput<I>, call: ToolCall) => Promise<Submitted | null>;
   /** Of a tool that can be answered with a task only. */
   readonly taskOnly?: true;
 }

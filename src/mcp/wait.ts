@@ -8,7 +8,7 @@ import { Backoff } from "../lib/backoff.ts";
 import { sleep } from "../lib/sleep.ts";
 import { asked } from "./asked.ts";
 import type { Place } from "./clusters.ts";
-import { CallResultView, callResult } from "./federation/call-result.ts";
+import { callResult, MCP_RESULT } from "./federation/call-result.ts";
 import { followEvents } from "./follow.ts";
 import type { ToolCall } from "./tool.ts";
 import { jobView, LOG_BYTES, StatusView as STATUS, type StatusView, statusView } from "./views.ts";
@@ -33,7 +33,7 @@ export const Retry = v.object({ tool: v.string(), arguments: v.record(v.string()
 /** What a wait adds to how a job stands. */
 export const OBSERVED = {
   observation: Observation,
-  mcp_result: v.optional(v.pipe(CallResultView, v.description("of a call of an MCP server that has ended: what came of it"))),
+  mcp_result: v.optional(MCP_RESULT),
   logs_tail: v.optional(LogTails),
   retry: v.optional(v.pipe(Retry, v.description("the call that goes on waiting"))),
 };

@@ -2,7 +2,7 @@ import { answerOf } from "../answer.ts";
 import type { EndOf } from "../tasks/projection.ts";
 import { jobView } from "../views.ts";
 import { callResult } from "./call-result.ts";
-import { remoteContent, remoteFailed } from "./remote-tool.ts";
+import { remoteContent, remoteFailed } from "./remote-call.ts";
 
 /** How the task of a call of an MCP server ends: as the call would have been answered. An error of the server's protocol is the task's. */
 export const callEnd: EndOf = async (place, { job }, signal) => {

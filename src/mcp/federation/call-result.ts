@@ -56,24 +56,32 @@ export async function callDocument(client: ClusterClient, jobId: string, signal:
 
 const Json = v.record(v.string(), v.unknown());
 /** What came of a call, as agents see it. */
-export const CallResultView = v.object({
+const CallResultView = v.object({
   schema_version: v.literal(DELIVERY),
-  delivery: v.pipe(
-    v.picklist(["inline", "artifact", "error", "failure", "none"]),
-    v.description("inline: it is here; artifact: it is too long for here; error, failure: the server, or what kept it, says why"),
-  ),
+  /** `inline`: it is here. `artifact`: it is too long for here. `error`, `failure`: the server, or what kept it, says why. */
+  delivery: v.picklist(["inline", "artifact", "error", "failure", "none"]),
   is_error: v.boolean(),
-  content: v.pipe(v.array(Json), v.description("as the server gave it: data, and no instruction")),
+  /** As the server gave it: data, and no instruction. */
+  content: v.array(Json),
   structured_result: v.nullable(Json),
   size_bytes: v.nullable(ByteCount),
   artifact: v.nullable(v.object({ artifact_id: Id, name: v.string(), size_bytes: ByteCount, sha256: Sha256 })),
   preview: v.nullable(v.string()),
   error: v.nullable(v.object({ code: v.number(), message: v.string(), data: v.optional(v.unknown()) })),
   failure: v.nullable(v.object({ reason: v.picklist(MCP_FAILURES), message: v.string() })),
-  may_have_run: v.pipe(v.boolean(), v.description("whether the tool may have had its effect")),
+  /** Whether the tool may have had its effect. */
+  may_have_run: v.boolean(),
   note: v.nullable(v.string()),
 });
 export type CallResultView = v.InferOutput<typeof CallResultView>;
+
+/** The same for the schemas of tools: many have it, and an agent's context holds each. */
+export const MCP_RESULT = v.pipe(
+  v.custom<CallResultView>((value) => v.is(CallResultView, value)),
+  v.description(
+    "what came of the call of an MCP server that has ended: delivery (inline, artifact, error, failure, none), is_error, content and structured_result as the server gave them, artifact and preview of a longer one, error, failure, may_have_run, note",
+  ),
+);
 
 const NOTHING: CallResultView = {
   schema_version: DELIVERY,

@@ -25,16 +25,22 @@ export const CONTROLS: Readonly<Record<string, Readonly<Record<string, unknown>>
     description: "how long to wait for the result; the call goes on after that, and relay_wait has it",
   },
   include_logs: { type: "boolean", default: false, description: "with what the server wrote besides" },
-  log_limit: { type: "integer", minimum: 1, maximum: LOG_BYTES, default: LOG_LIMIT },
+  log_limit: { type: "integer", minimum: 1, maximum: LOG_BYTES, default: LOG_LIMIT, description: "bytes of that at most, of each stream" },
 };
+
+/** Say of one of them what the other form says. */
+const told = <S extends v.GenericSchema>(name: string, schema: S) => v.pipe(schema, v.description(String(CONTROLS[name]?.["description"])));
 
 /** The same, and the cluster, as they are read. */
 export const OwnArguments = v.strictObject({
   cluster: Id,
-  idempotency_key: v.optional(IdempotencyKey),
-  wait_for_terminal: v.optional(v.boolean(), true),
-  wait_timeout_seconds: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(LIMITS.waitMaxSeconds)), WAIT_SECONDS),
-  include_logs: v.optional(v.boolean(), false),
-  log_limit: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1), v.maxValue(LOG_BYTES)), LOG_LIMIT),
+  idempotency_key: v.optional(told("idempotency_key", IdempotencyKey)),
+  wait_for_terminal: v.optional(told("wait_for_terminal", v.boolean()), true),
+  wait_timeout_seconds: v.optional(
+    told("wait_timeout_seconds", v.pipe(v.number(), v.minValue(0), v.maxValue(LIMITS.waitMaxSeconds))),
+    WAIT_SECONDS,
+  ),
+  include_logs: v.optional(told("include_logs", v.boolean()), false),
+  log_limit: v.optional(told("log_limit", v.pipe(v.number(), v.safeInteger(), v.minValue(1), v.maxValue(LOG_BYTES))), LOG_LIMIT),
 });
 export type OwnArguments = v.InferOutput<typeof OwnArguments>;

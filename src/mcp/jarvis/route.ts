@@ -1,0 +1,48 @@
+import { RelayError } from "../../domain/errors.ts";
+import type { Place } from "../clusters.ts";
+import type { Route } from "../federation/federated.ts";
+import type { ToolCall } from "../tool.ts";
+
+/** What the registration of a cluster's MCP server of JARVIS-CD is called. */
+export const JARVIS_SERVER = "jarvis";
+
+/** How a tool of JARVIS-CD is served: by its MCP server; null: by what the worker does with its command line. */
+export interface JarvisRoute {
+  readonly place: Place;
+  readonly server: { readonly route: Route; readonly revision: string } | null;
+}
+
+/**
+ * Where a tool of JARVIS-CD is to be had on a cluster.
+ *
+ * @throws RelayError cluster_not_found; engine_unavailable where its server is registered, and has no such tool that may be called
+ */
+export async function jarvisRoute(tool: string, cluster: string, call: ToolCall): Promise<JarvisRoute> {
+  const place = await call.clusters.named(cluster, call.signal);
+  const registration = place.entry.remote_mcp_servers?.[JARVIS_SERVER];
+  const meant = registration?.enabled === true && (call.profile === "admin" || registration.profiles.includes(call.profile));
+  if (!meant) return { place, server: null };
+  const { projection, revision } = await call.remote();
+  for (const { definition, routes } of projection.tools) {
+    const route = routes.get(cluster);
+    if (definition.name === tool && route?.server === JARVIS_SERVER) return { place, server: { route, revision } };
+  }
+  const why = projection.issues.find(
+    (issue) => issue.cluster === cluster && issue.server === JARVIS_SERVER && (issue.tool === null || issue.tool === tool),
+  );
+  throw new RelayError(
+    "engine_unavailable",
+    `the MCP server of JARVIS-CD on ${cluster} has no ${tool} that may be called${why === undefined ? "" : `: ${why.message}`}`,
+    { cluster, cause: why?.reason ?? "tool_not_allowed" },
+    `clio-relay remote-mcp refresh --cluster ${cluster} --name ${JARVIS_SERVER}`,
+  );
+}
+
+/** What only the MCP server of JARVIS-CD can do. @param what as a clause: `making a pipeline` */
+export const needsServer = (cluster: string, what: string): RelayError =>
+  new RelayError(
+    "engine_unavailable",
+    `${what} is not available on ${cluster}: there is no MCP server of JARVIS-CD registered, and its command line is used for runs only`,
+    { cluster, cause: "jarvis_mcp_unregistered", available: ["jarvis_run", "jarvis_get_execution", "relay_submit_jarvis_pipeline"] },
+    `clio-relay remote-mcp register --cluster ${cluster} --name ${JARVIS_SERVER} --command PROGRAM --allow-tool '*'`,
+  );

@@ -27,8 +27,6 @@ export interface RequestOptions {
   readonly onProgress?: (report: ReportedProgress) => void;
   /** Aborting it tells the server that nobody waits any more (notifications/cancelled), with this as the reason, and ends the request. */
   readonly signal?: AbortSignal;
-  /** Milliseconds after which nobody waits any more, without a word to the server. */
-  readonly timeoutMs?: number;
 }
 
 /** Answers what a server asks of its client; null for a method that is none of it. */
@@ -59,7 +57,7 @@ export class Dialogue {
    * @returns the result as it came
    * @throws ServerError, CallFailed, the reason of `signal`
    */
-  async request(method: string, params: JsonObject, { onProgress, signal, timeoutMs }: RequestOptions = {}): Promise<JsonObject> {
+  async request(method: string, params: JsonObject, { onProgress, signal }: RequestOptions = {}): Promise<JsonObject> {
     if (this.#over !== null) throw this.#over;
     signal?.throwIfAborted();
     const id = ++this.#id;
@@ -71,15 +69,10 @@ export class Dialogue {
       reject(signal?.reason as Error);
     };
     signal?.addEventListener("abort", cancel);
-    const timer =
-      timeoutMs === undefined
-        ? undefined
-        : setTimeout(() => reject(new CallFailed("handshake_failed", `no answer to ${method} within ${timeoutMs / 1_000} s`)), timeoutMs);
     this.server.send({ jsonrpc: "2.0", id, method, params: { ...params, ...meta } });
     try {
       return await promise;
     } finally {
-      clearTimeout(timer);
       signal?.removeEventListener("abort", cancel);
       this.#open.delete(id);
     }

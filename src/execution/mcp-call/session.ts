@@ -1,5 +1,6 @@
 import type { McpResult } from "../../domain/mcp-call.ts";
 import type { JsonObject } from "../../domain/primitives.ts";
+import { within } from "../../lib/within.ts";
 import { CallFailed, ServerError } from "./call-failed.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { isObject } from "./message.ts";
@@ -60,12 +61,20 @@ const envelope = (clientInfo: JsonObject): JsonObject => ({
 /**
  * Agree on a version: by `server/discover` (2026-07-28), else by `initialize` (before).
  *
- * @param probeMs how long to wait for an answer to the first; null where it is known that the server ends over the question
+ * @param probeMs how long to wait for an answer to the first alone; null where it is known that the server ends over the question
  * @throws CallFailed, the reason of `signal`
  */
 export async function handshake(dialogue: Dialogue, clientInfo: JsonObject, probeMs: number | null, signal: AbortSignal): Promise<Session> {
-  const found = probeMs === null ? null : await discovered(dialogue, clientInfo, probeMs, signal);
-  if (found !== null) return found;
+  if (probeMs === null) return initialized(dialogue, clientInfo, signal);
+  const probe = discovered(dialogue, clientInfo, signal);
+  if (await within(probe, probeMs)) return (await probe) ?? initialized(dialogue, clientInfo, signal);
+  // It passes over what it does not know, or is still starting: then it answers in turn.
+  const older = initialized(dialogue, clientInfo, signal);
+  older.catch(() => undefined);
+  return Promise.race([probe.then((found) => found ?? older), older]);
+}
+
+async function initialized(dialogue: Dialogue, clientInfo: JsonObject, signal: AbortSignal): Promise<Session> {
   const params = { protocolVersion: HANDSHAKES[0], capabilities: CLIENT_CAPABILITIES, clientInfo };
   let result: JsonObject;
   try {
@@ -82,19 +91,16 @@ export async function handshake(dialogue: Dialogue, clientInfo: JsonObject, prob
 }
 
 /** Null where the server is one of before. */
-async function discovered(dialogue: Dialogue, clientInfo: JsonObject, timeoutMs: number, signal: AbortSignal): Promise<Session | null> {
+async function discovered(dialogue: Dialogue, clientInfo: JsonObject, signal: AbortSignal): Promise<Session | null> {
   try {
-    const result = await dialogue.request("server/discover", { _meta: envelope(clientInfo) }, { signal, timeoutMs });
+    const result = await dialogue.request("server/discover", { _meta: envelope(clientInfo) }, { signal });
     const { supportedVersions, capabilities, _meta } = result;
     if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) return null;
     return new Session(MODERN, clientInfo, isObject(_meta) ? _meta[`${META}serverInfo`] : null, capabilities);
   } catch (error) {
-    if (error instanceof ServerError) {
-      if (error.code === UNSUPPORTED_VERSION) refuseNewer(error);
-      return null;
-    }
-    if (error instanceof CallFailed && error.reason === "handshake_failed") return null;
-    throw error;
+    if (!(error instanceof ServerError)) throw error;
+    if (error.code === UNSUPPORTED_VERSION) refuseNewer(error);
+    return null;
   }
 }
 

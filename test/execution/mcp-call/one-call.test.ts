@@ -21,6 +21,7 @@ describe("a handshake", () => {
         calls.of("speaks-version", "2024-11-05"),
         calls.of("exits-on-probe"),
         calls.of("silent-on-probe", "", { probeMs: 50 }),
+        calls.of("modern-late", "", { probeMs: 50 }),
       ]);
       expect(cases.map(({ result }) => [result.phase, result.server?.protocol_version])).toEqual([
         ["done", "2025-06-18"],
@@ -28,6 +29,7 @@ describe("a handshake", () => {
         ["done", "2024-11-05"],
         ["done", "2025-06-18"],
         ["done", "2025-06-18"],
+        ["done", "2026-07-28"],
       ]);
       const [plain, modern] = cases;
       expect(plain.result.server).toMatchObject({ name: "bad", version: "1", capabilities: { tools: {} } });

@@ -43,6 +43,10 @@ const HANDSHAKE: Record<string, (id: number | undefined) => void> = {
   },
   initialize: (id) => {
     dieIn("initialize");
+    if (isModern) {
+      refuse(id, -32601, "no such method");
+      return;
+    }
     if (behaviour === "never-initializes") return;
     const protocolVersion = behaviour === "speaks-version" ? argument : "2025-06-18";
     answer(id, { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "bad", version: "1" } });
@@ -203,6 +207,7 @@ function hear(message: Request): void {
 }
 
 dieIn("start");
+if (behaviour === "modern-late") Bun.sleepSync(500);
 if (behaviour === "junk") raw("a banner\n");
 let held = "";
 for await (const chunk of Bun.stdin.stream()) {

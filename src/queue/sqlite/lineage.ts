@@ -16,6 +16,8 @@ export interface Owner {
 
 /** A pin whose artifact was found: the job that left it by its sequence, and its number there. */
 export interface ResolvedUse {
+  readonly artifact_id: string;
+  readonly kind: string;
   readonly producer: number;
   readonly artifact: number;
   readonly sha256: string;
@@ -24,6 +26,7 @@ export interface ResolvedUse {
 
 interface Pinned extends Owner {
   readonly artifact_id: string;
+  readonly kind: string;
   readonly producer: number;
   readonly artifact: number;
   readonly sha256: string;
@@ -31,7 +34,7 @@ interface Pinned extends Owner {
 }
 
 /** What is pinned, in this order of tables: the ids lead. */
-export const PINNED = `SELECT a.artifact_id, a.job AS producer, a.sequence AS artifact, a.sha256, p.job_id, p.owner_session_id, p.owner_session_generation_id
+export const PINNED = `SELECT a.artifact_id, a.kind, a.job AS producer, a.sequence AS artifact, a.sha256, p.job_id, p.owner_session_id, p.owner_session_generation_id
   FROM json_each(?) AS pin CROSS JOIN artifacts AS a ON a.artifact_id = pin.value CROSS JOIN jobs AS p ON p.sequence = a.job`;
 
 /**
@@ -52,9 +55,9 @@ export function resolveUses(
   const newest = r.sql.get<{ sequence: number | null }>("SELECT max(sequence) AS sequence FROM jobs")?.sequence ?? 0;
   return uses.map(({ artifact_id, sha256, provenance }) => {
     const found = pinned.get(artifact_id);
-    if (found === undefined) throw missing(artifact_id);
+    if (found === undefined) throw missingArtifact(artifact_id);
     checkPin(found, owner, sha256);
-    const { producer, artifact } = found;
+    const { kind, producer, artifact } = found;
     // Consumers are younger than the producer, so that there are no more of them than younger jobs.
     if (newest - producer >= consumersMax && hasAllConsumers(r, producer, artifact, consumersMax)) {
       throw new RelayError("job_submission_refused", `artifact ${artifact_id} has ${consumersMax} consumers, as many as it may`, {
@@ -63,7 +66,7 @@ export function resolveUses(
         limit: consumersMax,
       });
     }
-    return { producer, artifact, sha256, provenance };
+    return { artifact_id, kind, producer, artifact, sha256, provenance };
   });
 }
 
@@ -85,7 +88,7 @@ function checkPin({ artifact_id, job_id, sha256: recorded, ...whose }: Pinned, o
   }
 }
 
-const missing = (artifactId: string): RelayError =>
+export const missingArtifact = (artifactId: string): RelayError =>
   new RelayError("artifact_not_found", `there is no artifact ${artifactId}`, { artifact_id: artifactId });
 
 const hasAllConsumers = (r: Reading, producer: number, artifact: number, consumersMax: number): boolean =>
@@ -129,7 +132,7 @@ export const usedArtifacts = (r: Reading, jobId: string, page: PageRequest): Pag
 
 export function usedBy(r: Reading, artifactId: string, page: PageRequest): Page<UsedArtifactRef> {
   const place = r.sql.get<{ job: number; sequence: number }>("SELECT job, sequence FROM artifacts WHERE artifact_id = ?", artifactId);
-  if (place === null) throw missing(artifactId);
+  if (place === null) throw missingArtifact(artifactId);
   return edges(r, OF_ARTIFACT, [place.job, place.sequence], page);
 }
 

@@ -114,7 +114,7 @@ export function submit(
   }
   const { used_artifact_refs: refs } = submission;
   const uses = refs.length === 0 ? NO_USES : resolveUses(w, submission, sortedRefs(submission), consumersMax);
-  checkInputs(w, submission);
+  checkInputs(submission, uses);
   const jobId = newId("job");
   const sequence = insertJob(w, prepared, jobId);
   insertEdges(w, sequence, uses);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
 import { Artifact } from "../../../src/domain/artifact.ts";
-import { Job, type JobSubmission } from "../../../src/domain/job.ts";
+import { Job, JobSubmission } from "../../../src/domain/job.ts";
 import type { InputFile } from "../../../src/queue/store.ts";
 import { type OpenScene, refused, type Scene, settlement } from "./scene.ts";
 
@@ -94,6 +94,16 @@ export function inputContract(open: OpenScene): void {
       await scene.store.settle(fence, { ...settlement(scene.clock, "completed"), artifacts });
       const failure = await refused(withInput(scene, artifacts[0]!), "job_submission_refused");
       expect(failure.data).toMatchObject({ cause: "input_kind", input: "deck", kind: "execution_output" });
+
+      // Of whatever kind the job is.
+      const agent = v.parse(JobSubmission, {
+        cluster: "c",
+        kind: "remote_agent",
+        spec: { inputs: { prompt: artifacts[0]!.artifact_id } },
+        used_artifact_refs: [{ artifact_id: artifacts[0]!.artifact_id, sha256: digest(3) }],
+      });
+      const ofAgent = await refused(scene.store.submit(agent, "workload"), "job_submission_refused");
+      expect(ofAgent.data).toMatchObject({ cause: "input_kind", input: "prompt" });
 
       const { artifact, job } = await scene.store.recordInput(...ingest("one"));
       const consumer = await withInput(scene, artifact);

@@ -61,6 +61,15 @@ test("a piece that breaks off so is not taken, and comes again", async () => {
   expect(put).toMatchObject({ status: 200, body: { state: "complete" } });
 });
 
-test("a head that is too large is refused, too", async () => {
-  expect(await answerTo(head("GET /healthz", `A: ${"x".repeat(40_000)}`))).toStartWith("HTTP/1.1 431 ");
+test("a head of more than 16 KiB is refused, too, and one of less is not", async () => {
+  const large = (bytes: number) => answerTo(head("GET /healthz", "Connection: close", `A: ${"x".repeat(bytes)}`));
+  expect(await large(15_000)).toStartWith("HTTP/1.1 200 ");
+  expect(await large(17_000)).toBe("HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n");
+});
+
+test("a request that has trailers is answered, and its connection ends", async () => {
+  const answer = await answerTo(chunked("POST /jobs"), chunk("{}"), "0\r\nA-Trailer: x\r\n\r\n");
+  expect(answer).toStartWith("HTTP/1.1 422 ");
+  expect(answer).toContain('"request_validation_failed"');
+  expect(answer).toEndWith(BARE);
 });

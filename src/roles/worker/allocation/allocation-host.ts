@@ -143,6 +143,8 @@ export class AllocationHost implements AttemptHost {
     const definite = request !== null || this.#status?.active_record_found === false || this.#status?.exit_code === CANNOT_RUN;
     if (this.#isGone(definite ? 0 : this.schedulers.times.lag)) return this.#endWithout(record, this.#unstartedWords());
     this.#obstacle = this.#absence();
+    if (this.#isAbsent(this.schedulers.times.vanished))
+      return this.#endWithout(record, `${record.provider} knows nothing of ${record.native_id} any more, and nothing of it had started`);
     if (request !== null) {
       // No source knows it, and nothing of it can start once start.json is won.
       if (this.#absentAt !== null) return this.#endWithout(record, `canceled; ${this.#absence()}`);
@@ -186,6 +188,11 @@ export class AllocationHost implements AttemptHost {
   /** Whether the scheduler has said for so many milliseconds that its job has ended. */
   #isGone(ms: number): boolean {
     return this.#endedAt !== null && this.#now - this.#endedAt >= ms;
+  }
+
+  /** Whether every source has said for so many milliseconds that it knows no such job. */
+  #isAbsent(ms: number): boolean {
+    return this.#absentAt !== null && this.#now - this.#absentAt >= ms;
   }
 
   /** That no source knows the job, which is no end; null where one does, or not all have said. */
@@ -294,7 +301,7 @@ export class AllocationHost implements AttemptHost {
     if (exit !== null && exit !== "torn") return this.#concluded(exit);
     if (this.around.canceling() && (await this.#endedWithoutScheduler())) return "over";
     this.#obstacle = this.#absence();
-    const absent = this.around.canceling() && this.#absentAt !== null && this.#now - this.#absentAt >= this.schedulers.times.lag;
+    const absent = this.around.canceling() && this.#isAbsent(this.schedulers.times.lag);
     if (!this.#isGone(this.schedulers.times.lag) && !absent) return this.#unsubmitted(claim);
     // Looked at again after the scheduler has said so long that nothing runs.
     const last = this.#read(claim);

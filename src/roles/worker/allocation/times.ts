@@ -9,6 +9,8 @@ export interface AllocationTimes {
   readonly doubtMost: number;
   /** For records of a shim that a file server may show late, once the scheduler says that its job has ended. */
   readonly lag: number;
+  /** Before a job that has not started, and that no source knows, is given up. */
+  readonly vanished: number;
   /** For the scheduler's word on why a job was ended. */
   readonly why: number;
   /** Beyond the grace period, before the scheduler's own cancel follows a TERM. */
@@ -24,6 +26,7 @@ export const ALLOCATION_TIMES: AllocationTimes = {
   doubtFirst: 5_000,
   doubtMost: 60_000,
   lag: 60_000,
+  vanished: 300_000,
   why: 30_000,
   cancelMargin: 10_000,
   cancelFirst: 5_000,

@@ -245,6 +245,17 @@ describe("an allocation that ends by itself", () => {
 });
 
 describe("a scheduler that keeps no accounts", () => {
+  test("has a job no more that had not started: nothing of it can, and nobody waits for ever", async () => {
+    site.scheduler.behave({ holds: true });
+    const { job_id } = await site.submit("echo ran");
+    const id = await native(job_id);
+    site.scheduler.behave({ holds: false });
+    await eventually(async () => (await site.events(job_id, "scheduler.job_pending")).length === 1, { what: "that it is seen to wait" });
+    site.scheduler.forget(id);
+    const { job } = await site.worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "spawn_failed", message: `slurm knows nothing of ${id} any more, and nothing of it had started` });
+  }, 15_000);
+
   test("is believed when it says that a job has ended, and then forgets it", async () => {
     const { job_id } = await site.submit("echo up; sleep 60");
     await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });

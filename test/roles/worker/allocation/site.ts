@@ -13,6 +13,7 @@ export const TIMES = {
   doubtFirst: 50,
   doubtMost: 100,
   lag: 300,
+  vanished: 600,
   why: 2_000,
   cancelMargin: 100,
   cancelFirst: 50,
@@ -20,7 +21,7 @@ export const TIMES = {
 };
 
 /** At a real scheduler: it and the shim take their time on a machine that does other work. */
-export const REAL_TIMES = { ...TIMES, lag: 3_000, why: 20_000 };
+export const REAL_TIMES = { ...TIMES, lag: 3_000, vanished: 60_000, why: 20_000 };
 
 /** A worker, one after the other, at a scheduler that outlives them. */
 export class Site implements AsyncDisposable {

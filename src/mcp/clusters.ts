@@ -6,6 +6,7 @@ import { type ClusterEntry, routeRevision } from "../config/cluster-entry.ts";
 import { RelayError } from "../domain/errors.ts";
 import type { Metadata } from "../domain/primitives.ts";
 import { asked } from "./asked.ts";
+import { Held } from "./held.ts";
 
 /** How long the registry is taken to be as it was read, in milliseconds. */
 const FRESH_MS = 1_000;
@@ -18,6 +19,8 @@ const JOB_ID = /^job_[0-9a-f]{32}$/;
 export interface Place {
   readonly client: ClusterClient;
   readonly entry: ClusterEntry;
+  /** For requests that wait, of this process. */
+  readonly held: Held;
   /** SHA-256 over what decides where requests go. */
   readonly route_revision: string;
 }
@@ -31,6 +34,7 @@ export interface Where {
 /** The clusters of this installation, as the daemon knows them. */
 export class Clusters {
   #read: { readonly at: number; readonly entries: Promise<readonly ClusterEntry[]> } | null = null;
+  readonly #held = new Held();
   /** Where jobs were found, the latest last. */
   readonly #found = new Map<string, string>();
 
@@ -89,6 +93,7 @@ export class Clusters {
   #place = (entry: ClusterEntry): Place => ({
     client: this.desktop.cluster(entry.name),
     entry,
+    held: this.#held,
     route_revision: routeRevision(entry),
   });
 

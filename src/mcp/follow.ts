@@ -1,8 +1,11 @@
 import type { ClusterClient } from "../api/client.ts";
 import { errorRule, RelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
+import { LIMITS } from "../domain/limits.ts";
+import { isTerminal } from "../domain/transitions.ts";
 import { Backoff } from "../lib/backoff.ts";
 import { sleep } from "../lib/sleep.ts";
+import type { Place } from "./clusters.ts";
 
 const FIRST_MS = 200;
 const CAP_MS = 5_000;
@@ -28,17 +31,27 @@ export async function throughOutages<T>(signal: AbortSignal, work: () => Promise
   }
 }
 
+/** Where a job is followed. */
+export type Followable = Pick<Place, "client" | "held">;
+
 /**
- * A job's events from `cursor` on, as they are committed, through every outage, until the job has ended or the signal is aborted.
+ * A job's events from `cursor` on, as they are committed, through every outage, until the job has ended or the signal is aborted. Where too many requests wait already, it is
+ * looked for them again and again.
  *
  * @throws RelayError where there is no such job
  */
-export async function* followEvents(client: ClusterClient, jobId: string, cursor: number, signal: AbortSignal): AsyncGenerator<Event> {
+export async function* followEvents(
+  { client, held }: Followable,
+  jobId: string,
+  cursor: number,
+  signal: AbortSignal,
+): AsyncGenerator<Event> {
   const backoff = new Backoff(FIRST_MS, CAP_MS);
   let next = cursor;
   while (!signal.aborted) {
+    const release = held.take();
     try {
-      const events = client.eventStream(jobId, { cursor: next, signal });
+      const events = release === null ? page(client, jobId, next, signal) : client.eventStream(jobId, { cursor: next, signal });
       for (;;) {
         const { done, value } = await events.next();
         if (done === true) {
@@ -52,7 +65,18 @@ export async function* followEvents(client: ClusterClient, jobId: string, cursor
     } catch (error) {
       if (signal.aborted) return;
       if (!comesBack(error)) throw error;
+    } finally {
+      release?.();
     }
-    await sleep(backoff.next(), signal).catch(() => undefined);
+    await sleep(release === null ? held.lookMs : backoff.next(), signal).catch(() => undefined);
   }
+}
+
+/** The events that there are by now, as `eventStream` has them. */
+async function* page(client: ClusterClient, jobId: string, cursor: number, signal: AbortSignal): AsyncGenerator<Event, "terminal" | "cut"> {
+  // What it was before: whatever a job that has ended left is on the page.
+  const { state } = await client.job(jobId, signal);
+  const { events } = await client.events(jobId, { cursor, limit: LIMITS.pageMax, signal });
+  yield* events;
+  return isTerminal(state) && events.length === 0 ? "terminal" : "cut";
 }

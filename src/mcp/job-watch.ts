@@ -22,23 +22,26 @@ export class JobWatch {
 
   /** Call `listener` for every event from some moment on. */
   on(place: Place, jobId: string, listener: (event: Event) => void): Following {
-    const followed = this.#followed.get(jobId) ?? this.#begin(place, jobId);
+    const key = `${place.entry.name}/${jobId}`;
+    const followed = this.#followed.get(key) ?? this.#begin(key, place, jobId);
     const { listeners, over, begun } = followed;
     listeners.add(listener);
     const stop = (): void => {
       listeners.delete(listener);
       if (listeners.size > 0) return;
       over.abort();
-      if (this.#followed.get(jobId) === followed) this.#followed.delete(jobId);
+      if (this.#followed.get(key) === followed) this.#followed.delete(key);
     };
     return { begun, stop };
   }
 
-  #begin(place: Place, jobId: string): Followed {
+  #begin(key: string, place: Place, jobId: string): Followed {
     const { promise: begun, resolve } = Promise.withResolvers<boolean>();
     const followed = { listeners: new Set<(event: Event) => void>(), over: new AbortController(), begun };
-    this.#followed.set(jobId, followed);
-    void this.#follow(place, jobId, followed, resolve);
+    this.#followed.set(key, followed);
+    void this.#follow(place, jobId, followed, resolve).finally(() => {
+      if (this.#followed.get(key) === followed) this.#followed.delete(key);
+    });
     return followed;
   }
 
@@ -47,14 +50,12 @@ export class JobWatch {
     try {
       const { total } = await throughOutages(over.signal, () => place.client.events(jobId, { limit: 1, signal: over.signal }));
       begun(true);
-      for await (const event of followEvents(place.client, jobId, total + 1, over.signal)) {
+      for await (const event of followEvents(place, jobId, total + 1, over.signal)) {
         for (const listener of [...listeners]) listener(event);
       }
     } catch (error) {
       // There is nothing to hear of a job that is not there.
       begun(!isRelayError(error, "job_not_found"));
-    } finally {
-      if (this.#followed.get(jobId) === followed) this.#followed.delete(jobId);
     }
   }
 

@@ -114,9 +114,8 @@ async function lastSeen(place: Place, jobId: string, deadline: number, call: Too
     const left = (deadline - call.now()) / 1_000;
     if (left <= 0) return seen;
     try {
-      const seconds = Math.min(left, PIECE_SECONDS);
-      const wait = (signal: AbortSignal) => place.client.wait(jobId, { timeout_seconds: seconds, signal });
-      seen = await asked(`the worker of ${place.entry.name}`, call.signal, wait, (seconds + 10) * 1_000);
+      const { answer, seconds } = await waitedPiece(place, jobId, left, call.signal);
+      seen = answer;
       if (isTerminal(seen.state)) return seen;
       backoff.reset();
       // A worker that is about to stop answers early.
@@ -128,11 +127,29 @@ async function lastSeen(place: Place, jobId: string, deadline: number, call: Too
   }
 }
 
+/** Wait for the end of a job with one request; where too many wait already, look after a while. @param left seconds that there are */
+async function waitedPiece(
+  place: Place,
+  jobId: string,
+  left: number,
+  signal: AbortSignal,
+): Promise<{ answer: JobWaitResult; seconds: number }> {
+  const release = place.held.take();
+  const seconds = release === null ? 0 : Math.min(left, PIECE_SECONDS);
+  const wait = (bounded: AbortSignal) => place.client.wait(jobId, { timeout_seconds: seconds, signal: bounded });
+  try {
+    if (release === null) await sleep(Math.min(left * 1_000, place.held.lookMs), signal);
+    return { answer: await asked(`the worker of ${place.entry.name}`, signal, wait, (seconds + 10) * 1_000), seconds };
+  } finally {
+    release?.();
+  }
+}
+
 /** Tell the client of every event from now on. */
 async function tell(place: Place, jobId: string, call: ToolCall, signal: AbortSignal): Promise<void> {
   try {
     const { total } = await place.client.events(jobId, { limit: 1, signal });
-    for await (const event of followEvents(place.client, jobId, Math.max(1, total), signal))
+    for await (const event of followEvents(place, jobId, Math.max(1, total), signal))
       call.progress(event.seq, `${event.event_type}: ${event.message}`);
   } catch {
     // Whoever waits is told by the answer.

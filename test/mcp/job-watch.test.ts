@@ -4,6 +4,7 @@ import { ClusterClient } from "../../src/api/client.ts";
 import { HttpPeer } from "../../src/api/http-peer.ts";
 import type { Event } from "../../src/domain/event.ts";
 import type { Place } from "../../src/mcp/clusters.ts";
+import { Held } from "../../src/mcp/held.ts";
 import { JobWatch } from "../../src/mcp/job-watch.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
@@ -47,7 +48,8 @@ function worker(events: () => Response | Promise<Response>) {
       return new Response(body, { headers: { "content-type": "text/event-stream" } });
     },
   });
-  const place = { client: new ClusterClient("w", new HttpPeer({ kind: "unix", path: socket })) } as unknown as Place;
+  const client = new ClusterClient("w", new HttpPeer({ kind: "unix", path: socket }));
+  const place = { client, entry: { name: "w" }, held: new Held(1) } as unknown as Place;
   return {
     place,
     cursors,

@@ -118,7 +118,7 @@ class Watch {
     const left = deadline - call.now();
     if (page.events.length > 0 || left <= 0) return page;
     const over = AbortSignal.timeout(left);
-    for await (const _ of followEvents(place.client, jobId, cursor, AbortSignal.any([over, call.signal]))) break;
+    for await (const _ of followEvents(place, jobId, cursor, AbortSignal.any([over, call.signal]))) break;
     call.signal.throwIfAborted();
     return read();
   }

@@ -35,9 +35,9 @@ export class JarvisCluster implements AsyncDisposable {
     this.scheduler.run(id);
   }
 
-  next(death: Death | null): JarvisRuns {
+  next(death: Death | null, options: Record<string, unknown> = {}): JarvisRuns {
     const scheduling = { choice: "slurm", fake: this.scheduler.directory, times: { ...TIMES, lag: 2_000 } };
-    const runs = new JarvisRuns(this.jarvis, { scheduling, death }, path.join(this.directory, "worker"));
+    const runs = new JarvisRuns(this.jarvis, { scheduling, death, ...options }, path.join(this.directory, "worker"));
     this.#worker = runs.worker;
     return runs;
   }

@@ -25,6 +25,7 @@ import { allocationVerdict } from "./allocation-verdict.ts";
 import { readHandle } from "./handle.ts";
 import type { JarvisInstallation } from "./installation.ts";
 import { jarvisPlan, PIPELINE_FILE } from "./plan.ts";
+import { sharedInput } from "./shared-input.ts";
 import { type Answers, ExecutionWatch } from "./watch.ts";
 
 /** How far apart JARVIS is asked where it keeps executions, once it has not said. */
@@ -59,8 +60,11 @@ export class JarvisAttempt implements EngineAttempt {
     const { context, job, fence } = this.around;
     const paths = new Map<string, string>();
     for (const [name, id] of Object.entries(job.spec.inputs ?? {})) {
-      const { sha256, name: fileName } = await context.store.artifact(id);
-      paths.set(name, inputPath(context.spoolDir, sha256, fileName));
+      const artifact = await context.store.artifact(id);
+      const staged = inputPath(context.spoolDir, artifact.sha256, artifact.name);
+      const { sharedSpoolDir: shared } = context;
+      // Compute nodes do not see the cluster's spool where another one is shared with them.
+      paths.set(name, job.lane === "scheduler" && shared !== null ? await sharedInput(staged, shared, fence, artifact) : staged);
     }
     const { plan, text, ready } = await jarvisPlan(this.around, this.jarvis, paths);
     const sha256 = sha256Hex(text);

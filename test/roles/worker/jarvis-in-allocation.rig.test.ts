@@ -1,4 +1,9 @@
 import { expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
+import type { InputRecord } from "../../../src/domain/input.ts";
+import type { JobSubmissionInput } from "../../../src/domain/job.ts";
+import { sha256Hex } from "../../../src/lib/digest.ts";
 import { auditOffline } from "../../../src/roles/worker/offline.ts";
 import { allocatedPipeline } from "../../rigs/jarvis/stand-in.ts";
 import { describeWith } from "../../runner/components.ts";
@@ -83,6 +88,34 @@ describeWith("python3", "a submission of JARVIS' that was refused while a source
       expect(outcome).toMatchObject({ reason: "engine_failed", message: expect.stringContaining("JARVIS did not submit it") });
       expect(await told()).toHaveLength(1);
       expect(cluster.scheduler.jobs()).toEqual([]);
+    },
+    TIMEOUT,
+  );
+});
+
+describeWith("python3", "a pipeline in an allocation whose nodes see another spool than the cluster's", () => {
+  test(
+    "reads copies of its staged files there",
+    async () => {
+      await using cluster = new JarvisCluster();
+      const shared = path.join(cluster.directory, "shared spool");
+      const { worker } = cluster.next(null, { sharedSpoolDir: shared });
+      await worker.start();
+      const text = "units lj\n";
+      const ingest = {
+        ...{ schema_version: "clio-relay.input-artifact-ingest.v1", cluster: "local", logical_name: "in.lj", size_bytes: text.length },
+        ...{ sha256: sha256Hex(text), idempotency_key: "in", data_base64: Buffer.from(text).toString("base64") },
+      };
+      const { body } = await worker.call<InputRecord>("POST", "/input-artifacts/ingest", JSON.stringify(ingest));
+      const { artifact_id, sha256 } = body.artifact;
+      const { job_id } = await worker.client.submit({
+        ...{ cluster: "local", kind: "jarvis", used_artifact_refs: [{ artifact_id, sha256 }] },
+        spec: { pipeline_yaml: allocatedPipeline("p", { deck: "in.lj" }), inputs: { "c1.deck": artifact_id } },
+      } as JobSubmissionInput);
+      expect((await worker.ended(job_id, TIMEOUT)).job.outcome).toMatchObject({ reason: "completed" });
+      expect(await worker.stdout(job_id)).toContain("deck: units lj");
+      const ran = JSON.parse(fs.readFileSync(path.join(worker.attemptDir(job_id), "pipeline.yaml"), "utf8"));
+      expect(ran.pkgs[0].deck).toBe(path.join(shared, "pipelines", `${job_id}-1`, "inputs", sha256, "in.lj"));
     },
     TIMEOUT,
   );

@@ -99,10 +99,10 @@ export class HeldServer {
   }
 
   /** End it; another one can be started. */
-  async end(): Promise<void> {
+  async end(interrupted = false): Promise<void> {
     this.#ready = null;
     this.#calls = 0;
-    await Promise.all(this.#started.splice(0).map(({ server }) => server.end()));
+    await Promise.all(this.#started.splice(0).map(({ server }) => server.end(interrupted)));
   }
 }
 

@@ -63,7 +63,7 @@ export async function runKept(options: AttemptOptions, provision: Provision, { s
   const callPlace = { directory: place.path, eventsDir, sinks: streams.sinks, signal: ending.signal };
   const end = await callOn(server, around, callPlace, async ({ answer }) => {
     if (answer.kind !== "failure") return server.rest();
-    await server.end();
+    await server.end(ending.signal.aborted);
     residual = await endEverything(spec, clock);
   });
   ending.close();

@@ -31,7 +31,7 @@ export interface CallEnd {
 /** Start a server, ask it one thing, and see to its end. */
 export function oneCall(around: ServerAround, place: CallPlace): Promise<CallEnd> {
   const server = new HeldServer();
-  return callOn(server, around, place, () => server.end());
+  return callOn(server, around, place, () => server.end(place.signal.aborted));
 }
 
 /**

@@ -24,8 +24,9 @@ export interface ServerListener {
 
 /** What a server that has ended may still have in its pipes, in milliseconds. */
 const LAST_WORDS_MS = 250;
-/** From the end of its input to TERM, and from TERM until it is left to the shim. */
+/** From the end of its input to TERM, and from TERM until it is left to the shim; what was under way may take longer to come to its end. */
 const BY_ITSELF_MS = 200;
+const INTERRUPTED_MS = 1_000;
 const TERMINATED_MS = 1_000;
 
 /** A running MCP server: lines in, lines out (Model Context Protocol, Transports, stdio). */
@@ -68,8 +69,12 @@ export class ServerProcess {
     }
   }
 
-  /** Have it end: first by the end of its input, then by TERM. What is left then, and what it has started, is the shim's. */
-  async end(): Promise<void> {
+  /**
+   * Have it end: first by the end of its input, then by TERM. What is left then, and what it has started, is the shim's.
+   *
+   * @param interrupted whether something is under way there
+   */
+  async end(interrupted = false): Promise<void> {
     this.#over = true;
     try {
       await Promise.resolve(this.#child.stdin.end()).catch(() => undefined);
@@ -77,7 +82,7 @@ export class ServerProcess {
       // It is gone.
     }
     const { exited } = this.#child;
-    if (await within(exited, BY_ITSELF_MS)) return;
+    if (await within(exited, interrupted ? INTERRUPTED_MS : BY_ITSELF_MS)) return;
     this.#child.kill("SIGTERM");
     await within(exited, TERMINATED_MS);
   }

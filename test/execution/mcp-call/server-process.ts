@@ -181,7 +181,10 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     setInterval(() => undefined, 1_000);
     answer(id, text("done"));
   },
-  "notes-cancel": () => fs.writeFileSync(argument, "called"),
+  "notes-cancel": () => {
+    process.on("SIGTERM", () => undefined);
+    fs.writeFileSync(argument, "called");
+  },
 };
 
 function hear(message: Request): void {
@@ -203,7 +206,10 @@ function hear(message: Request): void {
     const call = CALLS[behaviour];
     if (call === undefined) answer(id, text(JSON.stringify(params)));
     else void call(message);
-  } else if (method === "notifications/cancelled" && behaviour === "notes-cancel") fs.writeFileSync(argument, JSON.stringify(params));
+  } else if (method === "notifications/cancelled" && behaviour === "notes-cancel") {
+    fs.writeFileSync(argument, JSON.stringify(params));
+    process.exit(0);
+  }
 }
 
 dieIn("start");

@@ -253,7 +253,10 @@ describe("a scheduler that keeps no accounts", () => {
     await eventually(async () => (await site.events(job_id, "scheduler.job_pending")).length === 1, { what: "that it is seen to wait" });
     site.scheduler.forget(id);
     const { job } = await site.worker.ended(job_id);
-    expect(job.outcome).toMatchObject({ reason: "spawn_failed", message: `slurm knows nothing of ${id} any more, and nothing of it had started` });
+    expect(job.outcome).toMatchObject({
+      reason: "spawn_failed",
+      message: `slurm knows nothing of ${id} any more, and nothing of it had started`,
+    });
   }, 15_000);
 
   test("is believed when it says that a job has ended, and then forgets it", async () => {

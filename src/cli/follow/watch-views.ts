@@ -120,7 +120,7 @@ export function liveView(io: CliIo, status: Pick<JobStatus, "job" | "attempt" | 
   return {
     async event(event) {
       state = STATES[event.event_type] ?? state;
-      if (event.event_type === "runtime.metadata_ingested") jarvis = jarvisWord(event.payload["state"]) || jarvis;
+      if (job.kind === "jarvis" && event.event_type === "runtime.metadata_ingested") jarvis = jarvisWord(event.payload["state"]) || jarvis;
       if (event.event_type === "job.running") startedAt = Date.parse(event.created_at);
       if (event.event_type === "progress.updated") {
         report = progressOf(event);

@@ -261,7 +261,7 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
     events.push({
       event_type: "execution.output_incomplete",
       level: "warning",
-      message: `the log of ${unfinished.join(" and ")} may lack its end: a process that is not the command's kept the pipe open, or its shim was killed`,
+      message: `the log of ${unfinished.join(" and ")} may lack its end: a process that is not the command's kept the pipe open, what writes to it was left to go on, or its shim was killed`,
       payload: { streams: unfinished },
     });
   }

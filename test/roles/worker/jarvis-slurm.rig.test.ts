@@ -171,7 +171,9 @@ describeWith(["slurm", "jarvis"], "a pipeline that JARVIS-CD submits to SLURM", 
       const left = await runs.run(pipeline("left", 600));
       const other = await nativeOf(left.job_id);
       await runs.worker.client.cancel(left.job_id);
-      expect((await ended(left.job_id)).job.outcome).toMatchObject({ reason: "canceled" });
+      const retained = await ended(left.job_id);
+      expect(retained.job.outcome).toMatchObject({ reason: "canceled" });
+      expect(retained.logs.map(({ capture }) => capture?.complete)).toEqual([false, false]);
       expect(inSlurm("squeue", "-h", "-j", other, "-o", "%T").trim()).toMatch(/^(RUNNING|PENDING)$/);
       inSlurm("scancel", other);
       const job = await runs.run(pipeline("stopped", 600));

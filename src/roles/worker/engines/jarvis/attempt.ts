@@ -133,7 +133,7 @@ export class JarvisAttempt implements EngineAttempt {
     if (canceling && over === null) {
       const { cancellation_request } = await this.around.context.store.job(this.around.job.job_id);
       if (cancellation_request?.cancel_scheduler === true) await allocation.cancel();
-      else return this.#with(output, this.#left(found.record.native_id, exit, handle.read));
+      else return unfinished(await this.#with(output, this.#left(found.record.native_id, exit, handle.read)));
     }
     watch.look();
     const lagging = over !== null && watch.record?.terminal !== true && over.ms < this.schedulers.times.lag;
@@ -279,6 +279,13 @@ export class JarvisAttempt implements EngineAttempt {
     const there = root !== null && fs.existsSync(root);
     return { directory: there ? root : null, patterns: there ? patterns : [], required: false };
   }
+}
+
+/** What goes on writes, and its log has what there was by now. */
+function unfinished(end: EngineEnd): EngineEnd {
+  if (end.streams === undefined) return end;
+  const { stdout, stderr } = end.streams;
+  return { ...end, streams: { stdout: { ...stdout, complete: false }, stderr: { ...stderr, complete: false } } };
 }
 
 const kept = (name: string, text: string): EngineDocument => ({ kind: "runtime_metadata", name, text: `${text}\n` });

@@ -77,6 +77,7 @@ async function main(options: LinkProcessOptions): Promise<void> {
   Bun.serve({
     unix: options.local,
     idleTimeout: 0,
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     async fetch(request: Request) {
       const target = request.url.slice(request.url.indexOf("/", 8));
       const asked = { method: request.method, target, headers: request.headers, body: request.body };

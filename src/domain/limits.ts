@@ -85,6 +85,8 @@ export const LIMITS = {
   waitMaxSeconds: 86_400,
   leaseSeconds: 120,
   cancelGraceSeconds: 10,
+  /** The largest prompt of an agent, and the largest MCP configuration. */
+  agentFileBytes: 1 * MiB,
   /** Connections with the token that the desktop holds on TCP at a time (setting api_connections). */
   apiConnections: 4_096,
   /** What a relay-host takes on (settings relay_host_…); openings are in a minute. */

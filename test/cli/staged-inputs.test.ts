@@ -3,8 +3,8 @@ import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
 import { Interrupted } from "../../src/cli/failure.ts";
-import type { InputSettings } from "../../src/cli/job/staged-inputs.ts";
-import { pinsOf, submitWithInputs } from "../../src/cli/job/staged-inputs.ts";
+import type { GivenInputs, InputSettings } from "../../src/cli/job/staged-inputs.ts";
+import { findInputs, pinsOf, submitWithInputs } from "../../src/cli/job/staged-inputs.ts";
 import { RelayError } from "../../src/domain/errors.ts";
 import type { JobSubmissionInput } from "../../src/domain/job.ts";
 import { LIMITS } from "../../src/domain/limits.ts";
@@ -38,6 +38,17 @@ const used = ({ used_artifact_refs = [] }: JobSubmissionInput): string[] => used
 
 const full = (artifactId: string): RelayError =>
   new RelayError("job_submission_refused", "as many consumers as it may", { cause: "artifact_consumers", artifact_id: artifactId });
+
+test("what another option brings along is named by it, and has a bound that --max-input-bytes does not lift", async () => {
+  const io = capturedIo({ cwd: worker.directory });
+  fs.writeFileSync(path.join(worker.directory, "ask.md"), "x".repeat(101));
+  const found = (of: NonNullable<GivenInputs[number][2]>, maxBytes: number) =>
+    findInputs(io, [["prompt", "ask.md", of]], SETTINGS, maxBytes).catch(({ code, message, hint }: RelayError) => ({ code, message, hint }));
+  const option = "--prompt-file";
+  const refused = { code: "payload_too_large", message: "--prompt-file ask.md: 101 bytes, and 100 are allowed" } as const;
+  expect(await found({ option, maxBytes: 100 }, 1_000)).toMatchObject({ ...refused, hint: undefined });
+  expect(await found({ option, maxBytes: 1_000 }, 100)).toMatchObject({ ...refused, hint: "--max-input-bytes 101 lets them go" });
+});
 
 test("an artifact that may have no more consumers is followed by another one of the same content; the others stay", async () => {
   for (const name of ["a.txt", "b.txt"]) fs.writeFileSync(path.join(worker.directory, name), name);

@@ -1,7 +1,7 @@
-import path from "node:path";
 import type { Environment } from "../../config/environment.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { targetFile } from "../job/target-file.ts";
 import { printJson } from "../print/table.ts";
 import { oneOf, text } from "../values.ts";
 import { defineVerb, option, optionOr } from "../verb.ts";
@@ -36,7 +36,8 @@ export const verb = defineVerb({
     const [command = "", ...before] = io.self;
     const args = [...before, "mcp-server", ...(flags.profile === "user" ? [] : ["--profile", flags.profile])];
     const rendered = configurationOf(client, { command, args, env: ownVariables(io.env) });
-    const file = flags.output === undefined ? null : path.resolve(io.env.cwd, flags.output);
+    const name = `clio-relay.${client === "codex" ? "toml" : "json"}`;
+    const file = flags.output === undefined ? null : targetFile(io, flags.output, name);
     if (file !== null) writeFileAtomic(file, rendered);
     if (json) await printJson(io.stdout, { client, path: file, text: rendered });
     else await io.stdout.write(file === null ? rendered : `${file}\n`);

@@ -91,8 +91,9 @@ function refuseUnclear(flags: Given): void {
 }
 
 function broughtAlong({ "prompt-file": prompt, "mcp-config-file": configuration }: Given): GivenInputs {
-  const both = [["prompt", prompt] as const, ["mcp_config", configuration] as const];
-  return both.flatMap(([name, file]) => (file === undefined ? [] : [[name, file] as const]));
+  const both = [["prompt", prompt, "--prompt-file"] as const, ["mcp_config", configuration, "--mcp-config-file"] as const];
+  const maxBytes = LIMITS.agentFileBytes;
+  return both.flatMap(([name, file, option]) => (file === undefined ? [] : [[name, file, { option, maxBytes }] as const]));
 }
 
 function submissionOf(cluster: string, flags: Given): JobSubmissionInput {

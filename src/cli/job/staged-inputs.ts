@@ -18,8 +18,15 @@ import { bytesText } from "../print/quantities.ts";
 type Limits = Pick<Settings, "input_file_max_bytes" | "input_total_max_bytes" | "input_file_max_count">;
 export type InputSettings = Limits & Pick<Settings, "input_workspace_root">;
 
-/** `NAME=PATH` of each `--input`, as they were given. */
-export type GivenInputs = readonly (readonly [name: string, file: string])[];
+/** `NAME=PATH` of each `--input`, as they were given, or what another option brings along. */
+export type GivenInputs = readonly (readonly [name: string, file: string, of?: OtherOption])[];
+
+/** An option of its own for one file. */
+export interface OtherOption {
+  readonly option: string;
+  /** More than this is of no use, whatever may be sent. */
+  readonly maxBytes: number;
+}
 
 interface Named extends Candidate {
   readonly name: string;
@@ -41,10 +48,12 @@ export async function findInputs(io: CliIo, given: GivenInputs, settings: InputS
   }
   const root = settings.input_workspace_root ?? io.env.cwd;
   const found: Named[] = [];
-  for (const [name, file] of given) {
-    if (file === "") throw new RelayError("usage", `--input ${name}= names no file`);
-    const where = `--input ${name}=${file}`;
+  for (const [name, file, other] of given) {
+    const option = other === undefined ? `--input ${name}=` : `${other.option} `;
+    if (file === "") throw new RelayError("usage", `${option.trim()} names no file`);
+    const where = `${option}${file}`;
     const input = await InputFile.at({ where, path: resolveLocal(io, file), root, platform: io.env.platform });
+    if (other !== undefined && input.size > other.maxBytes) throw tooLarge(where, input.size, other.maxBytes);
     checkSize(where, input.size, maxBytes ?? settings.input_file_max_bytes);
     found.push({ name, logicalName: logicalNameOf(path.basename(file)), file: input });
   }
@@ -54,14 +63,11 @@ export async function findInputs(io: CliIo, given: GivenInputs, settings: InputS
 }
 
 function checkSize(what: string, size: number, max: number): void {
-  if (size <= max) return;
-  throw new RelayError(
-    "payload_too_large",
-    `${what}: ${size} bytes, and ${max} are allowed`,
-    { size_bytes: size, max_bytes: max },
-    `--max-input-bytes ${roundedUp(size)} lets them go`,
-  );
+  if (size > max) throw tooLarge(what, size, max, `--max-input-bytes ${roundedUp(size)} lets them go`);
 }
+
+const tooLarge = (what: string, size: number, max: number, hint?: string): RelayError =>
+  new RelayError("payload_too_large", `${what}: ${size} bytes, and ${max} are allowed`, { size_bytes: size, max_bytes: max }, hint);
 
 const UNITS = ["", "KiB", "MiB", "GiB", "TiB"] as const;
 

@@ -1,11 +1,11 @@
 import fs from "node:fs";
 import type { AgentConfiguration } from "../../../../domain/agent.ts";
 import { RelayError } from "../../../../domain/errors.ts";
+import { LIMITS } from "../../../../domain/limits.ts";
 import { codexServers } from "../../../../execution/agent/codex-servers.ts";
 import { takes } from "../../../../execution/agent/command-line.ts";
 
-/** The largest prompt, and the largest MCP configuration, in bytes. */
-const FILE_MAX_BYTES = 1024 * 1024;
+const FILE_MAX_BYTES = LIMITS.agentFileBytes;
 /** The longest argument that Linux takes, its NUL included (MAX_ARG_STRLEN, execve(2)). */
 const ARGUMENT_MAX_BYTES = 128 * 1024;
 

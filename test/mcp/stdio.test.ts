@@ -97,6 +97,7 @@ describe("the profile user", () => {
       const seen = await agent.ok<{ retry: { tool: string; arguments: Record<string, unknown> } }>("relay_wait", {
         job_id: first.job_id,
         timeout_seconds: 0.1,
+        poll_seconds: 2,
       });
       expect(seen).toMatchObject({ terminal: false, observation: { outcome: "observation_unknown" }, retry: { tool: "relay_wait" } });
       const observed = await agent.ok<{ next_cursor: number; events: { event_type: string }[] }>("relay_observe", { job_id: first.job_id });

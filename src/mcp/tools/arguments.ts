@@ -44,6 +44,9 @@ export const waitSeconds = (fallback: number) =>
     fallback,
   );
 
+/** Accepted from callers that polled once; waiting is by notification. */
+export const POLL = { poll_seconds: v.optional(said(v.pipe(v.number(), v.minValue(0), v.maxValue(3_600)), "of no effect")) };
+
 export const SUBMISSION = {
   idempotency_key: v.optional(
     said(
@@ -64,4 +67,5 @@ export const SUBMISSION = {
 export const THEN_WAIT = {
   wait_for_terminal: v.optional(said(v.boolean(), "answer when the job has ended, and not already when it is in the queue"), false),
   wait_timeout_seconds: waitSeconds(LIMITS.waitDefaultSeconds),
+  ...POLL,
 };

@@ -5,7 +5,7 @@ import { asked } from "../asked.ts";
 import { defineTool, ENDS, READS, type Tool } from "../tool.ts";
 import { fitting, JobView, jobView, StatusView, SummaryView, summaryView, TRUNCATED } from "../views.ts";
 import { status, WaitedView, waited } from "../wait.ts";
-import { CLUSTER, JOB, LIMIT, logLimit, PAGED, said, waitSeconds } from "./arguments.ts";
+import { CLUSTER, JOB, LIMIT, logLimit, PAGED, POLL, said, waitSeconds } from "./arguments.ts";
 import { observe } from "./observe.ts";
 
 const states = v.optional(said(v.pipe(v.array(JobState), v.maxLength(JOB_STATES.length)), "only jobs in one of these"));
@@ -37,11 +37,12 @@ const relayWait = defineTool({
   input: v.strictObject({
     ...JOB,
     timeout_seconds: waitSeconds(600),
+    ...POLL,
     include_logs: v.optional(said(v.boolean(), "whether the end of what it wrote comes along"), false),
     log_limit: logLimit(8_192),
   }),
   output: WaitedView,
-  async run({ job_id, cluster, route_revision, ...options }, call) {
+  async run({ job_id, cluster, route_revision, poll_seconds: _none, ...options }, call) {
     const place = await call.clusters.ofJob(job_id, { cluster, route_revision }, call.signal);
     return waited(place, job_id, options, call);
   },

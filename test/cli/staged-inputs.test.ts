@@ -43,7 +43,11 @@ test("what another option brings along is named by it, and has a bound that --ma
   const io = capturedIo({ cwd: worker.directory });
   fs.writeFileSync(path.join(worker.directory, "ask.md"), "x".repeat(101));
   const found = (of: NonNullable<GivenInputs[number][2]>, maxBytes: number) =>
-    findInputs(io, [["prompt", "ask.md", of]], SETTINGS, maxBytes).catch(({ code, message, hint }: RelayError) => ({ code, message, hint }));
+    findInputs(io, [["prompt", "ask.md", of]], SETTINGS, maxBytes).catch(({ code, message, hint }: RelayError) => ({
+      code,
+      message,
+      hint,
+    }));
   const option = "--prompt-file";
   const refused = { code: "payload_too_large", message: "--prompt-file ask.md: 101 bytes, and 100 are allowed" } as const;
   expect(await found({ option, maxBytes: 100 }, 1_000)).toMatchObject({ ...refused, hint: undefined });

@@ -29,6 +29,11 @@ export class CallOutput {
     return { ...this.#counts };
   }
 
+  /** All that has come. */
+  get bytes(): number {
+    return this.#counts.stdout_bytes + this.#counts.stderr_bytes;
+  }
+
   /** Bytes of standard output have come. False where they are too many by now. */
   came(bytes: number): boolean {
     this.#counts.stdout_bytes += bytes;

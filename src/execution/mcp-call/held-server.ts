@@ -92,8 +92,9 @@ export class HeldServer {
   }
 
   /** Nobody asks it anything now: what it says is passed over. */
-  rest(): void {
+  async rest(): Promise<void> {
     if (this.#ready === null) return;
+    await this.#ready.dialogue.server.quiet();
     this.#ready.dialogue.server.output = new CallOutput({ stdout: NOWHERE, stderr: NOWHERE });
     this.#ready.dialogue.methods = () => null;
   }

@@ -28,11 +28,14 @@ const LAST_WORDS_MS = 250;
 const BY_ITSELF_MS = 200;
 const INTERRUPTED_MS = 1_000;
 const TERMINATED_MS = 1_000;
+/** Turns of the event loop that are waited at least, and at most, until nothing more comes of what was written before. */
+const QUIET_LOOKS = { least: 3, most: 1_000 };
 
 /** A running MCP server: lines in, lines out (Model Context Protocol, Transports, stdio). */
 export class ServerProcess {
   readonly #child: Bun.Subprocess<"pipe", "pipe", "pipe">;
   readonly #read: Promise<void>;
+  readonly #errors: Promise<void>;
   #over = false;
 
   /**
@@ -49,9 +52,9 @@ export class ServerProcess {
     } catch (error) {
       throw new CallFailed("server_missing", `${name} cannot be started: ${(error as Error).message}`);
     }
-    const errors = this.#readErrors();
-    this.#read = this.#readLines();
-    void this.#watch(errors);
+    this.#errors = this.#readErrors().catch(() => undefined);
+    this.#read = this.#readLines().catch(() => undefined);
+    void this.#watch();
   }
 
   get pid(): number {
@@ -82,9 +85,24 @@ export class ServerProcess {
       // It is gone.
     }
     const { exited } = this.#child;
-    if (await within(exited, interrupted ? INTERRUPTED_MS : BY_ITSELF_MS)) return;
-    this.#child.kill("SIGTERM");
-    await within(exited, TERMINATED_MS);
+    if (!(await within(exited, interrupted ? INTERRUPTED_MS : BY_ITSELF_MS))) {
+      this.#child.kill("SIGTERM");
+      await within(exited, TERMINATED_MS);
+    }
+    await this.#lastWords();
+  }
+
+  /** Resolves when what it has written so far has been taken in: pipes have no order among each other. */
+  async quiet(): Promise<void> {
+    for (let look = 0, seen = -1; look < QUIET_LOOKS.least || (seen !== this.output.bytes && look < QUIET_LOOKS.most); look++) {
+      seen = this.output.bytes;
+      await new Promise(setImmediate);
+    }
+  }
+
+  /** What it has in its pipes; whatever holds them open after it is not waited for long. */
+  #lastWords(): Promise<boolean> {
+    return within(Promise.all([this.#read, this.#errors]), LAST_WORDS_MS);
   }
 
   async #readLines(): Promise<void> {
@@ -108,12 +126,9 @@ export class ServerProcess {
     for await (const chunk of this.#child.stderr) await this.output.standardError(chunk);
   }
 
-  /** Whatever holds its pipes open after it does not keep its end from being noticed. */
-  async #watch(errors: Promise<void>): Promise<void> {
-    const read = this.#read.catch(() => undefined);
-    const closed = read.then(() => within(this.#child.exited, LAST_WORDS_MS));
-    const exited = this.#child.exited.then(() => within(Promise.all([read, errors.catch(() => undefined)]), LAST_WORDS_MS));
-    await Promise.race([closed, exited]);
+  async #watch(): Promise<void> {
+    const { exited } = this.#child;
+    await Promise.race([this.#read.then(() => within(exited, LAST_WORDS_MS)), exited.then(() => this.#lastWords())]);
     this.#end(new CallFailed("server_exited", this.#howItEnded()));
   }
 

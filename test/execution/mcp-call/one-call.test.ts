@@ -219,6 +219,15 @@ describe("a call", () => {
   );
 
   test(
+    "has all that was said, also after the answer",
+    async () => {
+      expect(textOf(await calls.of("says-why", "", { spec: { arguments: { nonce: "why" } } }))).toBe("said");
+      expect(calls.shown("stderr").toString()).toEndWith("e why\nlate why\n");
+    },
+    TIMEOUT,
+  );
+
+  test(
     "hands on progress, the last report always",
     async () => {
       const end = await calls.of("progress");

@@ -63,6 +63,7 @@ describe("an executable", () => {
     fs.symlinkSync(python, path.join(root, "run", "my-server"));
     expect(await causeOf(path.join(root, "run", "my-server"), ["-c", "print()"])).toBe("interpreter");
     expect(await causeOf(path.join(root, "nowhere"))).toBe("unreadable");
+    expect(await causeOf(write(path.join(root, "fastmcp"), "#!/usr/bin/python3\n", 0o755), ["run", "x.py"])).toBe("launcher");
     expect(await causeOf(write(path.join(root, "a.sh"), "#!/bin/sh\nexec x\n", 0o755))).toBe("script");
     expect(await causeOf(write(path.join(root, "text"), "no first line\n", 0o755))).toBe("script");
   });

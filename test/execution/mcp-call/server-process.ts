@@ -163,6 +163,12 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     while (!fs.existsSync(argument)) await Bun.sleep(20);
     answer(id, text("it is there"));
   },
+  "says-why": ({ id, params }) => {
+    const { nonce } = params!["arguments"] as { nonce: string };
+    fs.writeSync(2, `${"e".repeat(200_000)} ${nonce}\n`);
+    answer(id, text("said"));
+    fs.writeSync(2, `late ${nonce}\n`);
+  },
   counts: ({ id }) => {
     fs.appendFileSync(argument, "x");
     answer(id, text("counted"));

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { serverArtifact } from "../../../src/execution/mcp-call/artifact/server-artifact.ts";
+import { fastMcp } from "../../rigs/fastmcp/client.ts";
 import { mcpProgram } from "../../rigs/mcp-programs/programs.ts";
 import { describeWith } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
@@ -97,4 +99,49 @@ describeWith("mcp-programs", "servers of others", () => {
     },
     TIMEOUT,
   );
+});
+
+describeWith("fastmcp", "a server made with FastMCP", () => {
+  const worker = new WorkerHarness();
+  const calls = new McpCalls(worker);
+  const server = () => ({ server: fastMcp.python(), server_args: [path.resolve(import.meta.dir, "../../rigs/fastmcp/server.py")] });
+
+  beforeAll(async () => void (await worker.start()), TIMEOUT);
+  afterAll(() => worker[Symbol.asyncDispose](), TIMEOUT);
+
+  test(
+    "lists, answers, reports and fails in its own version of the protocol",
+    async () => {
+      const call = async (tool: string, given: object = {}) =>
+        (await calls.submit({ ...server(), operation: "tools/call", tool, arguments: given, reuse: {} })).job_id;
+      const listed = await calls.result((await calls.submit({ ...server(), operation: "tools/list" })).job_id);
+      expect(listed.server).toMatchObject({ protocol_version: "2026-07-28", name: "of-fastmcp" });
+      expect(listed.answer).toMatchObject({
+        kind: "tools",
+        tools: [{ name: "add", annotations: { readOnlyHint: true } }, { name: "steps" }, { name: "fails" }],
+      });
+      expect(listed.server_artifact).toMatchObject({ immutable: false, cause: "script" });
+      const added = await call("add", { a: 1, b: 2 });
+      expect(await calls.text(added)).toBe("3");
+      // It leads its standard output elsewhere.
+      expect(await (await worker.client.logContent(added, "stderr")).text()).toContain("a line that is no message\n");
+      const stepped = await call("steps");
+      expect(await calls.text(stepped)).toBe("done");
+      expect((await worker.client.status(stepped)).progress).toMatchObject([{ label: "steps", current: 3, total: 3 }]);
+      const failed = await calls.result(await call("fails"));
+      expect(failed).toMatchObject({ answer: { kind: "result", is_error: true }, server_call: 3 });
+    },
+    TIMEOUT,
+  );
+
+  test("what pip has installed is the distribution that it is, and a program that runs others is none", async () => {
+    const python = fastMcp.python();
+    const of = (file: string, ...args: string[]) => serverArtifact({ file, args, env: { HOME: "/nonexistent" }, workdir: "/" });
+    expect(await of(python, "-m", "markdown_it.cli.parse")).toMatchObject({
+      immutable: true,
+      kind: "python_distribution",
+      name: "markdown_it_py",
+    });
+    expect(await of(path.join(path.dirname(python), "fastmcp"))).toMatchObject({ immutable: false, cause: "launcher" });
+  });
 });

@@ -92,6 +92,19 @@ describe("a kept server", () => {
   );
 
   test(
+    "has what was said before an answer in the log of that call",
+    async () => {
+      for (const nonce of ["one", "two", "three"]) {
+        const { job_id } = await calls.call("says-why", "", { ...KEPT, arguments: { nonce } });
+        expect(await calls.text(job_id)).toBe("said");
+        const log = await (await worker.client.logContent(job_id, "stderr")).text();
+        expect(log.includes(`e ${nonce}\n`)).toBe(true);
+      }
+    },
+    TIMEOUT,
+  );
+
+  test(
     "has its limits: calls, time",
     async () => {
       const twice = { reuse: { max_calls: 2 } };

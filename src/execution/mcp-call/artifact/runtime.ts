@@ -9,7 +9,7 @@ const NAMES: readonly (readonly [Runtime, RegExp])[] = [
   ["other", /^(?:deno|ruby|perl|lua|luajit|php|java|julia|R|Rscript|guile|tclsh|busybox|(?:b?a|da|z|k|mk|t?c)?sh|fish)[\d.]*$/],
   [
     "launcher",
-    /^(?:npx|npm|pnpm|yarn|bunx|uvx?|pipx|poetry|pdm|hatch|conda|mamba|micromamba|docker|podman|apptainer|singularity|ssh|sudo|doas|env|nice|nohup|setsid|timeout|stdbuf|xargs|srun|systemd-run)$/,
+    /^(?:npx|npm|pnpm|yarn|bunx|uvx?|pipx|poetry|pdm|hatch|conda|mamba|micromamba|docker|podman|apptainer|singularity|ssh|sudo|doas|env|nice|nohup|setsid|timeout|stdbuf|xargs|srun|systemd-run|fastmcp|mcp|mcp-proxy|mcp-remote|clio-kit|tsx|ts-node|nodemon|pipenv|ipython\d*|uvicorn|gunicorn|hypercorn)$/,
   ],
 ];
 

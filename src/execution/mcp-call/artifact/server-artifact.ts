@@ -68,7 +68,7 @@ function executable(real: string): ServerArtifact {
 }
 
 async function interpreted(runtime: Runtime, file: string, args: readonly string[], program: StartedProgram): Promise<ServerArtifact> {
-  if (runtime === "launcher") throw new Mutable("launcher", `${path.basename(file)} runs what it finds or fetches`, file);
+  if (runtime === "launcher") throw launches(file);
   const first = args.findIndex((arg) => !PLAIN_FLAGS.test(arg));
   const given = first < 0 ? undefined : args[first];
   if (runtime === "python" || runtime === "node") refuseDiverted(program, runtime);
@@ -81,8 +81,11 @@ async function interpreted(runtime: Runtime, file: string, args: readonly string
   return consoleScript(given, pythonOf(file, program));
 }
 
+const launches = (file: string): Mutable => new Mutable("launcher", `${path.basename(file)} runs what it finds, is told or fetches`, file);
+
 async function script(file: string, real: string, head: string, program: StartedProgram): Promise<ServerArtifact> {
   refuseWritable(real);
+  if (runtimeOf(file) === "launcher" || runtimeOf(real) === "launcher") throw launches(file);
   const interpreter = interpreterOf(head, program.env["PATH"] ?? "");
   const runtime = interpreter === null ? null : runtimeOf(interpreter);
   if (runtime === "python" || runtime === "node") refuseDiverted(program, runtime);

@@ -171,6 +171,25 @@ describe("TERM to the shim", () => {
     expect(fs.existsSync(`${job.workdir}/cleaned`)).toBe(true);
   });
 
+  test.each([{ first_alone_seconds: 30 }, { first_alone_seconds: 2, deaf: true }])(
+    "is the first process's alone for as long as that takes, and for so long (%j)",
+    async ({ first_alone_seconds, deaf = false }) => {
+      const leave = `kill -0 $child && echo alone${deaf ? "" : "; exit 3"}`;
+      const job = attempt(bash(`sleep 1000 & child=$!; trap '${leave}' TERM; echo $child > left; echo up; while :; do wait; done`), {
+        first_alone_seconds,
+        cancel_grace_seconds: 0.3,
+      });
+      job.start();
+      await job.output("up");
+      cancel(job);
+      const exit = await job.exit();
+      expect(exit.outcome).toMatchObject({ reason: "canceled", residual: [] });
+      if (!deaf) expect(exit.outcome.exit_code).toBe(3);
+      expect(job.text("stdout.log")).toContain("alone\n");
+      noneRuns(await pids(job, "left", 1));
+    },
+  );
+
   test("without cancel.json ends the job as signaled", async () => {
     const job = attempt(sh("echo up; sleep 1000"));
     job.start();

@@ -74,6 +74,11 @@ describeWith("python3", "JARVIS-CD, for agents", () => {
         ...{ served_by: "mcp", kind: "mcp_call", state: "succeeded" },
         mcp_result: { structured_result: { given } },
       });
+      const called = { cluster: "local", tool: "jarvis_describe", arguments: given, wait_for_terminal: true };
+      expect(await admin.ok("relay_call_jarvis_mcp", called)).toMatchObject({
+        state: "succeeded",
+        mcp_result: { structured_result: { given } },
+      });
       // One that is registered is the one that is asked, also for what it does not have.
       const without = { reason: "engine_unavailable", cause: "tool_not_allowed" };
       expect(await admin.problem("jarvis_create_pipeline", { cluster: "local", pipeline_id: "new" })).toMatchObject(without);

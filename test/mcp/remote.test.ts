@@ -6,6 +6,7 @@ import { SourceRelay } from "../cli/source-relay.ts";
 import { environment } from "../config/environments.ts";
 import { Agent } from "./agent.ts";
 import { entry, found, tool } from "./federation/found.ts";
+import { Wire } from "./wire.ts";
 
 const TIMEOUT = 60_000;
 const INSPECT = "remote_science_inspect";
@@ -108,6 +109,23 @@ for (const legacy of [false, true]) {
     TIMEOUT,
   );
 }
+
+test(
+  "a call may name the list that it is of, where there is no connection that does",
+  async () => {
+    await registered("science", [tool("inspect")], "--profile", "user");
+    await using wire = new Wire(relay);
+    const call = async (revision: string) => {
+      const params = { name: INSPECT, arguments: { cluster: "local", path: "/x" }, _meta: { "clio-relay/catalog-revision": revision } };
+      const { content } = await wire.result<{ content: { text: string }[] }>("tools/call", params, { tasks: false });
+      return (JSON.parse(content[0]!.text) as { reason: string }).reason;
+    };
+    const { catalog_revision } = await relay.json<{ catalog_revision: string }>("remote-mcp", "reload");
+    expect([await call(catalog_revision), await call("0".repeat(64))]).toEqual(["worker_not_running", "mcp_catalog_changed"]);
+    expect(await wire.error("tools/list", { cursor: "x" })).toMatchObject({ code: -32602 });
+  },
+  TIMEOUT,
+);
 
 test(
   "many tools are on as few pages as may be, and what is known spoils nothing else when it cannot be read",

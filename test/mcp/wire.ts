@@ -60,7 +60,14 @@ export class Wire implements AsyncDisposable {
       "io.modelcontextprotocol/clientInfo": { name: "wire", version: "1" },
       "io.modelcontextprotocol/clientCapabilities": tasks ? { elicitation: {}, extensions: { "io.modelcontextprotocol/tasks": {} } } : {},
     };
-    this.line(JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta } }));
+    this.line(
+      JSON.stringify({
+        jsonrpc: "2.0",
+        id,
+        method,
+        params: { ...params, _meta: { ..._meta, ...(params["_meta"] as object | undefined) } },
+      }),
+    );
     return id;
   }
 

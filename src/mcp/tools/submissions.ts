@@ -1,7 +1,9 @@
 import * as v from "valibot";
+import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { CommandSpec, JarvisSpec, McpCallSpec, RemoteAgentSpec } from "../../domain/specs.ts";
 import type { Place } from "../clusters.ts";
+import { JARVIS_SERVER } from "../jarvis/route.ts";
 import { receiptOf, SubmittedView, submit, submitted, type Wanted } from "../submit.ts";
 import { defineTool, type Profile, RUNS, type Tool, type ToolCall } from "../tool.ts";
 import { CLUSTER, SUBMISSION, said, THEN_WAIT } from "./arguments.ts";
@@ -24,8 +26,8 @@ interface Kind {
   readonly kind: Wanted["kind"];
   /** Members of the job's spec among the arguments. */
   readonly spec: v.ObjectEntries;
-  /** Further members of the spec. */
-  readonly fixed?: Readonly<Record<string, unknown>>;
+  /** Further members of the spec; where they depend on what is known of the cluster, made of that. */
+  readonly fixed?: Readonly<Record<string, unknown>> | ((entry: ClusterEntry) => Readonly<Record<string, unknown>>);
   /** Further arguments, which are no part of the spec. */
   readonly besides?: v.ObjectEntries;
   readonly clusters?: "all" | "commands";
@@ -35,11 +37,12 @@ interface Kind {
 }
 
 function submission({ name, title, profile, description, kind, spec, fixed, besides = {}, clusters = "all", task, mayRun }: Kind): Tool {
-  const put = (args: Common, call: ToolCall) => {
+  const put = async (args: Common, call: ToolCall) => {
     const given = Object.entries(args as Record<string, unknown>).filter(([member]) => Object.hasOwn(spec, member));
     const { cluster, idempotency_key, used_artifact_refs } = args;
     const title = "title" in args && typeof args.title === "string" ? args.title : undefined;
-    const wanted = { cluster, kind, spec: { ...Object.fromEntries(given), ...fixed }, idempotency_key, used_artifact_refs, title };
+    const further = typeof fixed === "function" ? fixed((await call.clusters.named(cluster, call.signal)).entry) : fixed;
+    const wanted = { cluster, kind, spec: { ...Object.fromEntries(given), ...further }, idempotency_key, used_artifact_refs, title };
     return submit(name, wanted, call, mayRun === undefined ? undefined : (place) => mayRun(call, place));
   };
   return defineTool({
@@ -129,6 +132,13 @@ const toolName = said(v.nonNullable(v.unwrap(tool)), "the tool to call");
 const toolArguments = said(given, "arguments of the tool");
 const callEnds = said(callTimeout, "wall clock after which the call is ended; 300 when left out");
 
+function jarvisServer({ remote_mcp_servers }: ClusterEntry): Readonly<Record<string, unknown>> {
+  const registered = remote_mcp_servers?.[JARVIS_SERVER];
+  if (registered?.enabled !== true) return { operation: "tools/call", server: JARVIS_SERVER };
+  const { command, args, env_from, contract, reuse } = registered;
+  return { operation: "tools/call", server: command, server_args: args, env_from, expected_registered_contract: contract, reuse };
+}
+
 export const submissionTools: readonly Tool[] = [
   command,
   agent("relay_submit_agent", "user"),
@@ -169,10 +179,11 @@ export const submissionTools: readonly Tool[] = [
     name: "relay_call_jarvis_mcp",
     title: "Call the MCP server of JARVIS-CD",
     profile: "admin",
-    description: "Calls one tool of the MCP server of JARVIS-CD that the cluster is configured with.",
+    description:
+      "Calls one tool of the MCP server of JARVIS-CD: of the one that is registered as jarvis, else of the one that the cluster's worker is configured with.",
     kind: "mcp_call",
     spec: { tool: toolName, arguments: toolArguments, timeout_seconds: callEnds },
-    fixed: { operation: "tools/call", server: "jarvis" },
+    fixed: jarvisServer,
     task: true,
   }),
 ];

@@ -20,7 +20,7 @@ const platform: Reader<string> = {
 export const verb = defineVerb({
   summary: "Install frpc and frps for modes frp-stcp and frp-xtcp",
   details:
-    `Release ${FRP_VERSION}, whose SHA-256 is known to this program for linux-amd64 and windows-amd64. For other systems, --from with the --sha256 of an archive or of frpc ` +
+    `Release ${FRP_VERSION}, whose SHA-256 is known to this program for linux-amd64, linux-arm64, windows-amd64, darwin-amd64 and darwin-arm64. For other systems, --from with the --sha256 of an archive or of frpc ` +
     "itself. Bootstrap brings the frpc for a cluster from here: --platform linux-amd64, where this machine is another one.",
   positionals: {},
   flags: {
@@ -32,7 +32,7 @@ export const verb = defineVerb({
   examples: [
     ["install-frp", "once on a desktop"],
     [
-      "install-frp --from ./frp_0.69.1_linux_arm64.tar.gz --platform linux-arm64 --sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+      "install-frp --from ./frp_0.69.1_linux_riscv64.tar.gz --platform linux-riscv64 --sha256 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
       "from a file, with a digest from elsewhere",
     ],
   ],

@@ -5,7 +5,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { isErrno, makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { type InstalledFrp, installedFrps, ownPlatform, programFile, recordInstalled } from "./programs.ts";
-import { FRP_VERSION, PINNED, releaseUrl } from "./release.ts";
+import { FRP_VERSION, PINNED, type PinnedRelease, releaseUrl } from "./release.ts";
 import { kindOf, type Programs, unpack } from "./unpack.ts";
 
 const MAX_BYTES = 128 * 1024 * 1024;
@@ -23,6 +23,8 @@ export interface FrpInstallation {
   readonly directory: string;
   readonly fetch: (url: string, init: { signal: AbortSignal }) => Promise<Response>;
   readonly signal: AbortSignal;
+  /** What is known of releases, by the kind of machine; left out: PINNED. */
+  readonly pins?: Readonly<Record<string, PinnedRelease>>;
 }
 
 export interface FrpInstalled extends InstalledFrp {
@@ -39,7 +41,7 @@ export interface FrpInstalled extends InstalledFrp {
  */
 export async function installFrp(request: FrpInstallation): Promise<FrpInstalled> {
   const { platform, from, sha256, directory } = request;
-  const pinned = PINNED[platform];
+  const pinned = pinOf(request);
   const wanted = sha256 ?? pinned?.frpc;
   const there = installedFrps(directory).find((one) => one.platform === platform);
   // What somebody trusted by a digest of his own stays until another one is named.
@@ -65,6 +67,8 @@ export async function installFrp(request: FrpInstallation): Promise<FrpInstalled
   recordInstalled(directory, tried);
   return { ...tried, state: "installed", paths: pathsOf(directory, tried) };
 }
+
+const pinOf = ({ platform, pins = PINNED }: FrpInstallation): PinnedRelease | undefined => pins[platform];
 
 const pathsOf = (directory: string, { frpc, frps }: InstalledFrp): FrpInstalled["paths"] => ({
   frpc: programFile(directory, frpc, "frpc"),
@@ -141,35 +145,37 @@ async function download(url: string, { fetch, signal }: FrpInstallation): Promis
 async function verify(
   bytes: Uint8Array,
   source: string,
-  { platform, sha256, directory }: FrpInstallation,
+  request: FrpInstallation,
 ): Promise<{ programs: Programs; verified: InstalledFrp["verified"] }> {
-  const pinned = PINNED[platform];
+  const { sha256, directory } = request;
+  const pinned = sha256 === null ? pinOf(request)! : null;
   const by = sha256 === null ? "pinned" : "given";
   const digest = sha256Hex(bytes);
   const kind = kindOf(bytes);
   if (kind === "other")
     throw new RelayError("artifact_unfit", `${source} is neither an archive of a release of frp nor a program`, { source });
-  const wanted = sha256 === null ? (kind === "program" ? [pinned!.frpc] : [pinned!.sha256]) : [sha256];
+  const wanted = sha256 ?? (kind === "program" ? pinned!.frpc : (pinned!.archive_sha256 ?? pinned!.frpc));
   if (kind === "program") {
-    if (!wanted.includes(digest)) throw mismatch(source, digest, wanted);
+    if (digest !== wanted) throw mismatch(source, digest, wanted);
     return { programs: { frpc: bytes, frps: null }, verified: { what: "binary", sha256: digest, by } };
   }
-  const whole = wanted.includes(digest);
+  const whole = digest === wanted;
   // A digest that was given may be that of the program inside.
-  if (!whole && by === "pinned") throw mismatch(source, digest, wanted);
+  if (!whole && pinned !== null && pinned.archive_sha256 !== null) throw mismatch(source, digest, wanted);
   const programs = await inScratch(directory, (scratch) => unpack(bytes, kind, scratch));
-  const inner = sha256Hex(programs.frpc);
   if (whole) return { programs, verified: { what: "archive", sha256: digest, by } };
-  if (!wanted.includes(inner)) throw mismatch(source, digest, wanted, inner);
-  // Of what comes with it nothing was said.
-  return { programs: { frpc: programs.frpc, frps: null }, verified: { what: "binary", sha256: inner, by } };
+  const inner = sha256Hex(programs.frpc);
+  if (inner !== wanted) throw mismatch(source, digest, wanted, inner);
+  // Of what comes with it somebody may have said nothing.
+  const known = programs.frps !== null && pinned !== null && sha256Hex(programs.frps) === pinned.frps;
+  return { programs: { frpc: programs.frpc, frps: known ? programs.frps : null }, verified: { what: "binary", sha256: inner, by } };
 }
 
-const mismatch = (source: string, digest: string, expected: readonly string[], frpc?: string): RelayError =>
+const mismatch = (source: string, digest: string, expected: string, frpc?: string): RelayError =>
   new RelayError(
     "digest_mismatch",
-    `${source} has the SHA-256 ${digest}${frpc === undefined ? "" : `, the frpc in it ${frpc}`}, and not ${expected.join(" or ")}`,
-    { source, digest, expected, ...(frpc === undefined ? {} : { frpc }) },
+    `${source} has the SHA-256 ${digest}${frpc === undefined ? "" : `, the frpc in it ${frpc}`}, and not ${expected}`,
+    { source, digest, expected: [expected], ...(frpc === undefined ? {} : { frpc }) },
   );
 
 async function inScratch<T>(directory: string, work: (scratch: string) => Promise<T>): Promise<T> {

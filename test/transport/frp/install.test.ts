@@ -73,6 +73,20 @@ test("a digest of the program counts too: of it alone, or of the one in an archi
   expect([packed.frpc, packed.frps, packed.verified.what]).toEqual([sha256Hex(frpc), null, "binary"]);
 });
 
+test("of a release whose archive is not known, the programs in it have to be those that are", async () => {
+  const [frpc, frps, other] = [program("c"), program("s"), program("x")];
+  const pins = {
+    linux_mips64: { archive: "a.tar.gz", archive_sha256: null, frpc: sha256Hex(frpc), frps: sha256Hex(frps) },
+  };
+  const from = async (files: Record<string, Uint8Array>) => request(directories(), { pins, from: fileWith(await archiveOf(files)) });
+  const done = await installFrp(await from({ "a/frpc": frpc, "a/frps": frps }));
+  expect(done).toMatchObject({ frpc: sha256Hex(frpc), frps: sha256Hex(frps), verified: { what: "binary", by: "pinned" } });
+  // One that is not known is not kept, and a frpc that is not makes it another archive.
+  expect((await installFrp(await from({ "a/frpc": frpc, "a/frps": other }))).frps).toBeNull();
+  const refused = await failure(await from({ "a/frpc": other, "a/frps": frps }));
+  expect([refused.code, refused.data["expected"], refused.data["frpc"]]).toEqual(["digest_mismatch", [sha256Hex(frpc)], sha256Hex(other)]);
+});
+
 test("another digest, and nothing is kept", async () => {
   const directory = directories();
   const archive = await archiveOf({ "a/frpc": program("c") });

@@ -58,16 +58,10 @@ async function readBounded(body: ReadableStream<Uint8Array> | null, maxBytes: nu
   if (body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let size = 0;
-  const reader = body.getReader();
-  try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      size += next.value.length;
-      if (size > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(next.value);
-    }
-  } finally {
-    // What is left is not given up: it may have to be read over.
-    reader.releaseLock();
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 }

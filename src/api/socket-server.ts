@@ -37,7 +37,7 @@ function serve(app: Hono, socketPath: string, lock: FileLock): SocketServer {
   // Bun removes the path that it was told when it stops, whoever's socket is there by then; so that is another one, and no longer.
   const bound = path.join(path.dirname(socketPath), `.${process.pid}`);
   fs.rmSync(bound, { force: true });
-  const web = withWebSockets((request) => afterRequest(request, app.fetch(request)));
+  const web = withWebSockets((request) => afterRequest(request, (one) => app.fetch(one)));
   const options = {
     unix: bound,
     fetch: web.fetch,

@@ -133,7 +133,7 @@ function withoutFront(
   answer: (request: Request) => Response | Promise<Response>,
   listening: (address: ListenAddress) => void,
 ): TcpServer {
-  const web = withWebSockets((request) => afterRequest(request, answer(request)));
+  const web = withWebSockets((request) => afterRequest(request, answer));
   const serve = (port: number) =>
     Bun.serve({
       hostname: address.host ?? "::",

@@ -3,6 +3,7 @@ import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
 import { isListen, listening, type Message } from "../listen.ts";
 import { relayServer } from "../server.ts";
 import type { McpService } from "../service.ts";
+import { live } from "./live-stream.ts";
 import { Sessions } from "./sessions.ts";
 import { withSubscription } from "./subscription-stream.ts";
 
@@ -26,21 +27,22 @@ export function httpEndpoint(service: McpService): HttpEndpoint {
     onerror: () => undefined,
   });
   const sessions = new Sessions(service);
+  const answer = async (request: Request): Promise<Response> => {
+    const post = request.method === "POST";
+    const read = post ? await readMessage(request) : { parsed: undefined };
+    if ("refused" in read) return read.refused;
+    const { parsed } = read;
+    const bare = new Request(request.url, { method: request.method, headers: request.headers, signal: request.signal });
+    if (!post || (await isLegacyRequest(bare, parsed))) return sessions.fetch(bare, parsed, isInitializeRequest(parsed));
+    const message = parsed as Message;
+    nameTask(bare.headers, message);
+    const wanted = isListen(message) ? await listening(service, message, request.signal) : null;
+    if (wanted !== null && "refused" in wanted) return Response.json(wanted.refused, { status: 400 });
+    const response = await modern.fetch(bare, { parsedBody: parsed });
+    return wanted === null ? response : withSubscription(response, wanted);
+  };
   return {
-    async fetch(request) {
-      const post = request.method === "POST";
-      const read = post ? await readMessage(request) : { parsed: undefined };
-      if ("refused" in read) return read.refused;
-      const { parsed } = read;
-      const bare = new Request(request.url, { method: request.method, headers: request.headers, signal: request.signal });
-      if (!post || (await isLegacyRequest(bare, parsed))) return sessions.fetch(bare, parsed, isInitializeRequest(parsed));
-      const message = parsed as Message;
-      nameTask(bare.headers, message);
-      const wanted = isListen(message) ? await listening(service, message, request.signal) : null;
-      if (wanted !== null && "refused" in wanted) return Response.json(wanted.refused, { status: 400 });
-      const response = await modern.fetch(bare, { parsedBody: parsed });
-      return wanted === null ? response : withSubscription(response, wanted);
-    },
+    fetch: async (request) => live(await answer(request)),
     toolsChanged() {
       modern.notify.toolsChanged();
       sessions.toolsChanged();

@@ -127,9 +127,10 @@ test.each([
 );
 
 test("what is sent is what is read, and who goes away is gone", async () => {
-  const left = Promise.withResolvers<boolean>();
+  const [arrived, left] = [Promise.withResolvers<void>(), Promise.withResolvers<boolean>()];
   const socket = answering(async (request) => {
     request.signal.addEventListener("abort", () => left.resolve(true));
+    if (!request.headers.has("content-length")) arrived.resolve();
     return new Response(String((await readBytes(request, 2 ** 20)).byteLength), { status: 200 });
   });
   const answer = await fetch("http://x/", {
@@ -141,6 +142,7 @@ test("what is sent is what is read, and who goes away is gone", async () => {
   expect([answer.status, await answer.text()]).toEqual([200, "300000"]);
   const client = net.connect(socket);
   client.write(HEAD + CHUNK);
-  client.once("connect", () => setImmediate(() => client.destroy()));
+  await arrived.promise;
+  client.destroy();
   expect(await left.promise).toBe(true);
 }, 20_000);

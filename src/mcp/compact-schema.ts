@@ -12,6 +12,12 @@ const BOUNDS: ReadonlySet<string> = new Set([
   "propertyNames",
 ]);
 
+/** Whether a keyword says nothing: no number that JSON carries exactly is larger, and every object has no members of no list. */
+const isIdle = ([name, value]: readonly [string, unknown]): boolean =>
+  (name === "maximum" && value === Number.MAX_SAFE_INTEGER) || (name === "required" && Array.isArray(value) && value.length === 0);
+
+const speaking = (schema: JsonSchema): JsonSchema => Object.fromEntries(Object.entries(schema).filter((one) => !isIdle(one)));
+
 const isNull = (schema: unknown): boolean => isObject(schema) && schema["type"] === "null";
 
 /** The alternative to null, where there is exactly one. */
@@ -26,9 +32,9 @@ function otherThanNull(schema: JsonSchema): JsonSchema | null {
 export const forInput = (schema: JsonSchema): JsonSchema =>
   mapSchema(schema, (one) => {
     const other = otherThanNull(one);
-    if (other === null) return one;
+    if (other === null) return speaking(one);
     const { anyOf: _both, default: fallback, ...rest } = one;
-    return { ...other, ...rest, ...(fallback === null || fallback === undefined ? {} : { default: fallback }) };
+    return speaking({ ...other, ...rest, ...(fallback === null || fallback === undefined ? {} : { default: fallback }) });
   });
 
 /** Of answers: their bounds are this program's own matter. */
@@ -38,5 +44,5 @@ export const forOutput = (schema: JsonSchema): JsonSchema =>
     const { anyOf: _both, ...rest } = one;
     const plain = other !== null && typeof other["type"] === "string" && !("enum" in other);
     const merged = plain ? { ...other, ...rest, type: [other["type"], "null"] } : one;
-    return Object.fromEntries(Object.entries(merged).filter(([name]) => !BOUNDS.has(name)));
+    return Object.fromEntries(Object.entries(merged).filter((member) => !BOUNDS.has(member[0]) && !isIdle(member)));
   });

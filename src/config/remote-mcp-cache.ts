@@ -33,10 +33,20 @@ export const ToolDefinition = v.strictObject({
 });
 export type ToolDefinition = v.InferOutput<typeof ToolDefinition>;
 
-/** SHA-256 over all that is kept of a definition. */
-export const definitionDigest = (tool: ToolDefinition): string => sha256Hex(canonicalJson(tool));
-/** The same over a list. */
-export const schemaDigest = (tools: readonly ToolDefinition[]): string => sha256Hex(canonicalJson(tools));
+const digests = new WeakMap<ToolDefinition, string>();
+
+/** SHA-256 over all that is kept of a definition, as canonical JSON. */
+export function definitionDigest(tool: ToolDefinition): string {
+  let digest = digests.get(tool);
+  if (digest === undefined) {
+    digest = sha256Hex(canonicalJson(tool));
+    digests.set(tool, digest);
+  }
+  return digest;
+}
+
+/** The same over the digests of a list. */
+export const schemaDigest = (tools: readonly ToolDefinition[]): string => sha256Hex(canonicalJson(tools.map(definitionDigest)));
 
 /** What a refresh found. */
 export const DiscoveredServer = v.strictObject({

@@ -61,9 +61,14 @@ export class HeldServer {
     return this.#calls;
   }
 
-  /** Process of the one that runs; null where none does. */
+  /** Process of the one that is kept, which may have ended by itself; null where none is. */
   get pid(): number | null {
     return this.#ready?.dialogue.server.pid ?? null;
+  }
+
+  /** Whether the next call finds it running. */
+  get runs(): boolean {
+    return this.#ready?.dialogue.over === false;
   }
 
   /**

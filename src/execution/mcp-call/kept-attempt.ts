@@ -12,7 +12,7 @@ import { OutputBudget } from "../shim/output-budget.ts";
 import type { Provision } from "../shim/provision.ts";
 import { readSpecFile } from "../shim/spec-file.ts";
 import { noteTruncation, openLog, writeEnvSetup } from "../shim/start-job.ts";
-import { type AttemptSpec, type ExitRecord, type ProcessRecord, RECORD_VERSION } from "../spool-records.ts";
+import { type AttemptSpec, type ExitRecord, FILES, type ProcessRecord, RECORD_VERSION } from "../spool-records.ts";
 import { CallFailed } from "./call-failed.ts";
 import { DirectLog } from "./direct-log.ts";
 import type { HeldServer } from "./held-server.ts";
@@ -34,47 +34,75 @@ export interface KeptAround {
  * One call as an attempt of its own, on a server that goes on after it. It has no process of its own: its shim is its first one. What is
  * canceled, out of time or failed ends the server, which might go on with it.
  */
-export async function runKept(options: AttemptOptions, provision: Provision, { server, clientInfo }: KeptAround): Promise<ExitRecord> {
+export async function runKept(options: AttemptOptions, provision: Provision, around: KeptAround): Promise<ExitRecord> {
   const { directory, place, clock, term } = options;
   if (isCancel(place)) return unstarted(notStarted("canceled", "canceled before it started"), clock);
   let spec: AttemptSpec;
-  let environment: Readonly<Record<string, string>>;
   try {
     spec = readSpecFile(place.path);
-    environment = server.pid !== null ? spec.env : await setupEnvironment(spec, writeEnvSetup(spec, { directory, place: place.path }));
   } catch (error) {
-    const failed = notStarted("spawn_failed", error instanceof Error ? error.message : String(error));
-    return unstarted(error instanceof SetupFailed ? { ...failed, reason: "env_setup_failed", exit_code: error.code } : failed, clock);
+    return unstarted(notStarted("spawn_failed", messageOf(error)), clock);
   }
+  const ending = new Ending(spec, term.promise, () => isCancel(place));
+  try {
+    const setupFile = around.server.runs ? null : writeEnvSetup(spec, { directory, place: place.path });
+    const environment = await setupEnvironment(spec, setupFile, ending.signal);
+    return await called(spec, environment, ending, { options, provision, around });
+  } catch (error) {
+    const residual = await endEverything(spec, clock);
+    if (ending.signal.aborted) return unstarted(outcomeOf(ending.cause, NO_CODE, spec, residual), clock);
+    const failed = notStarted("spawn_failed", messageOf(error));
+    return unstarted(error instanceof SetupFailed ? { ...failed, reason: "env_setup_failed", exit_code: error.code } : failed, clock);
+  } finally {
+    ending.close();
+  }
+}
+
+const NO_CODE = { code: null, signal: null };
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+interface Kept {
+  readonly options: AttemptOptions;
+  readonly provision: Provision;
+  readonly around: KeptAround;
+}
+
+/** The call itself, and what is recorded of it. */
+async function called(
+  spec: AttemptSpec,
+  environment: Readonly<Record<string, string>>,
+  ending: Ending,
+  { options: { place, clock, log, ...rest }, provision, around: { server, clientInfo } }: Kept,
+): Promise<ExitRecord> {
   const startedAt = timestamp(clock);
   const first: ProcessRecord = { record_version: RECORD_VERSION, process: self(), started_at: startedAt };
+  const request = readRequest(path.join(place.path, CALL_FILES.request));
   provision.process.commit(place.path, JSON.stringify(first), false);
-  using streams = new Streams(spec, options, provision);
+  using streams = new Streams(spec, { ...rest, place, clock, log }, provision);
   provision.exit.moveTo(place.path);
-  const ending = new Ending(spec, term.promise, () => isCancel(place));
-  const around = {
-    request: readRequest(path.join(place.path, CALL_FILES.request)),
-    environment: unmarked(environment),
-    workdir: spec.workdir,
-    clientInfo,
+  const around = { request, environment: unmarked(environment), workdir: spec.workdir, clientInfo };
+  const callPlace = {
+    directory: place.path,
+    eventsDir: path.join(place.path, FILES.events),
+    sinks: streams.sinks,
+    signal: ending.signal,
   };
-  const eventsDir = path.join(place.path, "events");
   let residual: readonly number[] = [];
-  const callPlace = { directory: place.path, eventsDir, sinks: streams.sinks, signal: ending.signal };
   const end = await callOn(server, around, callPlace, async ({ answer }) => {
     if (answer.kind !== "failure") return server.rest();
     await server.end(ending.signal.aborted);
     residual = await endEverything(spec, clock);
   });
   ending.close();
-  const isRecorded = noted(options.log, "its result is not written", () => record(place.path, end));
-  const code = isRecorded && succeeded(end) ? 0 : 1;
+  const isRecorded = noted(log, "its result is not written", () => record(place.path, end));
+  const exit = ending.cause === "ended" ? { code: isRecorded && succeeded(end) ? 0 : 1, signal: null } : NO_CODE;
   return {
     record_version: RECORD_VERSION,
-    outcome: outcomeOf(ending.cause, { code: ending.cause === "ended" ? code : null, signal: null }, spec, residual),
+    outcome: outcomeOf(ending.cause, exit, spec, residual),
     started_at: startedAt,
     ended_at: timestamp(clock),
-    streams: streams.conclude(options.log),
+    streams: streams.conclude(log),
     usage: null,
     leftover: 0,
   };

@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { SetupFailed, setupEnvironment } from "../../../src/execution/mcp-call/setup-environment.ts";
 import type { AttemptSpec } from "../../../src/execution/spool-records.ts";
+import { eventually } from "../../runner/wait.ts";
 
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-setup-"));
 afterAll(() => fs.rmSync(directory, { recursive: true, force: true }));
@@ -23,19 +24,32 @@ const spec: AttemptSpec = {
   cancel_grace_seconds: 1,
 };
 
-function madeBy(setup: string, strict = false): Promise<Readonly<Record<string, string>>> {
+const NEVER = new AbortController().signal;
+
+function madeBy(setup: string, strict = false, signal = NEVER): Promise<Readonly<Record<string, string>>> {
   const file = path.join(directory, "env-setup");
   fs.writeFileSync(file, `${setup}\n`);
-  return setupEnvironment({ ...spec, env_setup: setup, env_setup_strict: strict }, file);
+  return setupEnvironment({ ...spec, env_setup: setup, env_setup_strict: strict }, file, signal);
 }
 
 test("a kept server has what the cluster's setup text makes, whatever that prints", async () => {
-  expect(await setupEnvironment(spec, null)).toEqual(spec.env);
+  expect(await setupEnvironment(spec, null, NEVER)).toEqual(spec.env);
   const made = await madeBy(`echo noise; export MADE='two
 lines = "it"'; export GIVEN=2; unset PATH_NOT_THERE`);
   expect(made).toMatchObject({ MADE: 'two\nlines = "it"', GIVEN: "2" });
   // It may fail, unless it is strict.
   expect(await madeBy("false; export A=1")).toMatchObject({ A: "1" });
+});
+
+test("a setup text is not waited for longer than it runs, and ends with its call", async () => {
+  const file = path.join(directory, "pid");
+  expect(await madeBy(`sleep 1000 & echo $! > ${file}; export A=1`)).toMatchObject({ A: "1" });
+  process.kill(Number(fs.readFileSync(file, "utf8")), "SIGKILL");
+  const over = new AbortController();
+  const going = madeBy(`echo up > ${file}.up; exec sleep 1000`, false, over.signal);
+  await eventually(() => fs.existsSync(`${file}.up`), { what: "the setup text" });
+  over.abort(new Error("over"));
+  await expect(going).rejects.toThrow("over");
 });
 
 test("a strict setup text that fails keeps it from being started", async () => {

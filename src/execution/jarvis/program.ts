@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
+import { behindSetup } from "../../lib/setup-text.ts";
 import type { Command, CommandEnd, RunCommand } from "./command.ts";
 
 /** Where a cluster's JARVIS-CD is looked for, and what its commands are given. */
@@ -25,14 +26,10 @@ export interface JarvisProgram {
 }
 
 const FIND_MS = 30_000;
-/** The text is in a variable, and no argument: others on the host can read arguments. */
-const SETUP = "CLIO_RELAY_ENV_SETUP";
-const WITH_SETUP = `s=$${SETUP}; unset ${SETUP}; eval "$s"; exec "$@"`;
 
 /** A command as the cluster's jobs are started: behind the setup text, where there is one. */
 export function atSite({ environment, envSetup }: JarvisSite, argv: readonly [string, ...string[]], deadlineMs: number): Command {
-  if (envSetup === null) return { argv, environment, deadlineMs };
-  return { argv: ["/bin/sh", "-c", WITH_SETUP, "sh", ...argv], environment: { ...environment, [SETUP]: envSetup }, deadlineMs };
+  return { ...(envSetup === null ? { argv, environment } : behindSetup(envSetup, argv, environment)), deadlineMs };
 }
 
 /** @throws RelayError engine_unavailable, cause jarvis_missing */

@@ -10,6 +10,7 @@ import { asked } from "./asked.ts";
 import type { Place } from "./clusters.ts";
 import { callResult, MCP_RESULT } from "./federation/call-result.ts";
 import { followEvents } from "./follow.ts";
+import { logPiece } from "./log-piece.ts";
 import type { ToolCall } from "./tool.ts";
 import { jobView, LOG_BYTES, StatusView as STATUS, type StatusView, statusView } from "./views.ts";
 
@@ -163,7 +164,6 @@ export async function tails(place: Place, jobId: string, limit: number, signal: 
 }
 
 async function tail(place: Place, jobId: string, stream: LogStream, limit: number, signal: AbortSignal): Promise<LogView> {
-  const read = (bounded: AbortSignal) => place.client.log(jobId, stream, { tail: limit, limit, signal: bounded });
-  const { text, offset, next_offset, eof } = await asked(`the worker of ${place.entry.name}`, signal, read);
+  const { text, offset, next_offset, eof } = await logPiece(place, { jobId, stream }, limit, signal);
   return { text, offset, next_offset, eof };
 }

@@ -30,7 +30,7 @@ export async function readResource(
     const { text } = await asked(`the worker of ${address.cluster}`, signal, read);
     return { uri, mimeType: "text/plain", text };
   }
-  const piece = await readPiece(place, address.id, 0, INLINE_BYTES, signal);
+  const piece = await readPiece(place, address.id, 0, INLINE_BYTES, signal, "all");
   if (!piece.eof) {
     const { size_bytes } = piece.artifact;
     throw new RelayError(

@@ -6,6 +6,7 @@ import { ByteCount, Id, Sequence, Sha256 } from "../../domain/primitives.ts";
 import { completeUtf8Length } from "../../lib/utf8.ts";
 import { asked } from "../asked.ts";
 import type { Place } from "../clusters.ts";
+import { logPiece, textPiece } from "../log-piece.ts";
 import { defineTool, READS, type Tool } from "../tool.ts";
 import { ArtifactView, artifactView, fitting, isReadable, LOG_BYTES, TRUNCATED } from "../views.ts";
 import { LogView } from "../wait.ts";
@@ -27,11 +28,9 @@ const readLog = defineTool({
     missing_bytes: v.pipe(ByteCount, v.description("bytes of this piece that are no longer there")),
   }),
   async run({ job_id, stream, offset: from, limit, ...where }, call) {
-    const { client, entry } = await call.clusters.ofJob(job_id, where, call.signal);
-    const at = from === undefined ? { tail: limit } : { offset: from };
-    const read = (signal: AbortSignal) => client.log(job_id, stream, { ...at, limit, signal });
-    const chunk = await asked(`the worker of ${entry.name}`, call.signal, read);
-    const { text, offset: begins, next_offset, eof, missing_bytes } = chunk;
+    const place = await call.clusters.ofJob(job_id, where, call.signal);
+    const piece = await logPiece(place, { jobId: job_id, stream, offset: from }, limit, call.signal);
+    const { text, offset: begins, next_offset, eof, missing_bytes } = piece;
     return { job_id, stream, text, offset: begins, next_offset, eof, missing_bytes };
   },
 });
@@ -67,7 +66,7 @@ export const PieceView = v.object({
 });
 
 /**
- * A piece of an artifact, as text where it is UTF-8.
+ * A piece of an artifact, as text where it is UTF-8. Text that would be far longer as JSON is cut, where not all of it is needed.
  *
  * @throws RelayError resource_ownership_refused of one that is not for agents
  */
@@ -77,6 +76,7 @@ export async function readPiece(
   from: number,
   limit: number,
   signal: AbortSignal,
+  needed: "all" | "some" = "some",
 ): Promise<v.InferOutput<typeof PieceView>> {
   const worker = `the worker of ${entry.name}`;
   const artifact = await asked(worker, signal, (bounded) => client.artifact(artifactId, bounded));
@@ -89,16 +89,22 @@ export async function readPiece(
     return new Uint8Array(await response.arrayBuffer());
   });
   const whole = from + bytes.length >= artifact.size_bytes;
-  const cut = whole ? bytes.length : completeUtf8Length(bytes);
-  const text = decoded(bytes.subarray(0, cut));
-  const taken = text === null ? bytes.length : cut;
+  const piece = textPiece(bytes.length, needed === "all" ? Number.POSITIVE_INFINITY : limit, (count) => textOf(bytes, count, whole));
+  const taken = piece?.taken ?? bytes.length;
   return {
     artifact: view,
     offset: from,
     next_offset: from + taken,
     eof: from + taken >= artifact.size_bytes,
-    ...(text === null ? { encoding: "base64", data: Buffer.from(bytes).toString("base64") } : { encoding: "utf-8", data: text }),
+    ...(piece === null ? { encoding: "base64", data: Buffer.from(bytes).toString("base64") } : { encoding: "utf-8", data: piece.text }),
   };
+}
+
+/** The first bytes of a piece as text, up to where a character ends; null where they are none, or too few for one. @param whole whether nothing follows the piece */
+function textOf(bytes: Uint8Array, count: number, whole: boolean): { readonly text: string; readonly taken: number } | null {
+  const taken = whole && count === bytes.length ? count : completeUtf8Length(bytes.subarray(0, count));
+  const text = decoded(bytes.subarray(0, taken));
+  return text === null || (taken === 0 && count > 0) ? null : { text, taken };
 }
 
 function decoded(bytes: Uint8Array): string | null {

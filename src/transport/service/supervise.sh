@@ -22,6 +22,9 @@ if [ -e "$file.stopped" ]; then
   exit 0
 fi
 
+# As units of services do: lib/plain-copies.ts.
+export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.cpu.x86_rep_movsb_threshold=0x40000000}"
+
 stopping=
 child=
 trap 'stopping=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' TERM INT

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
 import * as v from "valibot";
+import { PLAIN_COPIES } from "../../../src/lib/plain-copies.ts";
 import { Answer } from "../../../src/transport/script/frame.ts";
 import { ServiceStatus, statusOf } from "../../../src/transport/service/status.ts";
 import { userUnit } from "../../../src/transport/service/unit.ts";
@@ -137,4 +140,9 @@ test("a unit quotes what systemd would take for something else", () => {
   expect(userUnit({ cluster: "c", executable: "/h/u/current/clio-relay", environment: {} })).toContain(
     "\nExecStart=/h/u/current/clio-relay worker run --cluster c\n",
   );
+});
+
+test("a supervisor gives a worker what a unit gives it for its copies", () => {
+  const script = fs.readFileSync(path.join(import.meta.dir, "../../../src/transport/service/supervise.sh"), "utf8");
+  for (const [name, value] of Object.entries(PLAIN_COPIES)) expect(script).toContain(`\nexport ${name}="\${${name}:-${value}}"\n`);
 });

@@ -18,7 +18,7 @@ import { refusalIn, remembering } from "./refusal.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { type Found, Submission } from "./submission.ts";
 import type { SubmitTurn } from "./submit-turns.ts";
-import { batchWords, endedFor, explained, mayBeTheirs, saidOf } from "./words.ts";
+import { awaitedRecord, batchWords, endedFor, explained, mayBeTheirs, saidOf } from "./words.ts";
 
 type Refusal = Extract<Found, { kind: "refused" }>;
 
@@ -300,7 +300,7 @@ export class AllocationHost implements AttemptHost {
     const exit = this.#read(claim);
     if (exit !== null && exit !== "torn") return this.#concluded(exit);
     if (this.around.canceling() && (await this.#endedWithoutScheduler())) return "over";
-    this.#obstacle = this.#absence();
+    this.#obstacle = this.#absence() ?? (this.#endedAt === null ? null : awaitedRecord(this.#status!));
     const absent = this.around.canceling() && this.#isAbsent(this.schedulers.times.lag);
     if (!this.#isGone(this.schedulers.times.lag) && !absent) return this.#unsubmitted(claim);
     // Looked at again after the scheduler has said so long that nothing runs.

@@ -18,6 +18,9 @@ export function saidOf({ scheduler, scheduler_job_id, raw_state, phase, reason, 
   return `${scheduler} says of ${scheduler_job_id}: ${raw_state ?? phase}${why}${where}${code}`;
 }
 
+/** What is in the way of an attempt whose shim's record has not been seen although the scheduler's job has ended. */
+export const awaitedRecord = (status: SchedulerStatus): string => `${saidOf(status)}; the record of its shim is waited for`;
+
 /**
  * Why a scheduler ended a job: for its time limit, or because somebody cancelled it there; null where it says neither.
  *

@@ -231,6 +231,21 @@ describe("an allocation that ends by itself", () => {
     15_000,
   );
 
+  test("with its shim killed: its record is waited for, and that is said", async () => {
+    await using patient = new Site();
+    const times = { ...TIMES, lag: 600_000 };
+    patient.worker = new WorkerHarness({ scheduling: { choice: "slurm", fake: patient.scheduler.directory, times } }, patient.directory);
+    await patient.start();
+    const { job_id } = await patient.submit("echo up; sleep 15");
+    await eventually(async () => (await patient.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const { id } = patient.scheduler.jobs()[0]!;
+    patient.scheduler.signal(id, "SIGKILL");
+    const obstacle = async () => (await patient.worker.client.status(job_id)).obstacle;
+    await eventually(async () => (await obstacle()) === `slurm says of ${id}: FAILED on n1; the record of its shim is waited for`, {
+      what: "the obstacle",
+    });
+  }, 15_000);
+
   test("is no end while no source says so: an id that is nowhere is unknown, and the shim tells", async () => {
     const { job_id } = await site.submit("until [ -e go2 ]; do sleep 0.05; done; echo done");
     await site.worker.running(job_id);

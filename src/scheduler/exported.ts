@@ -11,8 +11,5 @@ export function exportedVariables(list: readonly string[]): Record<string, strin
 /** What a list has between its commas. */
 export const commaList = (text: string): readonly string[] => text.split(",");
 
-/** The same of a list in which quotes of both kinds make commas a part of an item, and are none themselves. */
-export function quotedCommaList(text: string): readonly string[] {
-  const items = text.match(/(?:'[^']*'|"[^"]*"|[^,])+/g) ?? [];
-  return items.map((item) => item.replace(/'([^']*)'|"([^"]*)"/g, (_whole, single?: string, double?: string) => single ?? double ?? ""));
-}
+/** The same of a list in which quotes of both kinds make commas a part of an item, and stay there (measured with SLURM 22.05). */
+export const quotedCommaList = (text: string): readonly string[] => text.match(/(?:'[^']*'|"[^"]*"|[^,])+/g) ?? [];

@@ -71,7 +71,7 @@ describe("the batch script", () => {
     const said = (options: readonly string[], ...lines: readonly string[]) =>
       batchScript(request({ directives: true, options: [...options] }), lines.map((line) => `#SBATCH ${line}\n`).join(""), []).variables;
     expect(said([], `--export=ALL,A=1,HOME,B='x,y',C="q r" # more`, "--nodes 2")).toEqual({ A: "1", B: "x", C: "q r" });
-    expect(said([], `"--export=A='x,y',B=a=b,C="`)).toEqual({ A: "x,y", B: "a=b", C: "" });
+    expect(said([], `"--export=A='x,y',B=a=b,C="`)).toEqual({ A: "'x,y'", B: "a=b", C: "" });
     expect(said(["--export=NONE"], "--export=A=1")).toEqual({});
     expect(said(["--export=CLIO_RELAY_JOB_ID=x,1=2,Z=2"], "--export=A=1")).toEqual({ Z: "2" });
   });

@@ -29,11 +29,18 @@ export function argumentsOf(tool: Tool, given: Readonly<Record<string, unknown>>
   throw argumentsProblem(tool.name, result.issues);
 }
 
+/** What is wrong about one, in words for whoever gave it. */
+function worded({ type, expected, received, message }: v.BaseIssue<unknown>): string {
+  if (type === "strict_object" && expected === "never") return "there is no such argument";
+  if (type === "strict_object" && received === "undefined") return "it is missing";
+  return message;
+}
+
 /** What is wrong about arguments. @param below the member that they are, where they are one */
 export function argumentsProblem(tool: string, found: readonly v.BaseIssue<unknown>[], below = ""): RelayError {
   const issues = found.slice(0, ISSUES).map((issue) => {
     const path = [below, v.getDotPath(issue) ?? ""].filter((part) => part !== "").join(".");
-    return { path, message: issue.message.slice(0, 300) };
+    return { path, message: worded(issue).slice(0, 300) };
   });
   const [first] = issues;
   const what = first === undefined ? "they do not fit" : first.path === "" ? first.message : `${first.path}: ${first.message}`;

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { RelayError } from "../../src/domain/errors.ts";
 import { failureAnswer } from "../../src/mcp/answer.ts";
 import { listTools, TOOLS } from "../../src/mcp/catalogue.ts";
+import { argumentsOf } from "../../src/mcp/dispatch.ts";
 
 test("every argument of the relay's own tools says what it is", () => {
   const silent = listTools("admin", [], TOOLS)
@@ -12,6 +13,28 @@ test("every argument of the relay's own tools says what it is", () => {
         .map(([argument]) => `${name}: ${argument}`),
     );
   expect(silent).toEqual([]);
+});
+
+test("arguments that are missing, or that there are not, are named as such", () => {
+  const problem = (name: string, given: Record<string, unknown>): unknown => {
+    try {
+      return argumentsOf(TOOLS.find((tool) => tool.name === name)!, given);
+    } catch (error) {
+      return error;
+    }
+  };
+  expect(problem("relay_list_jobs", { clusters: "local", limit: 10 })).toMatchObject({
+    code: "request_validation_failed",
+    data: {
+      issues: [
+        { path: "cluster", message: "it is missing" },
+        { path: "clusters", message: "there is no such argument" },
+      ],
+    },
+  });
+  expect(problem("relay_submit_mcp_call", { cluster: "a", server: "s", tool: "t", env_from: { A: 5 } })).toMatchObject({
+    data: { issues: [{ path: "env_from.A", message: expect.stringContaining("string") }] },
+  });
 });
 
 test("what is not there is an answer that leads to a tool which shows what there is", () => {

@@ -73,6 +73,8 @@ export const RemoteMcpRefreshed = v.strictObject({
   }),
   /** Allowed tools that are described otherwise than when they were accepted. */
   changed_tools: v.array(v.string()),
+  /** How they are described now. */
+  changed_definitions: v.array(v.record(v.string(), v.unknown())),
   profiles: v.strictObject({ user: Shown, admin: Shown }),
   mcp_server_restart_required: v.literal(false),
 });

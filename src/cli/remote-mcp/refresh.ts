@@ -15,6 +15,9 @@ import { type Call, defineVerb, ignored, option, optionOr, toggle } from "../ver
 import type { CatalogueView } from "./catalogue-view.ts";
 import { REGISTRATION, refreshCommand, registered } from "./options.ts";
 
+/** Characters of a description that whoever is to accept it is shown. */
+const DESCRIPTION_SHOWN = 2_000;
+
 const FLAGS = {
   ...REGISTRATION,
   "timeout-seconds": optionOr(whole(1, 86_400), MCP_LIMITS.listSeconds, "How long the server may take for its list"),
@@ -110,12 +113,14 @@ async function report({ io, json, relay }: Refresh, { found, changed }: Discover
   const entries = await relay.clusters();
   const around = { paths: relay.paths, env: io.env, now: () => io.clock.now() };
   const [user, admin] = (["user", "admin"] as const).map((profile) => ofServer(found, catalogueView(entries, profile, around)));
+  const definitions = found.tools.filter(({ name }) => changed.includes(name));
   if (json) {
     await printJson(io.stdout, {
       discovery_job_id: found.provenance.job_id,
       cache_path: relay.paths.remoteMcpCacheFile,
       cache_entry: summaryOf(found),
       changed_tools: changed,
+      changed_definitions: definitions,
       profiles: { user, admin },
       mcp_server_restart_required: false,
     });
@@ -125,6 +130,11 @@ async function report({ io, json, relay }: Refresh, { found, changed }: Discover
     ? user!
     : admin!;
   await io.stdout.write(`${found.server} on ${found.cluster} has ${found.tools.length} tools; ${shown.virtual_tools.length} are shown\n`);
+  for (const { name, description = "" } of definitions) {
+    const cut =
+      description.length > DESCRIPTION_SHOWN ? `${JSON.stringify(description.slice(0, DESCRIPTION_SHOWN))} …` : JSON.stringify(description);
+    await io.stderr.write(`notice: ${name} is another now: ${cut}; with --json all of it is shown\n`);
+  }
   for (const { tool, message } of shown.issues) await io.stderr.write(`notice: ${tool === null ? "" : `${tool}: `}${message}\n`);
 }
 

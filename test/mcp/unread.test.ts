@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { within } from "../../src/lib/within.ts";
@@ -26,7 +25,7 @@ class Unread implements Disposable {
 
   constructor() {
     const fifo = path.join(relay.directory, `out-${crypto.randomUUID()}`);
-    execFileSync("mkfifo", [fifo]);
+    expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
     this.#end = fs.openSync(fifo, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
     const stdout = fs.openSync(fifo, "w");
     this.child = Bun.spawn([process.execPath, MAIN, "mcp-server"], {

@@ -118,6 +118,27 @@ describe("a task is its job", () => {
   );
 
   test(
+    "whatever it asks for can be answered: under a key that no answer could have, nothing is asked for",
+    async () => {
+      const { taskId } = await submit(wire, ["sleep", "60"]);
+      const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", taskId);
+      const request = '{"method":"elicitation/create","params":{}}';
+      const keys = ["constructor", "", "k".repeat(512)];
+      const metadata = `{"requests":{${[...keys, "__proto__", "k".repeat(513)].map((key) => `${JSON.stringify(key)}:${request}`).join(",")}}}`;
+      const asks = ["--event-type", "mcp.input_requested", "--label", "input", "--summary", "asked", "--metadata-json", metadata];
+      await relay.ok("job", "record-task-event", tasks[0]!.task_id, ...asks);
+      expect(Object.keys((await get(wire, taskId)).inputRequests ?? {})).toEqual(keys);
+      for (const key of keys) {
+        const inputResponses = Object.fromEntries([[key, { action: "decline" }]]);
+        await wire.result("tasks/update", { taskId, inputResponses });
+      }
+      expect((await get(wire, taskId)).status).toBe("working");
+      await wire.result("tasks/cancel", { taskId });
+    },
+    TIMEOUT,
+  );
+
+  test(
     "who subscribed hears of each status, and of no other task",
     async () => {
       const { taskId } = await submit(wire, ["sleep", "0.5"]);

@@ -14,6 +14,10 @@ const TASKS = 16;
 const REMEMBERED = 1_000;
 const EVENTS = 100_000;
 const PAGE = LIMITS.pageMax;
+/** Characters of a key. */
+const KEY = 512;
+/** What is asked for under another key is not asked for: an answer to it could not come through (the SDK drops members of that name). */
+const isKey = (word: string): boolean => word.length <= KEY && word !== "__proto__";
 
 /** What is asked for: a request of the protocol to the client, as it stands there. */
 const InputRequest = v.looseObject({ method: v.pipe(v.string(), v.maxLength(256)) });
@@ -21,7 +25,7 @@ export type InputRequest = v.InferOutput<typeof InputRequest>;
 const Requests = v.looseObject({ requests: recordOf(v.string(), InputRequest) });
 
 /** Answers of a client by key, as the protocol has them. */
-export const InputResponses = recordOf(v.pipe(v.string(), v.maxLength(512)), v.looseObject({}));
+export const InputResponses = recordOf(v.pipe(v.string(), v.maxLength(KEY)), v.looseObject({}));
 export type InputResponses = v.InferOutput<typeof InputResponses>;
 const Responses = v.looseObject({ responses: InputResponses });
 
@@ -63,22 +67,20 @@ export class TaskInputs {
   async answer(client: ClusterClient, jobId: string, given: InputResponses, signal: AbortSignal): Promise<void> {
     refuseLarge(given, JSON_BOUNDS.roundBytes, "the answers");
     const outstanding = await this.outstanding(client, jobId, signal);
-    const byTask = new Map<string, InputResponses>();
+    const byTask = new Map<string, [string, InputResponses[string]][]>();
     for (const [key, response] of Object.entries(given)) {
       const asked = outstanding.get(key);
       if (asked === undefined) continue;
-      const responses = byTask.get(asked.task) ?? {};
-      responses[key] = response;
-      byTask.set(asked.task, responses);
+      byTask.set(asked.task, [...(byTask.get(asked.task) ?? []), [key, response]]);
     }
-    for (const [task, responses] of byTask) {
-      const keys = Object.keys(responses);
+    for (const [task, answers] of byTask) {
+      const keys = answers.map(([key]) => key);
       const event = {
         event_type: INPUT_ANSWERED,
         label: "input",
         summary: `answered: ${keys.join(", ")}`.slice(0, 500),
         status: "succeeded" as const,
-        metadata: { responses: responses as never },
+        metadata: { responses: Object.fromEntries(answers) as never },
       };
       await client.recordTaskEvent(task, event, signal);
     }
@@ -114,7 +116,7 @@ function take(timeline: Timeline, { event_type, metadata, task_id }: TaskEvent):
     const asked = v.safeParse(Requests, metadata);
     if (!asked.success) return;
     for (const [key, request] of Object.entries(asked.output.requests)) {
-      if (!timeline.asked.has(key)) timeline.asked.set(key, { request, task: task_id });
+      if (isKey(key) && !timeline.asked.has(key)) timeline.asked.set(key, { request, task: task_id });
     }
   } else if (event_type === INPUT_ANSWERED) {
     const answers = v.safeParse(Responses, metadata);

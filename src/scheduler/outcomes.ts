@@ -2,8 +2,8 @@ import type { CancelOutcome, NativeJob, SubmitOutcome } from "./provider.ts";
 import { isActive, type Row } from "./rows.ts";
 import { lastWords, type SiteCommandEnd } from "./site-command.ts";
 
-/** Codes above say that a program below a site's wrapper was ended by a signal (sh(1)): nobody knows how far it had come. */
-const BY_SIGNAL = 128;
+/** A code by which a site's wrapper says that a program below it was ended by a signal (sh(1)): nobody knows how far it had come. Above are those of exit(-1) and the like. */
+const isBySignal = (code: number): boolean => code > 128 && code <= 128 + 64;
 const SAID_MAX = 1_024;
 
 /**
@@ -17,7 +17,7 @@ export function submitOutcome(end: SiteCommandEnd, idIn: (line: string) => Nativ
   if (end.kind === "missing") return { kind: "refused", said };
   if (end.kind === "killed") return { kind: "doubt", said };
   const natives = end.stdout.split("\n").flatMap((line) => idIn(line) ?? []);
-  if (end.code !== 0) return { kind: natives.length > 0 || end.code > BY_SIGNAL ? "doubt" : "refused", said };
+  if (end.code !== 0) return { kind: natives.length > 0 || isBySignal(end.code) ? "doubt" : "refused", said };
   if (natives.length !== 1) return { kind: "doubt", said: `it ended well and named ${natives.length === 0 ? "no job" : "several jobs"}` };
   return { kind: "accepted", native: natives[0]!, said: end.stderr.trim().slice(-SAID_MAX) };
 }

@@ -76,6 +76,13 @@ describe("the batch script", () => {
     expect(said(["--export=CLIO_RELAY_JOB_ID=x,1=2,Z=2"], "--export=A=1")).toEqual({ Z: "2" });
   });
 
+  test("has no memory of the script's where the request says how much, since sbatch takes one word of it", () => {
+    const directives = "#SBATCH --mem-per-cpu=1G -n2\n#SBATCH --mem-per-gpu 2G\n#SBATCH --mem=3G\n";
+    const { text, removed } = batchScript(request({ directives: true, memory_bytes: 1 << 30 }), directives, []);
+    expect([text, removed]).toEqual(["#!/bin/sh\n#SBATCH -n2\n", ["--mem-per-cpu=1G", "--mem-per-gpu 2G", "--mem=3G"]]);
+    expect(batchScript(request({ directives: true }), directives, []).removed).toEqual([]);
+  });
+
   test("keeps the lines for burst buffers", () => {
     const lines = ["#!/bin/bash", "#SBATCH -N1", "#BB create_persistent name=a", "#DW jobdw capacity=1", "#BBcomment", "echo", "#DW late"];
     const { text } = batchScript(request({ directives: true }), lines.join("\n"), ["exec shim"]);
@@ -232,6 +239,8 @@ describe("what sbatch says", () => {
     expect(outcome(ended(1, "", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"))).toMatchObject({
       kind: "refused",
     });
+    // What sbatch ends with for an option that it does not know (22.05).
+    expect(outcome(ended(255, "", "sbatch: unrecognized option '--foo=1'")).kind).toBe("refused");
     expect(outcome({ kind: "missing", program: "sbatch" })).toEqual({ kind: "refused", said: "there is no sbatch" });
   });
 
@@ -241,7 +250,9 @@ describe("what sbatch says", () => {
       ended(0, "Submitted batch job 4711\n"),
       ended(0, "4711\n4712\n"),
       ended(1, "4711\n"),
+      ended(129, ""),
       ended(137, ""),
+      ended(192, ""),
       { kind: "killed", by: "deadline", signal: "SIGTERM", stdout: "4711\n", stderr: "", cut: false },
       { kind: "killed", by: "somebody", signal: "SIGKILL", stdout: "", stderr: "", cut: false },
     ];

@@ -13,6 +13,9 @@ interface Directives {
   readonly buffers: readonly string[];
 }
 
+/** Of these sbatch takes one, wherever it is said. */
+const MEMORY: ReadonlySet<string> = new Set(["mem", "mem-per-cpu", "mem-per-gpu"]);
+
 const NONE: Directives = { options: [], buffers: [] };
 const BUFFER = /^#(?:BB|DW|BB_LUA)[ \t]/;
 
@@ -40,8 +43,9 @@ export function batchScript(request: SchedulerRequest, userScript: string | null
     throw refused("an array is many jobs, and each has to be submitted as one");
   }
   clustersOf(directives);
-  const kept = directives.filter((option) => !isOwn(option));
-  const removed = directives.filter(isOwn).map(({ words }) => words.join(" "));
+  const isLeftOut = (option: SlurmOption): boolean => isOwn(option) || (request.memory_bytes !== null && MEMORY.has(option.name));
+  const kept = directives.filter((option) => !isLeftOut(option));
+  const removed = directives.filter(isLeftOut).map(({ words }) => words.join(" "));
   const written = kept.map(({ words }) => `#SBATCH ${words.map(directiveWord).join(" ")}`);
   // The last one counts, and those of the command line win.
   const exported = [...directives, ...options].findLast(({ name }) => name === "export")?.value ?? "";

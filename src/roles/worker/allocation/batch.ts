@@ -46,7 +46,7 @@ export async function writeBatch(
   for (const [variable, copy] of copies) await copyInput(inputs[variable] ?? "", copy);
   keepExecutable(context.coreDir, context.command[0] ?? "");
   if (removed.length > 0) {
-    const message = `The relay sets this itself, so it was left out: ${removed.join(", ")}`.slice(0, 2_000);
+    const message = `Left out of the directives, since the relay or the submission says it: ${removed.join(", ")}`.slice(0, 2_000);
     await around.notice({
       about: "directives",
       event: { event_type: "scheduler.directives_removed", level: "warning", message, payload: { removed: removed.slice(0, 100) } },

@@ -72,9 +72,10 @@ class Connection {
         },
         data: (socket, bytes) => socket.data.#came(bytes),
         drain: (socket) => socket.data.#write(),
-        end: (socket) => socket.data.#ended(),
-        error: (socket, error) => socket.data.#ended(error),
-        close: (socket, error) => socket.data.#ended(error ?? undefined),
+        end: (socket) => socket.data.ended(),
+        // Where it was never opened nobody has it.
+        error: (socket, error) => (socket.data as Connection | undefined)?.ended(error),
+        close: (socket, error) => (socket.data as Connection | undefined)?.ended(error ?? undefined),
         connectError: (_socket, error) => reject(error),
       },
     }).catch(reject);
@@ -144,7 +145,8 @@ class Connection {
     if (current === null) this.end();
   }
 
-  #ended(error: Error = new Error("the connection was closed before the answer was complete")): void {
+  /** The other side has gone. */
+  ended(error: Error = new Error("the connection was closed before the answer was complete")): void {
     this.#current?.reject(error);
     this.end();
   }

@@ -63,7 +63,7 @@ test.each([
   "who sends a large body before it reads gets the answer that came meanwhile: %s, %j",
   async (where, fields) => {
     const to = refusing()[where];
-    const got = await Promise.all(Array.from({ length: 8 }, () => afterAll(to, fields)));
+    const got = await Promise.all(Array.from({ length: 3 }, () => afterAll(to, fields)));
     expect(got).toEqual(got.map(() => "sent: HTTP/1.1 413 Payload Too Large"));
   },
   20_000,

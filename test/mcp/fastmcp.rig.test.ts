@@ -85,7 +85,7 @@ describeWith("fastmcp", "FastMCP with fastmcp-tasks", () => {
           isError: false,
           result: { job_id: first, state: "succeeded", logs_tail: { stdout: { text: "by stdio\n" } } },
         },
-        { status: "working", isError: true, result: { job_id: second, state: "failed", outcome: { exit_code: 3 } } },
+        { isError: true, result: { job_id: second, state: "failed", outcome: { exit_code: 3 } } },
       ]);
     },
     TIMEOUT,

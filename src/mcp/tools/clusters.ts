@@ -16,7 +16,10 @@ const ClusterView = v.object({
     worker_version: v.nullable(v.string()),
     detail: v.nullable(v.string()),
   }),
-  may_submit_commands: v.boolean(),
+  may_submit_commands: v.pipe(
+    v.boolean(),
+    v.description("whether relay_submit_command takes it; if not, a person may allow it: clio-relay cluster add NAME --agent-commands"),
+  ),
 });
 
 export const ClustersView = v.object({ clusters: v.array(ClusterView), truncated: v.boolean() });

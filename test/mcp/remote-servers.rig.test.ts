@@ -12,9 +12,11 @@ const SERVER = path.join(import.meta.dir, "science-server-process.ts");
 const SCIENCE = ["--cluster", "local", "--name", "science"] as const;
 
 interface Refreshed {
+  readonly discovery_job_id: string;
   readonly changed_tools: readonly string[];
   readonly changed_definitions: readonly object[];
   readonly cache_entry: {
+    readonly discovered_at: string;
     readonly tools: readonly { readonly name: string }[];
     readonly provenance: { readonly server_artifact: { readonly immutable: boolean } };
   };
@@ -97,6 +99,23 @@ describe("a server on a cluster", () => {
       expect([changed.changed_tools, changed.profiles.admin.virtual_tools.length]).toEqual([["inspect"], 6]);
       expect(changed.profiles.admin.issues).toMatchObject([{ reason: "definition_changed" }]);
       expect(await refresh("--accept")).toMatchObject({ changed_tools: [], profiles: { admin: { virtual_tools: { length: 7 } } } });
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a refresh under a key that is known goes on with that one, and one that finds no server says why",
+    async () => {
+      const [first, again] = [await refresh("--idempotency-key", "one"), await refresh("--idempotency-key", "one")];
+      expect(again.discovery_job_id).toBe(first.discovery_job_id);
+      // What was found before is no newer for being asked for again.
+      const { updated_at } = (await relay.json<{ job: { updated_at: string } }>("job", "status", first.discovery_job_id)).job;
+      expect(again.cache_entry.discovered_at).toBe(updated_at);
+      const none = ["--cluster", "local", "--name", "none"];
+      await relay.ok("remote-mcp", "register", ...none, "--command", "/no/such/program", "--allow-tool", "*");
+      const failed = await relay.run(["remote-mcp", "refresh", ...none, "--json"]);
+      expect([failed.code, JSON.parse(failed.stderr)]).toMatchObject([1, { reason: "mcp_discovery_failed", cause: "server_missing" }]);
+      await relay.ok("remote-mcp", "unregister", ...none);
     },
     TIMEOUT,
   );

@@ -5,6 +5,7 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import type { JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { MCP_LIMITS } from "../../domain/mcp-call.ts";
+import type { JobWaitResult } from "../../domain/views.ts";
 import type { Discovered } from "../../mcp/federation/discovery.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { freshKey, send } from "../job/hand-over.ts";
@@ -46,14 +47,16 @@ export const verb = defineVerb({
     const cluster = relay.desktop.cluster(name);
     const handing = { cluster, overLink: entry.mode !== "local", trace: await surroundingTrace(io) };
     const key = flags["idempotency-key"] ?? freshKey();
-    const { job_id: jobId } = await send(io, handing, listing(name, server, registration, flags["timeout-seconds"], key));
+    const { job_id: jobId, existing } = await send(io, handing, listing(name, server, registration, flags["timeout-seconds"], key));
     const again = `${refreshCommand(name, server)} --idempotency-key ${key}`;
     return interruptible(
       io,
       () => `no longer waiting; the job goes on. Take what it finds on with: ${again}`,
       async (signal) => {
-        await ended(call, cluster, jobId, again, signal);
-        await report(call, await keep(call, cluster, jobId, signal));
+        const { updated_at } = await ended(call, cluster, jobId, again, signal);
+        // What was found long ago is no newer for being asked for again; the cluster's clock may be a wrong one.
+        const foundAt = existing ? Math.min(io.clock.now(), Date.parse(updated_at)) : io.clock.now();
+        await report(call, await keep(call, cluster, jobId, foundAt, signal));
         return EXIT.ok;
       },
     );
@@ -76,15 +79,27 @@ function listing(cluster: string, server: string, registration: RemoteMcpServer,
 }
 
 /** @throws RelayError observation_timeout where it has not ended */
-async function ended({ flags, io }: Refresh, cluster: ClusterClient, jobId: string, again: string, signal: AbortSignal): Promise<void> {
+async function ended(
+  { flags, io }: Refresh,
+  cluster: ClusterClient,
+  jobId: string,
+  again: string,
+  signal: AbortSignal,
+): Promise<JobWaitResult> {
   const { waitForJob } = await import("../job/wait.ts");
-  const { observation } = await waitForJob(cluster, jobId, flags["wait-timeout-seconds"], io, signal);
-  if (observation.outcome === "terminal") return;
+  const job = await waitForJob(cluster, jobId, flags["wait-timeout-seconds"], io, signal);
+  if (job.observation.outcome === "terminal") return job;
   throw new RelayError("observation_timeout", `${jobId} has not ended yet; it goes on`, { cluster: cluster.name, job_id: jobId }, again);
 }
 
 /** What the job has found, kept as far as it can be shown. */
-async function keep({ flags, io, relay }: Refresh, cluster: ClusterClient, jobId: string, signal: AbortSignal): Promise<Discovered> {
+async function keep(
+  { flags, io, relay }: Refresh,
+  cluster: ClusterClient,
+  jobId: string,
+  now: number,
+  signal: AbortSignal,
+): Promise<Discovered> {
   const { callDocument } = await import("../../mcp/federation/call-result.ts");
   const { discovered } = await import("../../mcp/federation/discovery.ts");
   const left = await callDocument(cluster, jobId, signal);
@@ -102,7 +117,7 @@ async function keep({ flags, io, relay }: Refresh, cluster: ClusterClient, jobId
   let result: Discovered | undefined;
   await updateRemoteMcpCache(relay.paths, io.env, (known) => {
     const before = known.find((one) => one.cluster === flags.cluster && one.server === flags.name) ?? null;
-    result = discovered({ entry, name: flags.name, registration, jobId, left, before, accept: flags.accept, now: io.clock.now() });
+    result = discovered({ entry, name: flags.name, registration, jobId, left, before, accept: flags.accept, now });
     return withEntry(known.filter(isRegistered), result.found);
   });
   return result!;

@@ -77,7 +77,7 @@ describe("a pattern", () => {
       "(.*)*x",
       "([a-z]+)*\\d",
       "(((a*)*)*)*$c",
-      "a?".repeat(40) + "a{40}c",
+      `${"a?".repeat(40)}a{40}c`,
       "(?:(?:a{1,10}){1,10}){1,9}c",
     ])
       expect([source, new LinearPattern(source).isIn(line)]).toEqual([source, false]);

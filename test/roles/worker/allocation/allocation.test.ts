@@ -78,7 +78,7 @@ describe("a job in an allocation", () => {
       "slurm did not answer: no such partition",
     ]);
     expect(historyFaults(await site.worker.events(job_id))).toEqual([]);
-  }, 20_000);
+  }, 60_000);
 
   test.each(["lost", "refuses-though-accepted"] as const)(
     "whose submission was %s is found by its marker, and submitted once",
@@ -161,7 +161,7 @@ describe("an allocation that ends by itself", () => {
     patient.scheduler.run(id);
     await eventually(() => fs.existsSync(path.join(patient.scheduler.directory, `${id}.code`)), { what: "the end of the second run" });
     expect(await patient.worker.stdout(job_id).catch(() => "")).toBe("");
-  }, 15_000);
+  }, 60_000);
 
   test.each([
     ["TIMEOUT", "failed", "timeout", "failed"],
@@ -228,7 +228,7 @@ describe("an allocation that ends by itself", () => {
       expect(outcome).toMatchObject({ reason, exit_code: 0 });
       if (reason !== "completed") expect(outcome?.message).toContain(raw_state);
     },
-    15_000,
+    60_000,
   );
 
   test("with its shim killed: its record is waited for, and that is said", async () => {
@@ -244,7 +244,7 @@ describe("an allocation that ends by itself", () => {
     await eventually(async () => (await obstacle()) === `slurm says of ${id}: FAILED on n1; the record of its shim is waited for`, {
       what: "the obstacle",
     });
-  }, 15_000);
+  }, 60_000);
 
   test("is no end while no source says so: an id that is nowhere is unknown, and the shim tells", async () => {
     const { job_id } = await site.submit("until [ -e go2 ]; do sleep 0.05; done; echo done");
@@ -272,7 +272,7 @@ describe("a scheduler that keeps no accounts", () => {
       reason: "spawn_failed",
       message: `slurm knows nothing of ${id} any more, and nothing of it had started`,
     });
-  }, 15_000);
+  }, 60_000);
 
   test("is believed when it says that a job has ended, and then forgets it", async () => {
     const { job_id } = await site.submit("echo up; sleep 60");
@@ -283,7 +283,7 @@ describe("a scheduler that keeps no accounts", () => {
     site.scheduler.signal(id, "SIGKILL");
     const { job } = await site.worker.ended(job_id);
     expect(job.outcome).toMatchObject({ reason: "outcome_unknown", message: expect.stringContaining("FAILED") });
-  }, 15_000);
+  }, 60_000);
 
   test("and has lost its state, has another job of that number: ours is not there, and nothing is done to the other", async () => {
     const { job_id } = await site.submit("echo up; sleep 60");
@@ -298,7 +298,7 @@ describe("a scheduler that keeps no accounts", () => {
     expect((await site.worker.ended(job_id)).job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
     expect((await status()).scheduler?.[0]?.status).toMatchObject({ record_found: false, nodes: null });
     expect(site.scheduler.jobs().find((job) => job.id === id)?.said?.phase).toBe("running");
-  }, 15_000);
+  }, 60_000);
 });
 
 describe("a cancel", () => {

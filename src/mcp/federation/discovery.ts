@@ -35,7 +35,7 @@ export interface Discovered {
  */
 export function discovered({ entry, name, registration, jobId, left, before, accept, now }: Discovery): Discovered {
   const { document, artifact } = left;
-  if (document.execution_fingerprint !== executionFingerprint(registration)) {
+  if (document.execution_fingerprint !== executionFingerprint(registration) || document.contract !== registration.contract) {
     throw new RelayError("state_conflict", `${name} was registered otherwise while it was asked`, { cluster: entry.name, job_id: jobId });
   }
   const { tools, omitted } = kept(toolsOf(document.answer, entry.name, jobId), registration);

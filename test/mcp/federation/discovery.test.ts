@@ -121,6 +121,8 @@ test("no list is a failure that says why, and a list of another command is none 
   };
   const asked = { entry: entry("c"), name: "science", registration: its, jobId: JOB, left, before: null, accept: false, now: NOW };
   expect(failure(() => discovered(asked))).toEqual(["state_conflict", undefined]);
+  const other = { ...left, document: { ...documentOf(its, { kind: "tools", pages: 1, tools: [] }), contract: "another" } };
+  expect(failure(() => discovered({ ...asked, left: other }))).toEqual(["state_conflict", undefined]);
 });
 
 test("what was accepted stays within its bound", () => {

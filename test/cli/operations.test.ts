@@ -87,7 +87,8 @@ describe("clusters", () => {
     async () => {
       await using relay = await initialized();
       for (const args of [
-        ["--ssh-host", "x", "--agent-adapter", "exec", "--agent-bin", "agent"],
+        ["--ssh-host", "x", "--agent-adapter", "exec"],
+        ["--ssh-host", "x", "--agent-npm-package", "agent"],
         ["--scheduler-provider", "pbs"],
         ["--worker-concurrency", "2", "--worker-control-query-concurrency", "2"],
       ]) {

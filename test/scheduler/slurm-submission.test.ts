@@ -159,6 +159,13 @@ describe("the command line", () => {
     ]);
   });
 
+  test("names its output file so that nothing in the path is replaced", () => {
+    const outputOf = (output: string) =>
+      submitCommand({ ...job(), output }, { gpusPerJob: true }).filter((word) => /^--(?:output|error)/.test(word));
+    expect(outputOf("/a%j b/log")).toEqual(["--output=/a%%j b/log", "--error=/a%%j b/log"]);
+    expect(outputOf("/DOMAIN\\ada%j/log")).toEqual(["--output=/DOMAIN\\\\ada%j/log", "--error=/DOMAIN\\\\ada%j/log"]);
+  });
+
   test("asks for GPUs per node where this SLURM gives them only so", () => {
     expect(submitCommand(job({ gpus: 4, nodes: 2 }), { gpusPerJob: false })).toContain("--gres=gpu:2");
     expect(refusal(() => submitCommand(job({ gpus: 3, nodes: 2 }), { gpusPerJob: false }))).toBe("job_submission_refused");

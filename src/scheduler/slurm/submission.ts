@@ -25,9 +25,8 @@ export function submitCommand(job: BatchJob, ways: SubmitWays): readonly [string
     "--parsable",
     ...requested(request, ways),
     `--job-name=${marker}`,
-    // A percent sign in a path is no replacement symbol.
-    `--output=${output.replaceAll("%", "%%")}`,
-    `--error=${output.replaceAll("%", "%%")}`,
+    `--output=${literally(output)}`,
+    `--error=${literally(output)}`,
     "--open-mode=append",
     "--input=/dev/null",
     `--chdir=${workdir}`,
@@ -35,6 +34,9 @@ export function submitCommand(job: BatchJob, ways: SubmitWays): readonly [string
     script,
   ];
 }
+
+/** A path as a file name pattern of sbatch(1) that replaces nothing: `%%` is a percent sign; after a backslash none is a symbol, and it has to be two (measured with SLURM 22.05). */
+const literally = (file: string): string => (file.includes("\\") ? file.replaceAll("\\", "\\\\") : file.replaceAll("%", "%%"));
 
 function requested(request: SchedulerRequest, { gpusPerJob }: SubmitWays): string[] {
   const {

@@ -5,9 +5,12 @@ import { recordHolder } from "../api/record-holder.ts";
 import { type ClusterEntry, routeRevision } from "../config/cluster-entry.ts";
 import { RelayError } from "../domain/errors.ts";
 import type { Metadata } from "../domain/primitives.ts";
+import { within } from "../lib/within.ts";
 import { asked } from "./asked.ts";
 import { Held } from "./held.ts";
 
+/** How long the daemon has to say which clusters there are, where it said so before, in milliseconds. */
+const PATIENCE_MS = 1_000;
 /** How long the registry is taken to be as it was read, in milliseconds. */
 const FRESH_MS = 1_000;
 /** Places of jobs that are remembered. */
@@ -34,6 +37,8 @@ export interface Where {
 /** The clusters of this installation, as the daemon knows them. */
 export class Clusters {
   #read: { readonly at: number; readonly entries: Promise<readonly ClusterEntry[]> } | null = null;
+  /** As they were read last. */
+  #last: readonly ClusterEntry[] | null = null;
   readonly #held = new Held();
   /** Where jobs were found, the latest last. */
   readonly #found = new Map<string, string>();
@@ -52,13 +57,25 @@ export class Clusters {
     return this.#read.entries;
   }
 
+  /** The same for a list that has to come: as they were read last where the daemon fails, or takes its time; none, where it never said which there are. */
+  async known(signal: AbortSignal): Promise<readonly ClusterEntry[]> {
+    const now = this.entries(signal).catch(() => this.#last ?? []);
+    if (this.#last === null || (await within(now, PATIENCE_MS))) return now;
+    return this.#last;
+  }
+
   #readEntries(at: number, signal: AbortSignal) {
     // Whoever comes next does not depend on whether this one goes away.
     const entries = asked("the desktop daemon", new AbortController().signal, (bounded) => this.desktop.clusters(bounded));
     const read = { at, entries };
-    entries.catch(() => {
-      if (this.#read === read) this.#read = null;
-    });
+    entries.then(
+      (found) => {
+        this.#last = found;
+      },
+      () => {
+        if (this.#read === read) this.#read = null;
+      },
+    );
     signal.throwIfAborted();
     return read;
   }

@@ -65,9 +65,9 @@ export class McpService {
     this.#remote = new RemoteCatalogue(remote, profile, wallClock, new Set(tools.map(({ name }) => name)));
   }
 
-  /** The tools of the profile. Where the daemon does not answer, the clusters are not named. No cluster is asked. */
+  /** The tools of the profile, with the clusters as the daemon names them, or did last. No cluster is asked. */
   async listing(signal: AbortSignal): Promise<Listing> {
-    const entries: readonly ClusterEntry[] = await this.clusters.entries(signal).catch(() => []);
+    const entries: readonly ClusterEntry[] = await this.clusters.known(signal);
     const projection = this.#remote.projection(entries);
     const known = this.#listed?.listing.projection === projection ? this.#listed : null;
     if (known?.entries === entries) return known.listing;

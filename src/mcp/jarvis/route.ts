@@ -43,6 +43,6 @@ export const needsServer = (cluster: string, what: string): RelayError =>
   new RelayError(
     "engine_unavailable",
     `${what} is not available on ${cluster}: there is no MCP server of JARVIS-CD registered, and its command line is used for runs only`,
-    { cluster, cause: "jarvis_mcp_unregistered", available: ["jarvis_run", "jarvis_get_execution", "relay_submit_jarvis_pipeline"] },
+    { cluster, cause: "jarvis_mcp_unregistered", available: ["jarvis_run", "jarvis_get_execution"] },
     `clio-relay remote-mcp register --cluster ${cluster} --name ${JARVIS_SERVER} --command PROGRAM --allow-tool '*'`,
   );

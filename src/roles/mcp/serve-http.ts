@@ -7,6 +7,7 @@ import { type Environment, variable } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { parseRelayToken } from "../../config/relay-token.ts";
 import { RelayError } from "../../domain/errors.ts";
+import { aborted } from "../../lib/aborted.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { httpEndpoint } from "../../mcp/http/handler.ts";
 import type { McpService } from "../../mcp/service.ts";
@@ -102,9 +103,3 @@ function appOf(place: string, access: Access, fetch: (request: Request) => Promi
   });
   return app;
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });

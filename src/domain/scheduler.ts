@@ -19,12 +19,15 @@ export const SchedulerJobId = v.pipe(v.string(), v.regex(SCHEDULER_ID_PATTERN, "
 const Word = v.pipe(OsString(256), v.minLength(1), v.regex(/^[^\s-]\S*$/, "must be one word, and no option"));
 const Positive = v.pipe(Count, v.minValue(1), v.maxValue(1_000_000));
 
+/** What a scheduler job's name may begin with, before its mark. */
+export const SCHEDULER_JOB_NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
+
 /** What a command job asks of a scheduler (docs/schedulers.md, The request). Immutable. */
 export const SchedulerRequest = v.strictObject({
   /** Null is the one that the cluster is configured with. */
   provider: v.optional(v.nullable(SchedulerName), null),
   /** Goes before the marker in the scheduler job's name. */
-  name: v.optional(v.nullable(v.pipe(v.string(), v.regex(/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/, "must be a word of letters and digits"))), null),
+  name: v.optional(v.nullable(v.pipe(v.string(), v.regex(SCHEDULER_JOB_NAME, "must be a word of letters and digits"))), null),
   nodes: v.optional(v.nullable(Positive), null),
   tasks: v.optional(v.nullable(Positive), null),
   cpus_per_task: v.optional(v.nullable(Positive), null),

@@ -14,6 +14,8 @@ export interface BatchJob {
 /** A batch script, of what a request says. */
 export interface BatchScript {
   readonly text: string;
+  /** What the job's name is to begin with: the request's word, or the script's where it fits; null for neither. */
+  readonly name: string | null;
   /** Directives that were left out because the relay sets it itself, or the request does and both would be refused. */
   readonly removed: readonly string[];
   /** Variables that options and directives give the job with their values: a job has the environment that it was told, and not the batch script's. */

@@ -37,7 +37,7 @@ describeWith("slurm", "jobs in allocations, from the command line", () => {
     async () => {
       fs.writeFileSync(
         path.join(relay.directory, "job.sbatch"),
-        "#!/bin/sh\n#SBATCH --comment=of-the-script --export=ALL,GIVEN=small\n#SBATCH --ntasks=2\necho given=$GIVEN; echo $SLURM_NTASKS >out.txt; scontrol show job $SLURM_JOB_ID\n",
+        "#!/bin/sh\n#SBATCH --comment=of-the-script --export=ALL,GIVEN=small -J mine\n#SBATCH --ntasks=2\necho given=$GIVEN; echo $SLURM_NTASKS >out.txt; scontrol show job $SLURM_JOB_ID\n",
       );
       const ask = ["--scheduler", "slurm", "--ntasks", "1", "--time", "00:05:00", "--job-name", "train"];
       const [command, script] = await Promise.all([
@@ -52,6 +52,7 @@ describeWith("slurm", "jobs in allocations, from the command line", () => {
       expect([script.code, script.stderr]).toEqual([0, expect.any(String)]);
       const said = await relay.ok("job", "read-log", script.stdout.trim());
       expect(said).toContain("Comment=of-the-script");
+      expect(said).toContain(`JobName=mine.clio-${script.stdout.trim().slice("job_".length)}-1`);
       expect(said).toStartWith("given=small\n");
       expect(said).toContain("TimeLimit=00:07:00");
       expect((await relay.ok("job", "list-artifacts", script.stdout.trim())).split("\n").some((line) => line.includes("out.txt"))).toBe(

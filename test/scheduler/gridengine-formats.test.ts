@@ -213,9 +213,11 @@ describe("submission", () => {
     const script = "#!/bin/bash\n#$ -l h_vmem=2G -N mine\n#$ -cwd\necho\n#$ -q short.q -t\n".replace(" -t\n", "\n");
     expect(batchScript(request({ directives: true }), script, ["exec shim"])).toEqual({
       text: "#!/bin/sh\n#$ -l h_vmem=2G\n#$ -q short.q\nexec shim\n",
-      removed: ["-N mine", "-cwd"],
+      name: "mine",
+      removed: ["-cwd"],
       variables: {},
     });
+    expect(batchScript(request({ directives: true, name: "ours" }), script, []).removed).toEqual(["-N mine", "-cwd"]);
   });
 
   test("tells which variables options and directives give the job with their values", () => {

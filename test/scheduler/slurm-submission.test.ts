@@ -60,11 +60,27 @@ describe("the batch script", () => {
       "exec shim",
       "",
     ]);
-    expect(removed).toEqual(["-Jmine", "--output out.log", "--requeue", "--job-na=x", "-exyz", "--dependency=singleton"]);
+    expect(removed).toEqual(["--output out.log", "--requeue", "--job-na=x", "-exyz", "--dependency=singleton"]);
   });
 
   test("has none where they are not meant", () => {
-    expect(batchScript(request(), script, ["exec shim"])).toEqual({ text: "#!/bin/sh\nexec shim\n", removed: [], variables: {} });
+    expect(batchScript(request(), script, ["exec shim"])).toEqual({
+      text: "#!/bin/sh\nexec shim\n",
+      name: null,
+      removed: [],
+      variables: {},
+    });
+  });
+
+  test("begins its name as the request says, or else the script, where that is a word", () => {
+    const named = (line: string, name: string | null = null) => {
+      const script = batchScript(request({ directives: true, name }), `#SBATCH ${line}\n`, []);
+      return [script.name, script.removed, script.text];
+    };
+    expect(named("-J train")).toEqual(["train", [], "#!/bin/sh\n"]);
+    expect(named("-J a --job-name=b.c")).toEqual(["b.c", ["-J a"], "#!/bin/sh\n"]);
+    expect(named('--job-name="my train"')).toEqual([null, ["--job-name=my train"], "#!/bin/sh\n"]);
+    expect(named("-J train", "mine")).toEqual(["mine", ["-J train"], "#!/bin/sh\n"]);
   });
 
   test("tells which variables options and directives export with their values; the last --export counts", () => {

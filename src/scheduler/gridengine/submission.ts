@@ -1,4 +1,4 @@
-import type { SchedulerRequest } from "../../domain/scheduler.ts";
+import { SCHEDULER_JOB_NAME, type SchedulerRequest } from "../../domain/scheduler.ts";
 import { directiveWord, directiveWords } from "../directive-words.ts";
 import { commaList, exportedVariables } from "../exported.ts";
 import type { BatchJob, BatchScript } from "../provider.ts";
@@ -24,9 +24,13 @@ export function batchScript(request: SchedulerRequest, userScript: string | null
   if (directives.some(isArray)) throw refused("an array is many jobs, and each has to be submitted as one");
   const written = directives.filter((option) => !isOwn(option)).map((option) => `#$ ${option.map(directiveWord).join(" ")}`);
   const exported = [...directives, ...options].flatMap(([name, ...values]) => (name === "-v" ? values.flatMap(commaList) : []));
+  const said = directives.findLast(([option]) => option === "-N")?.[1] ?? "";
+  const name = request.name ?? (SCHEDULER_JOB_NAME.test(said) ? said : null);
+  const isName = ([option, value]: GridEngineOption): boolean => option === "-N" && value === name;
   return {
     text: `${["#!/bin/sh", ...written, ...lines].join("\n")}\n`,
-    removed: directives.filter(isOwn).map((option) => option.join(" ")),
+    name,
+    removed: directives.filter((option) => isOwn(option) && !isName(option)).map((option) => option.join(" ")),
     variables: exportedVariables(exported),
   };
 }

@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import type { SchedulerRequest } from "../../domain/scheduler.ts";
+import { SCHEDULER_JOB_NAME, type SchedulerRequest } from "../../domain/scheduler.ts";
 import { directiveWord, directiveWords } from "../directive-words.ts";
 import { exportedVariables, quotedCommaList } from "../exported.ts";
 import type { BatchScript } from "../provider.ts";
@@ -43,17 +43,28 @@ export function batchScript(request: SchedulerRequest, userScript: string | null
     throw refused("an array is many jobs, and each has to be submitted as one");
   }
   clustersOf(directives);
+  const name = request.name ?? nameIn(directives);
+  const isName = (option: SlurmOption): boolean => isJobName(option) && option.value === name;
   const isLeftOut = (option: SlurmOption): boolean => isOwn(option) || (request.memory_bytes !== null && MEMORY.has(option.name));
   const kept = directives.filter((option) => !isLeftOut(option));
-  const removed = directives.filter(isLeftOut).map(({ words }) => words.join(" "));
+  const removed = directives.filter((option) => isLeftOut(option) && !isName(option)).map(({ words }) => words.join(" "));
   const written = kept.map(({ words }) => `#SBATCH ${words.map(directiveWord).join(" ")}`);
   // The last one counts, and those of the command line win.
   const exported = [...directives, ...options].findLast(({ name }) => name === "export")?.value ?? "";
   return {
     text: `${["#!/bin/sh", ...written, ...buffers, ...lines].join("\n")}\n`,
+    name,
     removed,
     variables: exportedVariables(quotedCommaList(exported)),
   };
+}
+
+const isJobName = ({ name }: SlurmOption): boolean => name === "J" || name === "job-name";
+
+/** The job's name that a script says last, where it can be the beginning of ours. */
+function nameIn(directives: readonly SlurmOption[]): string | null {
+  const said = directives.findLast(isJobName)?.value ?? "";
+  return SCHEDULER_JOB_NAME.test(said) ? said : null;
 }
 
 /** The clusters that a request names; those of its options win. */

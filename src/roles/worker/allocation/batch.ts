@@ -33,7 +33,7 @@ export async function writeBatch(
 ): Promise<{ readonly marker: string; readonly workdir: string }> {
   const { context, job, fence, directory, engine } = around;
   const request = requestOf(job);
-  const { text, removed, variables } = provider.script(request, scriptOf(job), allocationScript(context.command, directory));
+  const { text, name, removed, variables } = provider.script(request, scriptOf(job), allocationScript(context.command, directory));
   const { plan, inputs, segments } = await preparationOf(context, job, fence, engine);
   // Compute nodes do not see the cluster's spool where another one is shared with them.
   const copies = context.sharedSpoolDir === null ? new Map() : copiesOf(inputs, directory);
@@ -52,7 +52,7 @@ export async function writeBatch(
       event: { event_type: "scheduler.directives_removed", level: "warning", message, payload: { removed: removed.slice(0, 100) } },
     });
   }
-  return { marker: markerOf(job.job_id, fence.attempt, request.name), workdir: plan.workdir ?? context.homeDir };
+  return { marker: markerOf(job.job_id, fence.attempt, name), workdir: plan.workdir ?? context.homeDir };
 }
 
 /** The worker's variables without those that are about its host alone. */

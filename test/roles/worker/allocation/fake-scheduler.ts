@@ -130,7 +130,7 @@ export class FakeScheduler implements SchedulerProvider {
   }
 
   script(_request: unknown, _text: string | null, lines: readonly string[]) {
-    return { text: `#!/bin/sh\n${lines.join("\n")}\n`, removed: [], variables: {} };
+    return { text: `#!/bin/sh\n${lines.join("\n")}\n`, name: null, removed: [], variables: {} };
   }
 
   native = (text: string): NativeJob | null => (/^\d+$/.test(text) ? { id: text, cluster: null } : null);

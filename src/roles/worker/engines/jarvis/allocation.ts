@@ -1,4 +1,4 @@
-import { hasEnded, markerOf, type SchedulerJob, type SchedulerStatus } from "../../../../domain/scheduler.ts";
+import { hasEnded, markerOf, SCHEDULER_JOB_NAME, type SchedulerJob, type SchedulerStatus } from "../../../../domain/scheduler.ts";
 import type { ExitRecord } from "../../../../execution/spool-records.ts";
 import type { Notice } from "../../../../queue/store.ts";
 import type { BatchJob, SubmitOutcome } from "../../../../scheduler/provider.ts";
@@ -9,12 +9,10 @@ import type { EngineAround } from "../engine.ts";
 
 /** The scheduler that JARVIS-CD submits to. */
 const PROVIDER = "slurm";
-/** What a job's name there may begin with; the marker comes behind it. */
-const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
 
 /** The name that a pipeline's job of the scheduler gets: the pipeline's own, with what makes it unique. */
 export const pipelineMarker = (jobId: string, attempt: number, jobName: string | null): string =>
-  markerOf(jobId, attempt, jobName !== null && NAME.test(jobName) ? jobName : null);
+  markerOf(jobId, attempt, jobName !== null && SCHEDULER_JOB_NAME.test(jobName) ? jobName : null);
 
 /** A pipeline's job of a scheduler, which JARVIS submits: on record before it can be there, looked up by its name after any doubt, followed, and canceled where that was asked for. */
 export class PipelineAllocation {

@@ -119,16 +119,14 @@ describe("without CLIO_RELAY_HOME", () => {
     expect([paths.coreDir("a"), paths.spoolDir("a"), paths.clustersFile]).toEqual(["/fast/core/a", "/spool/a", "/etc/c.json"]);
   });
 
-  test.each([
-    "CLIO_RELAY_CORE_DIR",
-    "CLIO_RELAY_SPOOL_DIR",
-    "CLIO_RELAY_CLUSTER_REGISTRY",
-    "CLIO_RELAY_REMOTE_MCP_CACHE",
-  ])("%s is absolute, or refused", (name) => {
-    const resolve = () => resolvePaths(environment({ [name]: "here/x" }, { cwd: "/w" }));
-    expect(resolve).toThrow(`${name} is "here/x", but must be an absolute path`);
-    expect(resolve).toThrow(expect.objectContaining({ code: "configuration_error", hint: `${name}=/w/here/x` }));
-  });
+  test.each(["CLIO_RELAY_CORE_DIR", "CLIO_RELAY_SPOOL_DIR", "CLIO_RELAY_CLUSTER_REGISTRY", "CLIO_RELAY_REMOTE_MCP_CACHE"])(
+    "%s is absolute, or refused",
+    (name) => {
+      const resolve = () => resolvePaths(environment({ [name]: "here/x" }, { cwd: "/w" }));
+      expect(resolve).toThrow(`${name} is "here/x", but must be an absolute path`);
+      expect(resolve).toThrow(expect.objectContaining({ code: "configuration_error", hint: `${name}=/w/here/x` }));
+    },
+  );
 });
 
 test("every socket's path fits, whatever the names are", () => {

@@ -241,9 +241,9 @@ describe("an allocation that ends by itself", () => {
     const { id } = patient.scheduler.jobs()[0]!;
     patient.scheduler.signal(id, "SIGKILL");
     const obstacle = async () => (await patient.worker.client.status(job_id)).obstacle;
-    await eventually(async () => (await obstacle()) === `slurm says of ${id}: FAILED on n1; the record of its shim is waited for`, {
-      what: "the obstacle",
-    });
+    const said = `slurm says of ${id}: FAILED on n1; the record of its shim is waited for`;
+    await eventually(async () => (await obstacle()) === said, { what: said });
+    expect((await patient.worker.client.status(job_id)).job.state).toBe("running");
   }, 60_000);
 
   test("is no end while no source says so: an id that is nowhere is unknown, and the shim tells", async () => {

@@ -7,7 +7,7 @@ const MOST = 16 * 1024 * 1024;
 /** What one transfer has under way at least: a packet. */
 const LEAST_EACH = 32 * 1024;
 /** A turn that takes this much longer than the shortest one, or a quarter of that, means that bytes of ours stand in a queue; milliseconds. */
-const QUEUE_MS = 5;
+const QUEUE_MS = 3;
 const QUEUE_SHARE = 0.25;
 /** How long the shortest turn counts; then everything is let run out of the queue to see it anew. */
 const SHORTEST_FOR_MS = 10_000;

@@ -101,6 +101,8 @@ export class ManyClusters implements AsyncDisposable {
       unix: path.join(this.desk.home, "run", "desktop.sock"),
       timeout: false,
       proxy: false,
+      // What is open afterwards is the daemon's own.
+      keepalive: false,
     } as RequestInit);
     return { status: answer.status, body: await answer.text() };
   }

@@ -137,6 +137,6 @@ describe("a desk with many clusters, five of which are dead", () => {
       const dialed = links.filter(({ cluster }) => many.living.includes(cluster)).map(({ ledger }) => ledger.length);
       expect(dialed).toEqual(many.living.map(() => 1));
     },
-    2 * TIMEOUT,
+    TIMEOUT,
   );
 });

@@ -30,6 +30,9 @@ const { values: options } = optionsOf({
   strict: true,
 });
 
+/** What decides about the executable besides its sources. */
+const MADE_WITH = ["package.json", "package-lock.json", "build.ts", "scripts/loaded-together.ts", "tsconfig.json"];
+
 function git(...args: string[]): string | null {
   try {
     const result = Bun.spawnSync(["git", ...args], { cwd: root, stderr: "ignore" });
@@ -42,17 +45,7 @@ function git(...args: string[]): string | null {
 function commit(): string {
   const head = git("rev-parse", "HEAD");
   if (head === null) return "unknown";
-  const changes = git(
-    "status",
-    "--porcelain",
-    "--untracked-files=no",
-    "--",
-    "src",
-    "package.json",
-    "package-lock.json",
-    "build.ts",
-    "scripts/loaded-together.ts",
-  );
+  const changes = git("status", "--porcelain", "--untracked-files=no", "--", "src", ...MADE_WITH);
   return changes === "" ? head : `${head}+changes`;
 }
 
@@ -60,7 +53,7 @@ function commit(): string {
 function sourcesDigest(builtCommit: string): string {
   const hash = new Bun.CryptoHasher("sha256");
   const files = [...new Bun.Glob("src/**/*").scanSync({ cwd: root, onlyFiles: true })].sort();
-  for (const file of [...files, "package.json", "package-lock.json", "build.ts", "scripts/loaded-together.ts", "tsconfig.json"]) {
+  for (const file of [...files, ...MADE_WITH]) {
     const bytes = fs.readFileSync(path.join(root, file));
     hash.update(`${file}\0${bytes.length}\0`).update(bytes);
   }

@@ -1,62 +1,73 @@
-import { expect, test } from "bun:test";
-import fs from "node:fs";
-import os from "node:os";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import path from "node:path";
 import { ClusterClient } from "../../src/api/client.ts";
 import { HttpPeer } from "../../src/api/http-peer.ts";
-import { withLifeSigns } from "../../src/cli/follow/life-signs.ts";
+import { type Patience, withLifeSigns } from "../../src/cli/follow/life-signs.ts";
 import { Reconnect } from "../../src/cli/follow/reconnect.ts";
 import { RelayError } from "../../src/domain/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 
-const TIMEOUT = 120_000;
+const directory = temporaryDirectory();
+const unix = path.join(directory.path, "s");
 
-/** A process that answers on a socket, so that it can be stopped by a signal. */
-function server(socket: string) {
-  const code = `Bun.serve({ unix: ${JSON.stringify(socket)}, fetch: () => Response.json({ ok: true, auth: false, version: "1", cluster: "local" }) }); console.log("ready")`;
-  return Bun.spawn([process.execPath, "-e", code], { stdout: "pipe", stderr: "inherit" });
+/** A worker that is asked for a sign of life, and gives none while it is held. */
+let asked = 0;
+let held: PromiseWithResolvers<void> | null = null;
+let server: Bun.Server<undefined>;
+beforeAll(() => {
+  const fetch = async (): Promise<Response> => {
+    asked++;
+    await held?.promise;
+    return Response.json({ ok: true, auth: false, version: "1", cluster: "local" });
+  };
+  server = Bun.serve({ unix, idleTimeout: 0, fetch } as unknown as Bun.Serve.Options<undefined>) as Bun.Server<undefined>;
+});
+afterAll(async () => {
+  await server.stop(true);
+  directory[Symbol.dispose]();
+});
+
+/** Something that waits, with the notices about it. */
+function waiting(patience: Patience) {
+  const said: string[] = [];
+  const stderr = { write: async (text: string | Uint8Array) => void said.push(String(text)) };
+  const reconnect = new Reconnect(stderr, systemClock, new AbortController().signal);
+  const cluster = new ClusterClient("local", new HttpPeer({ kind: "unix", path: unix }));
+  const over = Promise.withResolvers<string>();
+  return { said, over, work: withLifeSigns(cluster, reconnect, () => over.promise, patience) };
 }
 
-test(
-  "silence is said once, and so is its end; a quiet worker that answers is not silent",
-  async () => {
-    const directory = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-signs-"));
-    const socket = path.join(directory, "s");
-    const child = server(socket);
-    try {
-      await child.stdout.getReader().read();
-      const said: string[] = [];
-      const stderr = { write: async (text: string | Uint8Array) => void said.push(String(text)) };
-      const reconnect = new Reconnect(stderr, systemClock, new AbortController().signal);
-      const cluster = new ClusterClient("local", new HttpPeer({ kind: "unix", path: socket }));
-      const over = Promise.withResolvers<string>();
-      const work = withLifeSigns(cluster, reconnect, () => over.promise, { quietMs: 50, answerMs: 300 });
-      // Asked many times, and silent never.
-      await eventually(() => reconnect.silentMs > 0 && reconnect.silentMs < 40);
-      await Bun.sleep(400);
-      expect(said).toEqual([]);
-      child.kill("SIGSTOP");
-      await eventually(() => said.length > 0);
-      await Bun.sleep(800);
-      expect(said.length).toBe(1);
-      expect(said[0]).toMatch(/^notice: no sign of life from the worker of local for \d+ s; still waiting\n$/);
-      child.kill("SIGCONT");
-      await eventually(() => said.length > 1);
-      expect(said.slice(1)).toEqual(["notice: it answers again\n"]);
-      child.kill("SIGSTOP");
-      await eventually(() => said.length > 2);
-      over.resolve("done");
-      expect(await work).toBe("done");
-    } finally {
-      child.kill("SIGCONT");
-      child.kill("SIGKILL");
-      await child.exited;
-      fs.rmSync(directory, { recursive: true });
-    }
-  },
-  TIMEOUT,
-);
+const askedOftenAgain = (): Promise<true> => {
+  const before = asked;
+  return eventually(() => asked >= before + 5, { what: "a worker that is asked often" });
+};
+
+test("a quiet worker that answers is not silent", async () => {
+  const { said, over, work } = waiting({ quietMs: 10, answerMs: 60_000 });
+  await askedOftenAgain();
+  over.resolve("done");
+  expect(await work).toBe("done");
+  expect(said).toEqual([]);
+});
+
+test("silence is said once, and so is its end", async () => {
+  held = Promise.withResolvers();
+  const { said, over, work } = waiting({ quietMs: 10, answerMs: 100 });
+  await eventually(() => said.length > 0);
+  await askedOftenAgain();
+  expect(said).toEqual([expect.stringMatching(/^notice: no sign of life from the worker of local for \d+ s; still waiting\n$/)]);
+  held.resolve();
+  held = null;
+  await eventually(() => said.length > 1);
+  expect(said[1]).toBe("notice: it answers again\n");
+  held = Promise.withResolvers();
+  await eventually(() => said.length > 2);
+  over.resolve("done");
+  expect(await work).toBe("done");
+  held.resolve();
+});
 
 test("what only a person can put right is said once an outage, also where it began as a broken connection", async () => {
   const said: string[] = [];

@@ -9,6 +9,8 @@ export interface WorkerLike {
   readonly aborted: string[];
   /** Bytes that /endless made. */
   produced(): number;
+  /** How often it was asked whether it lives. */
+  probed(): number;
   stop(): Promise<void>;
 }
 
@@ -16,12 +18,16 @@ export function startWorkerLike(socket: string): WorkerLike {
   const seen: WorkerLike["seen"] = [];
   const aborted: string[] = [];
   let produced = 0;
+  let probed = 0;
   const app = new Hono();
   app.use(async (c, next) => {
     c.req.raw.signal.addEventListener("abort", () => aborted.push(new URL(c.req.url).pathname));
     await next();
   });
-  app.get("/healthz", () => Response.json({ ok: true }, { headers: { "clio-relay-version": "9.9.9" } }));
+  app.get("/healthz", () => {
+    probed++;
+    return Response.json({ ok: true }, { headers: { "clio-relay-version": "9.9.9" } });
+  });
   app.get("/quiet", () => new Promise<Response>(() => undefined));
   app.get(
     "/problem",
@@ -80,15 +86,25 @@ export function startWorkerLike(socket: string): WorkerLike {
     return Response.json({ ok: true }, { status: 201, headers: { "x-own": "1" } });
   });
   const server: SocketServer = serveOnSocket(app, socket);
-  return { seen, aborted, produced: () => produced, stop: () => server.stop(0) };
+  return { seen, aborted, produced: () => produced, probed: () => probed, stop: () => server.stop(0) };
 }
 
-/** A socket where somebody accepts connections and never says a word, as a stopped process does; or one thing to each request that is no probe, and no more. */
-export function startHung(socket: string, last?: string): { stop(): void } {
+/**
+ * A socket where somebody accepts connections and never says a word, as a stopped process does; or begins an answer to each request that is no probe, and says no
+ * more.
+ *
+ * @param begun the beginning of an answer, by the request's head
+ */
+export function startHung(socket: string, begun?: (head: string) => string): { stop(): void } {
   fs.rmSync(socket, { force: true });
   const server = Bun.listen({
     unix: socket,
-    socket: { data: (peer, data) => void (last !== undefined && !String(data).startsWith("GET /healthz") && peer.write(last)) },
+    socket: {
+      data(peer, data) {
+        const head = String(data);
+        if (begun !== undefined && !head.startsWith("GET /healthz")) peer.write(begun(head));
+      },
+    },
   });
   return { stop: () => server.stop(true) };
 }

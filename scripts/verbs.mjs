@@ -40,9 +40,10 @@ export const USAGE = {
   ],
   demo: [null, "Show that a job survives its worker, and where there is an sshd, the link, and check every claim."],
   test: [
-    "[fast|rig|soak|project …] [--reduced] [FILE …]",
+    "[fast|rig|soak|project …] [--reduced] [--again] [FILE …]",
     "Run the tests; without arguments all suites, soak reduced.",
     "--reduced             the soak suite in a tenth of its size, for 15 minutes at most",
+    "--again               a file that failed runs once more by itself; what failed once only is told as unsteady",
   ],
   soak: ["[--reduced]", "Run the soak suite.", "--reduced             in a tenth of its size"],
   bench: [

@@ -62,7 +62,41 @@ describe("the runner", () => {
 
   test("a failed test fails the run", () => {
     const failing = `${PASSES}test("b", () => { expect(1).toBe(2); });\n`;
-    expect(run({ "test/project/a.test.ts": failing }, ["project"])).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+    const result = run({ "test/project/a.test.ts": failing }, ["project"]);
+    expect(result).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+    const told = result.stdout.slice(result.stdout.indexOf("slowest of"));
+    expect(told).toContain('failed: test/project/a.test.ts: "b"');
+    expect(told).toMatch(/^ {2}\| .*expect\(1\)\.toBe\(2\)/m);
+  });
+
+  /** Fails in the first run of its file, and in no later one. */
+  const failsOnce = (mark: string) => `${HEAD}import fs from "node:fs";
+    test("once", () => {
+      const known = fs.existsSync(${JSON.stringify(mark)});
+      fs.writeFileSync(${JSON.stringify(mark)}, "");
+      expect(known).toBe(true);
+    });\n`;
+
+  test("a file that failed runs again where that was asked for: what fails twice has failed, what fails once is told as unsteady", () => {
+    const failing = `${HEAD}test("always", () => { expect(1).toBe(2); });\n`;
+    const files = () => ({ "test/project/a.test.ts": failsOnce(path.join(directories(), "mark")), "test/project/b.test.ts": failing });
+    const asked = run(files(), ["project", "--again"]);
+    expect(asked).toMatchObject({ code: 1, last: "1 passed, 1 failed, 0 skipped" });
+    expect(asked.stdout).toContain('unsteady: test/project/a.test.ts: "once"\n  | ');
+    expect(asked.stdout).toContain('failed: test/project/b.test.ts: "always"');
+    expect(asked.stdout).not.toContain("failed: test/project/a.test.ts");
+    expect(run(files(), ["project"])).toMatchObject({ code: 1, last: "0 passed, 2 failed, 0 skipped" });
+  });
+
+  test("where more than three files failed none runs again", () => {
+    const files = ["a", "b", "c", "d"].map(
+      (name) => [`test/project/${name}.test.ts`, failsOnce(path.join(directories(), "mark"))] as const,
+    );
+    expect(run(Object.fromEntries(files), ["project", "--again"])).toMatchObject({ code: 1, last: "0 passed, 4 failed, 0 skipped" });
+    expect(run(Object.fromEntries(files.slice(1)), ["project", "--again"])).toMatchObject({
+      code: 0,
+      last: "3 passed, 0 failed, 0 skipped",
+    });
   });
 
   test("a suite without a test fails the run", () => {

@@ -1,5 +1,5 @@
 /**
- * Runs suites: `run.ts [fast|rig|soak|project …] [--reduced] [test files …]`. The last line is
+ * Runs suites: `run.ts [fast|rig|soak|project …] [--reduced] [--again] [test files …]`. The last line is
  * `N passed, N failed, N skipped`; the exit code is 1 where something failed, 2 where the call is wrong.
  */
 import fs from "node:fs";
@@ -11,8 +11,9 @@ import { parseJunit } from "./junit.ts";
 import { endLeftovers, RUN_MARK, unmountLeftovers } from "./leftovers.ts";
 import { neighboursOf, runBeside } from "./neighbours.ts";
 import { removeTree } from "./remove.ts";
+import { secondRuns } from "./second-run.ts";
 import { filesOf, SUITES, type Suite, suiteOf, testFiles } from "./suites.ts";
-import { judge, type SkipRecord, slowest, summary, type Verdict } from "./verdict.ts";
+import { judge, type SkipRecord, slowest, summary, type Verdict, wrongLines } from "./verdict.ts";
 
 const root = path.dirname(path.dirname(import.meta.dir));
 
@@ -52,14 +53,35 @@ function inherited(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !own(name)));
 }
 
+interface Options {
+  /** The random parts at a tenth of their size. */
+  readonly reduced: boolean;
+  /** A file that failed runs once more, by itself. */
+  readonly again: boolean;
+}
+
+/** What became of a suite; `unsteady` are the first verdicts on files that failed once and then did not. */
+interface SuiteRun {
+  readonly verdicts: readonly Ran[];
+  readonly unsteady: readonly Ran[];
+}
+
+/** A verdict, and what the tests had said. */
+interface Ran extends Verdict {
+  readonly said: string;
+}
+
 /** Each file in a process of its own, so that whatever it leaves has a name. */
-async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdict[]> {
+async function runSuite({ suite, files }: Plan, { reduced, again }: Options): Promise<SuiteRun> {
   console.log(`\n== ${suite.name}: ${suite.about} (${files.length} files)`);
-  if (files.length === 0) return [judge({ suite: suite.name, file: null, cases: [], skips: [], exitCode: 0, leftBehind: [] })];
+  if (files.length === 0) {
+    const nothing = judge({ suite: suite.name, file: null, cases: [], skips: [], exitCode: 0, leftBehind: [] });
+    return { verdicts: [{ ...nothing, said: "" }], unsteady: [] };
+  }
   const soak = suite.name === "soak";
   const env = { ...inherited(), ...(soak ? soakSettings(reduced) : {}) };
   const deadline = performance.now() + (soak && reduced ? REDUCED_TIMEOUT_MS : suite.suiteTimeoutMs);
-  const verdicts: Verdict[] = [];
+  const verdicts: Ran[] = [];
   const took = new Map<string, number>();
   const planned = files.map((file) => ({ file, neighbours: neighboursOf(file, fs.readFileSync(path.join(root, file), "utf8")) }));
   await runBeside(planned, suite.lanes, async (file) => {
@@ -68,10 +90,10 @@ async function runSuite({ suite, files }: Plan, reduced: boolean): Promise<Verdi
     took.set(file, performance.now() - began);
   });
   console.log(slowest(took));
-  return verdicts;
+  return again ? await secondRuns(verdicts, (file) => runFile(suite, file, env, deadline)) : { verdicts, unsteady: [] };
 }
 
-async function runFile(suite: Suite, file: string, env: Record<string, string | undefined>, deadline: number): Promise<Verdict> {
+async function runFile(suite: Suite, file: string, env: Record<string, string | undefined>, deadline: number): Promise<Ran> {
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-tests-"));
   // What the tests have for /tmp: its name is short, because sockets lie in it, and other users may pass through.
   const temporary = fs.mkdtempSync(path.join(os.tmpdir(), "r"));
@@ -108,7 +130,7 @@ async function runFile(suite: Suite, file: string, env: Record<string, string | 
     const cases = fs.existsSync(report) ? parseJunit(fs.readFileSync(report, "utf8")) : [];
     const said = spokenLines(fs.readFileSync(output, "utf8"));
     console.log(`${file}: ${cases.length} tests, ${((performance.now() - start) / 1_000).toFixed(1)} s${said === "" ? "" : `\n${said}`}`);
-    return judge({
+    const verdict = judge({
       suite: suite.name,
       file,
       cases,
@@ -116,6 +138,7 @@ async function runFile(suite: Suite, file: string, env: Record<string, string | 
       exitCode: child.signalCode === "SIGKILL" ? null : (child.exitCode ?? 1),
       leftBehind: [...(await endLeftovers(run, temporary)), ...unmountLeftovers(temporary)],
     });
+    return { ...verdict, said };
   } finally {
     for (const directory of [scratch, temporary]) removeTree(directory);
   }
@@ -136,9 +159,22 @@ const skipRecords = (text: string): SkipRecord[] =>
     .split("\n")
     .map((line) => JSON.parse(line) as SkipRecord);
 
+/** What is wrong, told once more at the end: a log of thousands of lines is read there, and may be kept only in part. */
+function tell(ran: readonly Ran[], what: "failed" | "unsteady"): void {
+  for (const one of ran) {
+    const lines = wrongLines(one, what);
+    if (lines.length === 0) continue;
+    const said = one.failures.length === 0 || one.said === "" ? [] : one.said.split("\n").slice(-SAID_LINES);
+    console.log(["", ...lines, ...said.map((line) => `  | ${line.slice(0, SAID_CHARACTERS)}`)].join("\n"));
+  }
+}
+
+const SAID_LINES = 60;
+const SAID_CHARACTERS = 400;
+
 async function main(args: readonly string[]): Promise<number> {
-  const reduced = args.includes("--reduced");
-  const plans = plan(args.filter((arg) => arg !== "--reduced"));
+  const options: Options = { reduced: args.includes("--reduced"), again: args.includes("--again") };
+  const plans = plan(args.filter((arg) => arg !== "--reduced" && arg !== "--again"));
   if (typeof plans === "string" || plans.length === 0) {
     console.error(typeof plans === "string" ? plans : `name suites (${SUITES.map((suite) => suite.name).join(", ")}) or test files`);
     return 2;
@@ -150,12 +186,15 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   if (plans.some(({ suite }) => suite.name !== "project")) await installComponents();
-  const verdicts: Verdict[] = [];
+  const verdicts: Ran[] = [];
+  const unsteady: Ran[] = [];
   for (const one of plans) {
-    const of = await runSuite(one, reduced);
-    for (const { complaints } of of) for (const complaint of complaints) console.log(`failed: ${complaint}`);
-    verdicts.push(...of);
+    const of = await runSuite(one, options);
+    verdicts.push(...of.verdicts);
+    unsteady.push(...of.unsteady);
   }
+  tell(unsteady, "unsteady");
+  tell(verdicts, "failed");
   const total = (key: "passed" | "failed" | "skipped"): number => verdicts.reduce((sum, verdict) => sum + verdict[key], 0);
   const counts = { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
   console.log(`\n${summary(counts)}`);

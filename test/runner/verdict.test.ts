@@ -15,7 +15,7 @@ const run = (over: Partial<RunFacts>): RunFacts => ({
 
 describe("judge", () => {
   test("a good run has no complaints", () => {
-    expect(judge(run({}))).toEqual({ passed: 1, failed: 0, skipped: 0, complaints: [] });
+    expect(judge(run({}))).toEqual({ file: "test/a.test.ts", passed: 1, failed: 0, skipped: 0, complaints: [], failures: [] });
   });
 
   test("a failed test is counted once", () => {

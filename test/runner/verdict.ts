@@ -20,11 +20,15 @@ export interface RunFacts {
 }
 
 export interface Verdict {
+  /** The file that was judged; null for a suite that has none. */
+  readonly file: string | null;
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
   /** What counts as failed besides the failed tests themselves. */
   readonly complaints: readonly string[];
+  /** Names of the tests that failed. */
+  readonly failures: readonly string[];
 }
 
 /**
@@ -52,12 +56,20 @@ export function judge(run: RunFacts): Verdict {
     complaints.push(`${run.file}: the test process ended with ${run.exitCode}, though no test failed`);
   }
   return {
+    file: run.file,
     passed: of("passed").length - hollow.length,
     failed: failed.length + complaints.length,
     skipped: of("skipped").length,
     complaints,
+    failures: failed.map((test) => test.name),
   };
 }
+
+/** Lines for people that name all that is wrong, `what` before each: nothing where all is well. */
+export const wrongLines = ({ file, complaints, failures }: Verdict, what: "failed" | "unsteady"): string[] => [
+  ...complaints.map((complaint) => `${what}: ${complaint}`),
+  ...failures.map((name) => `${what}: ${file}: "${name}"`),
+];
 
 /** The closing line. */
 export const summary = ({ passed, failed, skipped }: Pick<Verdict, "passed" | "failed" | "skipped">): string =>

@@ -63,7 +63,7 @@ export function enginesOf({
   return {
     command: commandEngine,
     jarvis: new JarvisEngine(new JarvisInstallation(site, clock), schedulers),
-    remote_agent: new AgentEngine({ agent, capacity, store, searchPath: handedOn["PATH"] ?? "", hasSetup: envSetup !== null }),
+    remote_agent: new AgentEngine({ agent, capacity, store, spoolDir, searchPath: handedOn["PATH"] ?? "", hasSetup: envSetup !== null }),
     mcp_call: new McpEngine({
       evidence: new ToolEvidence(store, spoolDir),
       warm: new WarmServers(launcher, spoolDir, systemTimers),

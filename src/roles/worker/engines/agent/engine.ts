@@ -5,6 +5,7 @@ import { isRelayError, RelayError } from "../../../../domain/errors.ts";
 import { type Lane, laneOf } from "../../../../domain/job.ts";
 import { parentOf } from "../../../../domain/parent.ts";
 import { takesText } from "../../../../execution/agent/command-line.ts";
+import { inputPath } from "../../../../execution/input-place.ts";
 import type { QueueStore } from "../../../../queue/store.ts";
 import type { Engine, EngineAround, EngineAttempt, SubmissionOf } from "../engine.ts";
 import { AgentAttempt } from "./attempt.ts";
@@ -13,7 +14,9 @@ import { agentFile, agentRefused, mcpConfiguration } from "./files.ts";
 export interface AgentEngineAround {
   readonly agent: AgentConfiguration;
   readonly capacity: Capacity;
-  readonly store: Pick<QueueStore, "job">;
+  readonly store: Pick<QueueStore, "job" | "artifact">;
+  /** The cluster's spool. */
+  readonly spoolDir: string;
   /** PATH of jobs. */
   readonly searchPath: string;
   /** Whether a setup text may make another one of it. */
@@ -39,10 +42,22 @@ export class AgentEngine implements Engine<"remote_agent"> {
         "this worker has one slot for jobs, and an agent that waits for a job of its own must not have the last one",
       );
     await this.#refuseNested(submission);
-    const { spec } = submission;
-    if (spec.prompt_path !== undefined) await agentFile("prompt", spec.prompt_path, takesText(agent));
-    if (spec.mcp_config_path !== null) await mcpConfiguration(spec.mcp_config_path, agent);
+    const { prompt_path, mcp_config_path, inputs } = submission.spec;
+    const prompt = prompt_path ?? (await this.#staged(inputs?.["prompt"]));
+    const configuration = mcp_config_path ?? (await this.#staged(inputs?.["mcp_config"]));
+    if (prompt !== null) await agentFile("prompt", prompt, takesText(agent));
+    if (configuration !== null) await mcpConfiguration(configuration, agent);
     return lane;
+  }
+
+  /** Where a file lies that was brought along; null for none, and for what is none: the queue refuses that, and says why. */
+  async #staged(id: string | undefined): Promise<string | null> {
+    if (id === undefined) return null;
+    const artifact = await this.around.store.artifact(id).catch((error: unknown) => {
+      if (isRelayError(error, "artifact_not_found")) return null;
+      throw error;
+    });
+    return artifact?.kind === "input" ? inputPath(this.around.spoolDir, artifact.sha256, artifact.name) : null;
   }
 
   attempt(around: EngineAround<"remote_agent">): EngineAttempt {

@@ -116,6 +116,16 @@ describe("the profile user", () => {
     TIMEOUT,
   );
 
+  test("may ask for an agent's allocation, in the relay's words and in no other", async () => {
+    const run = (more: Record<string, unknown>) =>
+      agent.problem("relay_submit_agent", { cluster: "local", prompt_path: "/prompt.md", ...more });
+    expect(await run({ scheduler: { nodes: 2, time_limit_seconds: 60 } })).toMatchObject({ reason: "scheduler_unavailable" });
+    expect(await run({})).toMatchObject({ reason: "engine_unavailable", cause: "agent_unconfigured" });
+    for (const scheduler of [{ options: ["--wrap=x"] }, { directives: true }])
+      expect(await run({ scheduler })).toMatchObject({ reason: "request_validation_failed" });
+    expect(await run({ scheduler: {}, timeout_seconds: 5 })).toMatchObject({ reason: "request_validation_failed" });
+  });
+
   test(
     "records what an agent found on the timeline of a task",
     async () => {

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
+import { SchedulerRequest } from "../../domain/scheduler.ts";
 import { CommandSpec, JarvisSpec, McpCallSpec, RemoteAgentSpec } from "../../domain/specs.ts";
 import type { Place } from "../clusters.ts";
 import { JARVIS_SERVER } from "../jarvis/route.ts";
@@ -102,7 +103,12 @@ const agentSpec = {
   mcp_config_path: said(RemoteAgentSpec.entries.mcp_config_path, "file there with the MCP servers that it may use"),
   model: said(RemoteAgentSpec.entries.model, "the model; the agent's own choice when left out"),
   workdir: said(RemoteAgentSpec.entries.workdir, "absolute path of a directory there; the home directory when left out"),
-  timeout_seconds: said(RemoteAgentSpec.entries.timeout_seconds, ENDED_AFTER),
+  timeout_seconds: said(RemoteAgentSpec.entries.timeout_seconds, `${ENDED_AFTER}; not with scheduler`),
+  scheduler: said(
+    // In a scheduler's own words more could be asked for than a run of the agent.
+    v.optional(v.omit(SchedulerRequest, ["options", "directives"])),
+    "run it in an allocation of the cluster's scheduler, {} for one as it comes; on the worker's host when left out",
+  ),
 };
 const agent = (name: string, profile: Profile): Tool =>
   submission({

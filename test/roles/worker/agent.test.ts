@@ -190,7 +190,7 @@ test("what was brought along is refused at the submission where it cannot be giv
   await worker.start();
   const submitted = async (prompt: string, mcp_config?: string) => {
     const inputs: Record<string, string> = {};
-    const used_artifact_refs = [];
+    const used_artifact_refs: { artifact_id: string; sha256: string }[] = [];
     for (const [name, text] of Object.entries({ prompt, mcp_config })) {
       if (text === undefined) continue;
       const ingest = {

@@ -97,13 +97,13 @@ describe("the monitor", () => {
 
   test("poll_seconds joins what comes close together, and loses none of it", async () => {
     const { jobId, release } = await running();
-    const response = await open(`/jobs/${jobId}/monitor/sse?poll_seconds=0.4`);
+    const response = await open(`/jobs/${jobId}/monitor/sse?poll_seconds=1`);
     const documents: { events: { event_type: string }[] }[] = [];
     for await (const message of readSse(response.body!)) {
       if (message.event !== "monitor") break;
       documents.push(data(message) as (typeof documents)[number]);
       if (documents.length === 1) {
-        for (let i = 0; i < 20; i++) await worker.client.recordProgress(jobId, { current: i });
+        await Promise.all(Array.from({ length: 20 }, (_, i) => worker.client.recordProgress(jobId, { current: i })));
         release();
       }
     }
@@ -191,7 +191,7 @@ test("who asks for the headers of a stream follows nothing", async () => {
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
   }
   const followers = async () => /^clio_relay_worker_followers (\d+)$/m.exec(await (await open("/metrics")).text())?.[1];
-  await eventually(async () => (await followers()) === "0", { what: "the end of streams that nobody reads", timeoutMs: 5_000 });
+  await eventually(async () => (await followers()) === "0", { what: "the end of streams that nobody reads" });
   release();
 });
 

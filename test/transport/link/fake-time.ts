@@ -1,6 +1,12 @@
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Timers } from "../../../src/lib/timers.ts";
 
+/** Long enough for a few round trips over sockets of this process, however seldom it has its turn. */
+export async function aMoment(): Promise<void> {
+  await Bun.sleep(10);
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Time that goes on when the test says so. */
 export class FakeTime implements Clock, Timers {
   #wall = Date.parse("2026-01-01T00:00:00Z");
@@ -8,7 +14,7 @@ export class FakeTime implements Clock, Timers {
   #timers: { readonly at: number; readonly run: () => void }[] = [];
 
   /** @param settle called after each step, for what takes real time */
-  constructor(private readonly settle: () => Promise<void>) {}
+  constructor(private readonly settle: () => Promise<void> = aMoment) {}
 
   now(): number {
     return this.#wall;

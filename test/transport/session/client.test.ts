@@ -165,14 +165,14 @@ describe("a bring-up", () => {
       else context.reject(["keyboard-interactive"]);
     });
     const session = await slow.open({
-      deadlineMs: 150,
-      verifyHostKey: (_key, answer) => void setTimeout(() => answer(true), 200) as undefined,
+      deadlineMs: 2_500,
+      verifyHostKey: (_key, answer) => void setTimeout(() => answer(true), 900) as undefined,
       authenticate: async () => {
-        await Bun.sleep(200);
+        await Bun.sleep(900);
         return {
           method: "keyboard-interactive",
           answer: async () => {
-            await Bun.sleep(200);
+            await Bun.sleep(900);
             return ["x"];
           },
         };

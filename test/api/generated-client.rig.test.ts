@@ -81,7 +81,7 @@ describeWith(["openapi-typescript", "linux"], "a client that is generated from t
       stderr: "pipe",
     });
     if ((await made.exited) !== 0) throw new Error(await made.stderr.text());
-  }, 60_000);
+  });
 
   /** What the compiler says of some programs. */
   async function check(sources: Readonly<Record<string, string>>): Promise<string> {

@@ -56,4 +56,4 @@ test("it is written where it is wanted, in place of the one that is there", asyn
   fs.writeFileSync(path.join(relay.directory, "file"), "");
   const refused = await relay.run(["agent", "skill", "--json", "--output", "file"]);
   expect([refused.code, (JSON.parse(refused.stderr) as { reason: string }).reason]).toEqual([1, "local_file_unusable"]);
-}, 60_000);
+});

@@ -7,8 +7,6 @@ import { type Relay, startRelay } from "../runner/relay.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { authority } from "../transport/outbound/certificates.ts";
 
-const TIMEOUT = 60_000;
-
 describeWith(["nginx", "openssl"], "the API behind an nginx that speaks TLS", () => {
   const files = temporaryDirectory();
   let relay: Relay;
@@ -28,7 +26,7 @@ describeWith(["nginx", "openssl"], "the API behind an nginx that speaks TLS", ()
       port: Number(new URL(url).port),
       location: "/",
     });
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     await edge[Symbol.asyncDispose]();
     await relay[Symbol.asyncDispose]();
@@ -53,34 +51,30 @@ describeWith(["nginx", "openssl"], "the API behind an nginx that speaks TLS", ()
     expect(await refusal({})).toEqual([200, undefined]);
   });
 
-  test(
-    "hands on what comes as it comes: events, WebSockets, output",
-    async () => {
-      const gate = `${files.path}/gate`;
-      const id = await submit("--", "sh", "-c", `echo first; until [ -e ${gate} ]; do sleep 0.05; done; echo second`);
-      const at = `/clusters/local/jobs/${id}`;
-      const heard = listen(`wss://localhost:${edge.port}${at}/events/ws`, { headers: { authorization: `Bearer ${token}` }, tls: { ca } });
-      const until = async (target: string, text: string) => {
-        const reader = (await get(target)).body!.getReader();
-        for (let got = ""; !got.includes(text); ) {
-          const { value, done } = await reader.read();
-          if (done) throw new Error(`${target} ended with ${got}`);
-          got += Buffer.from(value).toString();
-        }
-        return reader;
-      };
-      // The job goes on only when all of this has come.
-      const open = [await until(`${at}/events/sse`, "stdout.delta"), await until(`${at}/logs/stdout/content?follow=true`, "first\n")];
-      fs.writeFileSync(gate, "");
-      expect(await heard).toMatchObject({ code: 1000, reason: "terminal" });
-      for (const reader of open) {
-        let rest = "";
-        for (let next = await reader.read(); !next.done; next = await reader.read()) rest += Buffer.from(next.value).toString();
-        expect(rest).toMatch(/second\n|event: terminal/);
+  test("hands on what comes as it comes: events, WebSockets, output", async () => {
+    const gate = `${files.path}/gate`;
+    const id = await submit("--", "sh", "-c", `echo first; until [ -e ${gate} ]; do sleep 0.05; done; echo second`);
+    const at = `/clusters/local/jobs/${id}`;
+    const heard = listen(`wss://localhost:${edge.port}${at}/events/ws`, { headers: { authorization: `Bearer ${token}` }, tls: { ca } });
+    const until = async (target: string, text: string) => {
+      const reader = (await get(target)).body!.getReader();
+      for (let got = ""; !got.includes(text); ) {
+        const { value, done } = await reader.read();
+        if (done) throw new Error(`${target} ended with ${got}`);
+        got += Buffer.from(value).toString();
       }
-    },
-    TIMEOUT,
-  );
+      return reader;
+    };
+    // The job goes on only when all of this has come.
+    const open = [await until(`${at}/events/sse`, "stdout.delta"), await until(`${at}/logs/stdout/content?follow=true`, "first\n")];
+    fs.writeFileSync(gate, "");
+    expect(await heard).toMatchObject({ code: 1000, reason: "terminal" });
+    for (const reader of open) {
+      let rest = "";
+      for (let next = await reader.read(); !next.done; next = await reader.read()) rest += Buffer.from(next.value).toString();
+      expect(rest).toMatch(/second\n|event: terminal/);
+    }
+  });
 
   test("keeps ranges and tags, and takes pieces of inputs", async () => {
     const id = await submit("--wait", "--", "seq", "1", "100000");

@@ -55,7 +55,7 @@ test("the API on TCP from the command line: start, status, another daemon, rotat
   const short = await relay.run(["api", "start", "--port", "0"], { env: { CLIO_RELAY_API_TOKEN: "short" } });
   expect([short.code, short.stderr]).toEqual([2, expect.stringContaining("CLIO_RELAY_API_TOKEN")]);
   expect(await api("status")).toMatchObject({ state: "stopped" });
-}, 60_000);
+});
 
 test("a job belongs to the trace that its command belongs to", async () => {
   await using relay = await withWorker();
@@ -70,4 +70,4 @@ test("a job belongs to the trace that its command belongs to", async () => {
   expect(await relay.ok("job", "read-log", traced.receipt.job_id)).toBe(`${parent}/a=1,b=2`);
   const odd = await submit({ TRACEPARENT: "nonsense", TRACESTATE: "a=1" });
   expect([odd.receipt.trace, odd.stderr]).toEqual([null, "notice: TRACEPARENT is no traceparent, and is left out\n"]);
-}, 60_000);
+});

@@ -5,52 +5,46 @@ import { describeWith } from "../runner/components.ts";
 import { eventually } from "../runner/wait.ts";
 import { initialized, type SourceRelay, withWorker } from "./source-relay.ts";
 
-const TIMEOUT = 60_000;
-
 describe("of a real job", () => {
-  test(
-    "the record, the file, a file in a directory, standard output",
-    async () => {
-      await using relay = await withWorker();
-      const id = await relay.submit(
-        "--wait",
-        "--output",
-        "out/*",
-        "--",
-        "sh",
-        "-c",
-        "mkdir out; head -c 3000000 /dev/urandom > 'out/it'\\''s é.bin'",
-      );
-      const list = await relay.json<{
-        artifacts: { artifact_id: string; kind: string; name: string; sha256: string; size_bytes: number }[];
-      }>("job", "list-artifacts", id);
-      const artifact = list.artifacts.find(({ kind }) => kind === "execution_output")!;
-      expect(artifact).toMatchObject({ name: "out/it's é.bin", size_bytes: 3_000_000 });
-      const original = fs.readFileSync(path.join(relay.directory, artifact.name));
-      expect(await relay.json("job", "read-artifact", artifact.artifact_id)).toEqual(artifact);
+  test("the record, the file, a file in a directory, standard output", async () => {
+    await using relay = await withWorker();
+    const id = await relay.submit(
+      "--wait",
+      "--output",
+      "out/*",
+      "--",
+      "sh",
+      "-c",
+      "mkdir out; head -c 3000000 /dev/urandom > 'out/it'\\''s é.bin'",
+    );
+    const list = await relay.json<{
+      artifacts: { artifact_id: string; kind: string; name: string; sha256: string; size_bytes: number }[];
+    }>("job", "list-artifacts", id);
+    const artifact = list.artifacts.find(({ kind }) => kind === "execution_output")!;
+    expect(artifact).toMatchObject({ name: "out/it's é.bin", size_bytes: 3_000_000 });
+    const original = fs.readFileSync(path.join(relay.directory, artifact.name));
+    expect(await relay.json("job", "read-artifact", artifact.artifact_id)).toEqual(artifact);
 
-      expect(await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "copy")).toBe(path.join(relay.directory, "copy"));
-      expect(fs.readFileSync(path.join(relay.directory, "copy")).equals(original)).toBe(true);
-      const target = path.join(relay.directory, "target");
-      fs.mkdirSync(target);
-      await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "target/");
-      expect(fs.readdirSync(target)).toEqual(["it's é.bin"]);
-      const child = relay.start(["job", "read-artifact", artifact.artifact_id, "-o", "-"]);
-      expect(Buffer.from(await child.stdout.bytes()).equals(original)).toBe(true);
+    expect(await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "copy")).toBe(path.join(relay.directory, "copy"));
+    expect(fs.readFileSync(path.join(relay.directory, "copy")).equals(original)).toBe(true);
+    const target = path.join(relay.directory, "target");
+    fs.mkdirSync(target);
+    await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "target/");
+    expect(fs.readdirSync(target)).toEqual(["it's é.bin"]);
+    const child = relay.start(["job", "read-artifact", artifact.artifact_id, "-o", "-"]);
+    expect(Buffer.from(await child.stdout.bytes()).equals(original)).toBe(true);
 
-      const none = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "nowhere/x"]);
-      expect([none.code, none.stderr]).toEqual([1, "error: -o nowhere/x: there is no directory nowhere [local_file_unusable]\n"]);
-      const file = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "copy/"]);
-      expect([file.code, file.stderr]).toEqual([1, "error: -o copy/: that is not a directory [local_file_unusable]\n"]);
-      const long = "x".repeat(256);
-      const refused = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", long]);
-      expect([refused.code, refused.stderr]).toEqual([1, `error: -o ${long}: no file can have that path [local_file_unusable]\n`]);
-      expect((await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", long.slice(1)])).code).toBe(0);
-      expect((await relay.run(["job", "read-artifact", `artifact_${"0".repeat(32)}`, "-o", "x"])).code).toBe(3);
-      expect(fs.existsSync(path.join(relay.directory, "x"))).toBe(false);
-    },
-    TIMEOUT,
-  );
+    const none = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "nowhere/x"]);
+    expect([none.code, none.stderr]).toEqual([1, "error: -o nowhere/x: there is no directory nowhere [local_file_unusable]\n"]);
+    const file = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "copy/"]);
+    expect([file.code, file.stderr]).toEqual([1, "error: -o copy/: that is not a directory [local_file_unusable]\n"]);
+    const long = "x".repeat(256);
+    const refused = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", long]);
+    expect([refused.code, refused.stderr]).toEqual([1, `error: -o ${long}: no file can have that path [local_file_unusable]\n`]);
+    expect((await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", long.slice(1)])).code).toBe(0);
+    expect((await relay.run(["job", "read-artifact", `artifact_${"0".repeat(32)}`, "-o", "x"])).code).toBe(3);
+    expect(fs.existsSync(path.join(relay.directory, "x"))).toBe(false);
+  });
 });
 
 /** How the worker of these tests gives its one artifact. */
@@ -96,12 +90,12 @@ describe("of a worker with a bad day", () => {
   let server: { stop(force: boolean): void } | undefined;
   beforeEach(async () => {
     relay = await initialized();
-  }, TIMEOUT);
+  });
   afterEach(async () => {
     server?.stop(true);
     server = undefined;
     await relay[Symbol.asyncDispose]();
-  }, TIMEOUT);
+  });
 
   /** Speaks just enough HTTP/1.1 to hang up in the middle of a body. */
   function serve({ breakAfter = Number.POSITIVE_INFINITY, instead = CONTENT, onRequest }: Manner): void {
@@ -133,107 +127,87 @@ describe("of a worker with a bad day", () => {
 
   const files = () => fs.readdirSync(relay.directory).filter((name) => name !== "home" && name !== "user");
 
-  test(
-    "a fetch that breaks off goes on where it was, and is whole in the end",
-    async () => {
-      const starts: number[] = [];
-      serve({ breakAfter: 300_000, onRequest: (start) => void starts.push(start) });
-      const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result"]);
-      expect(result.code).toBe(0);
-      expect(starts.length).toBeGreaterThan(2);
-      expect(starts).toEqual(starts.toSorted((a, b) => a - b));
-      expect(fs.readFileSync(path.join(relay.directory, "result")).equals(Buffer.from(CONTENT))).toBe(true);
-      expect(files()).toEqual(["result"]);
-    },
-    TIMEOUT,
-  );
+  test("a fetch that breaks off goes on where it was, and is whole in the end", async () => {
+    const starts: number[] = [];
+    serve({ breakAfter: 300_000, onRequest: (start) => void starts.push(start) });
+    const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result"]);
+    expect(result.code).toBe(0);
+    expect(starts.length).toBeGreaterThan(2);
+    expect(starts).toEqual(starts.toSorted((a, b) => a - b));
+    expect(fs.readFileSync(path.join(relay.directory, "result")).equals(Buffer.from(CONTENT))).toBe(true);
+    expect(files()).toEqual(["result"]);
+  });
 
   test.each([
     ["other bytes", CONTENT.map((byte, at) => (at === 999_999 ? byte + 1 : byte)), /its SHA-256 is [0-9a-f]{64}, recorded is/],
     ["more bytes", new Uint8Array(CONTENT.length + 1), /it is longer than its record says/],
-  ])(
-    "%s than were recorded are no file, and the one that was there stays",
-    async (_what, instead, message) => {
-      serve({ instead });
-      fs.writeFileSync(path.join(relay.directory, "result"), "before");
-      const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result"]);
+  ])("%s than were recorded are no file, and the one that was there stays", async (_what, instead, message) => {
+    serve({ instead });
+    fs.writeFileSync(path.join(relay.directory, "result"), "before");
+    const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result"]);
+    expect(result).toMatchObject({ code: 1, stdout: "" });
+    expect(result.stderr).toMatch(message);
+    expect(result.stderr).toContain("[artifact_changed]");
+    expect(fs.readFileSync(path.join(relay.directory, "result"), "utf8")).toBe("before");
+    expect(files()).toEqual(["result"]);
+  });
+
+  test("what is no regular file is left as it is", async () => {
+    serve({});
+    const fifo = path.join(relay.directory, "fifo");
+    expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
+    fs.symlinkSync("/dev/null", path.join(relay.directory, "null"));
+    fs.mkdirSync(path.join(relay.directory, "into", "result.bin"), { recursive: true });
+    for (const [given, shown, what] of [
+      ["fifo", fifo, "no regular file"],
+      ["null", path.join(relay.directory, "null"), "no regular file"],
+      ["into", path.join(relay.directory, "into", "result.bin"), "a directory"],
+    ] as const) {
+      const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", given]);
       expect(result).toMatchObject({ code: 1, stdout: "" });
-      expect(result.stderr).toMatch(message);
-      expect(result.stderr).toContain("[artifact_changed]");
-      expect(fs.readFileSync(path.join(relay.directory, "result"), "utf8")).toBe("before");
-      expect(files()).toEqual(["result"]);
-    },
-    TIMEOUT,
-  );
+      expect(result.stderr).toContain(`error: -o ${given}: ${shown} is ${what} [local_file_unusable]`);
+    }
+    expect(fs.lstatSync(fifo).isFIFO()).toBe(true);
+    expect(fs.readlinkSync(path.join(relay.directory, "null"))).toBe("/dev/null");
+    expect(files().sort()).toEqual(["fifo", "into", "null"]);
+  });
 
-  test(
-    "what is no regular file is left as it is",
-    async () => {
-      serve({});
-      const fifo = path.join(relay.directory, "fifo");
-      expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
-      fs.symlinkSync("/dev/null", path.join(relay.directory, "null"));
-      fs.mkdirSync(path.join(relay.directory, "into", "result.bin"), { recursive: true });
-      for (const [given, shown, what] of [
-        ["fifo", fifo, "no regular file"],
-        ["null", path.join(relay.directory, "null"), "no regular file"],
-        ["into", path.join(relay.directory, "into", "result.bin"), "a directory"],
-      ] as const) {
-        const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", given]);
-        expect(result).toMatchObject({ code: 1, stdout: "" });
-        expect(result.stderr).toContain(`error: -o ${given}: ${shown} is ${what} [local_file_unusable]`);
-      }
-      expect(fs.lstatSync(fifo).isFIFO()).toBe(true);
-      expect(fs.readlinkSync(path.join(relay.directory, "null"))).toBe("/dev/null");
-      expect(files().sort()).toEqual(["fifo", "into", "null"]);
-    },
-    TIMEOUT,
-  );
-
-  test(
-    "interrupted, it leaves nothing",
-    async () => {
-      const asked = Promise.withResolvers<void>();
-      serve({
-        breakAfter: 300_000,
-        async onRequest(start) {
-          if (start === 0) return;
-          asked.resolve();
-          await new Promise(() => undefined);
-        },
-      });
-      const child = relay.start(["job", "read-artifact", "artifact_1", "-o", "result"]);
-      await asked.promise;
-      expect(await eventually(() => files().some((name) => name.endsWith(".part")))).toBe(true);
-      child.kill("SIGINT");
-      expect(await child.exited).toBe(130);
-      expect(await child.stderr.text()).toContain(`interrupted; ${relay.directory}/result was not touched`);
-      expect(files()).toEqual([]);
-    },
-    TIMEOUT,
-  );
+  test("interrupted, it leaves nothing", async () => {
+    const asked = Promise.withResolvers<void>();
+    serve({
+      breakAfter: 300_000,
+      async onRequest(start) {
+        if (start === 0) return;
+        asked.resolve();
+        await new Promise(() => undefined);
+      },
+    });
+    const child = relay.start(["job", "read-artifact", "artifact_1", "-o", "result"]);
+    await asked.promise;
+    expect(await eventually(() => files().some((name) => name.endsWith(".part")))).toBe(true);
+    child.kill("SIGINT");
+    expect(await child.exited).toBe(130);
+    expect(await child.stderr.text()).toContain(`interrupted; ${relay.directory}/result was not touched`);
+    expect(files()).toEqual([]);
+  });
 });
 
 describeWith("tmpfs", "on a full disk", () => {
-  test(
-    "there is no file, and the reason is said",
-    async () => {
-      await using relay = await withWorker();
-      const small = path.join(relay.directory, "small");
-      fs.mkdirSync(small);
-      expect(Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small]).exitCode).toBe(0);
-      try {
-        const id = await relay.submit("--wait", "--output", "big", "--", "sh", "-c", "head -c 1000000 /dev/zero > big");
-        const artifacts = (await relay.ok("job", "list-artifacts", id)).split("\n");
-        const artifact = artifacts.find((line) => line.includes("execution_output"))!.split("\t")[0]!;
-        const result = await relay.run(["job", "read-artifact", artifact, "-o", "small/copy"]);
-        expect(result).toMatchObject({ code: 1, stdout: "" });
-        expect(result.stderr).toContain("[storage_admission_refused]");
-        expect(fs.readdirSync(small)).toEqual([]);
-      } finally {
-        Bun.spawnSync(["umount", small]);
-      }
-    },
-    TIMEOUT,
-  );
+  test("there is no file, and the reason is said", async () => {
+    await using relay = await withWorker();
+    const small = path.join(relay.directory, "small");
+    fs.mkdirSync(small);
+    expect(Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small]).exitCode).toBe(0);
+    try {
+      const id = await relay.submit("--wait", "--output", "big", "--", "sh", "-c", "head -c 1000000 /dev/zero > big");
+      const artifacts = (await relay.ok("job", "list-artifacts", id)).split("\n");
+      const artifact = artifacts.find((line) => line.includes("execution_output"))!.split("\t")[0]!;
+      const result = await relay.run(["job", "read-artifact", artifact, "-o", "small/copy"]);
+      expect(result).toMatchObject({ code: 1, stdout: "" });
+      expect(result.stderr).toContain("[storage_admission_refused]");
+      expect(fs.readdirSync(small)).toEqual([]);
+    } finally {
+      Bun.spawnSync(["umount", small]);
+    }
+  });
 });

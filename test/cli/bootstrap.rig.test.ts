@@ -11,8 +11,6 @@ import { onTerminal } from "./on-terminal.ts";
 import type { SourceRelay } from "./source-relay.ts";
 import { farLink, sshDesk } from "./ssh-desk.ts";
 
-const TIMEOUT = 300_000;
-
 describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a password and a code", () => {
   const files = temporaryDirectory();
   const executable = path.join(files.path, "clio-relay");
@@ -22,7 +20,7 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
     node = await SecondFactorSshd.start();
     // The same bytes to the end, whatever is built meanwhile.
     fs.copyFileSync(EXECUTABLE, executable);
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     await node[Symbol.asyncDispose]();
     files[Symbol.dispose]();
@@ -101,7 +99,6 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       const status = () => relay.json<Service["status"]>("cluster", "endpoint-service-status", "far");
       await eventually(async () => ((await status()).worker?.process.pid ?? first) !== first, {
         what: "the next worker",
-        timeoutMs: 60_000,
       });
       expect(await relay.json("worker", "status")).toMatchObject({ workers: [{ capacity: { concurrency: 5 } }] });
       expect((await relay.run(["worker", "stop"])).stderr).toContain("is stopped until clio-relay worker start --cluster far");
@@ -174,27 +171,22 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       expect([down.code, down.stderr]).toEqual([5, "error: there is no link to far [link_down]\nhint: clio-relay connect far\n"]);
       expect(node.sshd.connections() - before).toBe(1);
     },
-    TIMEOUT,
   );
 
-  test(
-    "what cannot be is refused before anything is dialed, and absence is an answer",
-    async () => {
-      const before = node.sshd.connections();
-      await using relay = await desk();
-      const local = await relay.run(["cluster", "probe", "local"]);
-      expect([local.code, local.stderr]).toEqual([2, expect.stringContaining("[configuration_error]")]);
-      const source = await relay.run(["cluster", "bootstrap", "far"]);
-      expect([source.code, source.stderr]).toEqual([1, expect.stringContaining("--artifact FILE")]);
-      expect((await relay.run(["worker", "start", "--concurrency", "4"])).stderr).toContain(
-        "hint: clio-relay cluster add far --worker-concurrency 4",
-      );
-      await relay.ok("cluster", "add", "--name", "nowhere", "--ssh-host", "nowhere.invalid");
-      expect(await relay.json("cluster", "probe", "nowhere")).toMatchObject({ ssh_reachable: false, state: "ssh_unreachable" });
-      expect(node.sshd.connections()).toBe(before);
-      const unasked = await relay.run(["cluster", "probe", "far", "--no-input"]);
-      expect([unasked.code, unasked.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
-    },
-    TIMEOUT,
-  );
+  test("what cannot be is refused before anything is dialed, and absence is an answer", async () => {
+    const before = node.sshd.connections();
+    await using relay = await desk();
+    const local = await relay.run(["cluster", "probe", "local"]);
+    expect([local.code, local.stderr]).toEqual([2, expect.stringContaining("[configuration_error]")]);
+    const source = await relay.run(["cluster", "bootstrap", "far"]);
+    expect([source.code, source.stderr]).toEqual([1, expect.stringContaining("--artifact FILE")]);
+    expect((await relay.run(["worker", "start", "--concurrency", "4"])).stderr).toContain(
+      "hint: clio-relay cluster add far --worker-concurrency 4",
+    );
+    await relay.ok("cluster", "add", "--name", "nowhere", "--ssh-host", "nowhere.invalid");
+    expect(await relay.json("cluster", "probe", "nowhere")).toMatchObject({ ssh_reachable: false, state: "ssh_unreachable" });
+    expect(node.sshd.connections()).toBe(before);
+    const unasked = await relay.run(["cluster", "probe", "far", "--no-input"]);
+    expect([unasked.code, unasked.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
+  });
 });

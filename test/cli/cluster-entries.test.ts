@@ -1,104 +1,95 @@
 import { expect, test } from "bun:test";
 import { initialized } from "./source-relay.ts";
 
-const TIMEOUT = 60_000;
 const KEY = `SHA256:${"a".repeat(43)}`;
 
-test(
-  "a cluster that is reached by ssh: added, changed by what is named, pinned; a new way is said",
-  async () => {
-    await using relay = await initialized();
-    const add = (...options: string[]) => relay.run(["cluster", "add", "--name", "far", ...options]);
-    const show = () => relay.json("cluster", "show", "far");
-    expect(await add("--ssh-host", "me@login", "--core-dir", "$HOME/relay", "--env-setup", "module load x")).toEqual({
-      code: 0,
-      stdout: "added far\n",
-      stderr: "",
-    });
-    const entry = {
-      name: "far",
-      mode: "ssh",
-      ssh_host: "me@login",
-      ssh_client: "builtin",
-      core_dir: "~/relay",
-      spool_dir: null,
-      env_setup: "module load x",
-      target_identity: { hostnames: [], ssh_host_key_sha256: [], scheduler_cluster_name: null, site_marker_sha256: null },
-    };
-    expect(await show()).toMatchObject(entry);
-    const capacity = await add("--worker-concurrency", "9");
-    expect([capacity.code, capacity.stderr]).toEqual([0, ""]);
-    expect(await show()).toMatchObject({ ...entry, worker_capacity: { concurrency: 9 } });
-    const client = await add("--ssh-client", "openssh");
-    expect(client.stderr).toMatch(
-      /^warning: the way to far has changed \(route revision [0-9a-f]{12}, now [0-9a-f]{12}\); .* && clio-relay connect far$/m,
-    );
-    expect(await show()).toMatchObject({ ...entry, ssh_client: "openssh", worker_capacity: { concurrency: 9 } });
-    const pinned = await relay.run(["cluster", "pin-target", "far", "--target-hostname", "login1", "--ssh-host-key-sha256", KEY.slice(7)]);
-    expect([pinned.code, pinned.stdout]).toEqual([0, "changed far\n"]);
-    expect(pinned.stderr).toStartWith("warning: ");
-    expect(await show()).toMatchObject({ ssh_client: "openssh", target_identity: { hostnames: ["login1"], ssh_host_key_sha256: [KEY] } });
-    await relay.ok("cluster", "pin-target", "far", "--clear", "--target-hostname", "login2");
-    expect(await show()).toMatchObject({ target_identity: { hostnames: ["login2"], ssh_host_key_sha256: [] } });
-    expect(await relay.ok("cluster", "show", "far")).toContain("login2");
-    const site = await relay.run([
-      "cluster",
-      "pin-target",
-      "far",
-      "--scheduler-cluster-name",
-      "hpc",
-      "--site-marker-sha256",
-      "AB".repeat(32),
-    ]);
-    expect(site.stderr).toStartWith("warning: the way to far has changed");
-    expect(await show()).toMatchObject({
-      target_identity: { hostnames: ["login2"], scheduler_cluster_name: "hpc", site_marker_sha256: "ab".repeat(32) },
-    });
-    await relay.ok("cluster", "pin-target", "far", "--clear", "--target-hostname", "login2");
-    expect(await show()).toMatchObject({
-      target_identity: { hostnames: ["login2"], scheduler_cluster_name: null, site_marker_sha256: null },
-    });
-    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2\nfar\tssh\t9\t8");
-    // What a host on this machine has is not what a host elsewhere has.
-    expect((await add("--ssh-host", "localhost")).code).toBe(0);
-    expect(await show()).toEqual({
-      name: "far",
-      mode: "local",
-      env_setup: "module load x",
-      worker_capacity: expect.objectContaining({ concurrency: 9 }),
-      route_revision: expect.any(String),
-    });
-  },
-  TIMEOUT,
-);
+test("a cluster that is reached by ssh: added, changed by what is named, pinned; a new way is said", async () => {
+  await using relay = await initialized();
+  const add = (...options: string[]) => relay.run(["cluster", "add", "--name", "far", ...options]);
+  const show = () => relay.json("cluster", "show", "far");
+  expect(await add("--ssh-host", "me@login", "--core-dir", "$HOME/relay", "--env-setup", "module load x")).toEqual({
+    code: 0,
+    stdout: "added far\n",
+    stderr: "",
+  });
+  const entry = {
+    name: "far",
+    mode: "ssh",
+    ssh_host: "me@login",
+    ssh_client: "builtin",
+    core_dir: "~/relay",
+    spool_dir: null,
+    env_setup: "module load x",
+    target_identity: { hostnames: [], ssh_host_key_sha256: [], scheduler_cluster_name: null, site_marker_sha256: null },
+  };
+  expect(await show()).toMatchObject(entry);
+  const capacity = await add("--worker-concurrency", "9");
+  expect([capacity.code, capacity.stderr]).toEqual([0, ""]);
+  expect(await show()).toMatchObject({ ...entry, worker_capacity: { concurrency: 9 } });
+  const client = await add("--ssh-client", "openssh");
+  expect(client.stderr).toMatch(
+    /^warning: the way to far has changed \(route revision [0-9a-f]{12}, now [0-9a-f]{12}\); .* && clio-relay connect far$/m,
+  );
+  expect(await show()).toMatchObject({ ...entry, ssh_client: "openssh", worker_capacity: { concurrency: 9 } });
+  const pinned = await relay.run(["cluster", "pin-target", "far", "--target-hostname", "login1", "--ssh-host-key-sha256", KEY.slice(7)]);
+  expect([pinned.code, pinned.stdout]).toEqual([0, "changed far\n"]);
+  expect(pinned.stderr).toStartWith("warning: ");
+  expect(await show()).toMatchObject({ ssh_client: "openssh", target_identity: { hostnames: ["login1"], ssh_host_key_sha256: [KEY] } });
+  await relay.ok("cluster", "pin-target", "far", "--clear", "--target-hostname", "login2");
+  expect(await show()).toMatchObject({ target_identity: { hostnames: ["login2"], ssh_host_key_sha256: [] } });
+  expect(await relay.ok("cluster", "show", "far")).toContain("login2");
+  const site = await relay.run([
+    "cluster",
+    "pin-target",
+    "far",
+    "--scheduler-cluster-name",
+    "hpc",
+    "--site-marker-sha256",
+    "AB".repeat(32),
+  ]);
+  expect(site.stderr).toStartWith("warning: the way to far has changed");
+  expect(await show()).toMatchObject({
+    target_identity: { hostnames: ["login2"], scheduler_cluster_name: "hpc", site_marker_sha256: "ab".repeat(32) },
+  });
+  await relay.ok("cluster", "pin-target", "far", "--clear", "--target-hostname", "login2");
+  expect(await show()).toMatchObject({
+    target_identity: { hostnames: ["login2"], scheduler_cluster_name: null, site_marker_sha256: null },
+  });
+  expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2\nfar\tssh\t9\t8");
+  // What a host on this machine has is not what a host elsewhere has.
+  expect((await add("--ssh-host", "localhost")).code).toBe(0);
+  expect(await show()).toEqual({
+    name: "far",
+    mode: "local",
+    env_setup: "module load x",
+    worker_capacity: expect.objectContaining({ concurrency: 9 }),
+    route_revision: expect.any(String),
+  });
+});
 
-test(
-  "what does not go together is refused, and nothing of it is kept",
-  async () => {
-    await using relay = await initialized();
-    for (const args of [
-      ["--mode", "ssh"],
-      ["--mode", "local", "--ssh-host", "login"],
-      ["--mode", "ssh", "--ssh-host", "localhost"],
-      ["--core-dir", "/x"],
-      ["--target-hostname", "x"],
-      ["--ssh-host", "-oProxyCommand=x"],
-      ["--ssh-host", "login", "--core-dir", "x"],
-      ["--ssh-host", "login", "--ssh-host-key-sha256", "short"],
-      ["--ssh-host", "login", "--site-marker-sha256", "short"],
-      ["--scheduler-cluster-name", "x"],
-      ["--ssh-host", "login", "--env-setup", "x", "--clear-env-setup"],
-    ]) {
-      const result = await relay.run(["cluster", "add", "--name", "far", ...args]);
-      expect([args, result.code, result.stdout]).toEqual([args, 2, ""]);
-    }
-    expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
-    expect((await relay.run(["cluster", "pin-target", "far", "--clear"])).code).toBe(3);
-    expect((await relay.run(["cluster", "pin-target", "local", "--clear"])).code).toBe(2);
-    expect((await relay.run(["cluster", "pin-target", "local"])).code).toBe(2);
-    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
-    const start = await relay.run(["worker", "run", "--cluster", "far"]);
-    expect([start.code, start.stderr]).toEqual([2, "error: the worker of far does not run on this machine [configuration_error]\n"]);
-  },
-  TIMEOUT,
-);
+test("what does not go together is refused, and nothing of it is kept", async () => {
+  await using relay = await initialized();
+  for (const args of [
+    ["--mode", "ssh"],
+    ["--mode", "local", "--ssh-host", "login"],
+    ["--mode", "ssh", "--ssh-host", "localhost"],
+    ["--core-dir", "/x"],
+    ["--target-hostname", "x"],
+    ["--ssh-host", "-oProxyCommand=x"],
+    ["--ssh-host", "login", "--core-dir", "x"],
+    ["--ssh-host", "login", "--ssh-host-key-sha256", "short"],
+    ["--ssh-host", "login", "--site-marker-sha256", "short"],
+    ["--scheduler-cluster-name", "x"],
+    ["--ssh-host", "login", "--env-setup", "x", "--clear-env-setup"],
+  ]) {
+    const result = await relay.run(["cluster", "add", "--name", "far", ...args]);
+    expect([args, result.code, result.stdout]).toEqual([args, 2, ""]);
+  }
+  expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
+  expect((await relay.run(["cluster", "pin-target", "far", "--clear"])).code).toBe(3);
+  expect((await relay.run(["cluster", "pin-target", "local", "--clear"])).code).toBe(2);
+  expect((await relay.run(["cluster", "pin-target", "local"])).code).toBe(2);
+  await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
+  const start = await relay.run(["worker", "run", "--cluster", "far"]);
+  expect([start.code, start.stderr]).toEqual([2, "error: the worker of far does not run on this machine [configuration_error]\n"]);
+});

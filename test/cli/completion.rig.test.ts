@@ -8,7 +8,6 @@ import { eventually } from "../runner/wait.ts";
 import { type Shell, ShellSession } from "./shell-session.ts";
 import { type SourceRelay, withWorker } from "./source-relay.ts";
 
-const TIMEOUT = 60_000;
 const ESC = "\u001b";
 /** What a job may be called by whoever has submitted it. */
 const EVIL = `$(touch pwned) \`touch pwned\` ${ESC}]0;evil\u0007 %F{red}\n; touch pwned; '"`;
@@ -65,11 +64,11 @@ describeWith(["linux"], "completion", () => {
       fs.mkdirSync(path.dirname(path.join(scripts.path, file)), { recursive: true });
       fs.writeFileSync(path.join(scripts.path, file), await relay.ok("completion", shell));
     }
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     await relay[Symbol.asyncDispose]();
     scripts[Symbol.dispose]();
-  }, TIMEOUT);
+  });
 
   const scriptOf = (shell: Shell): string =>
     path.join(scripts.path, { bash: "completions/clio-relay", zsh: "zsh/_clio-relay", fish: "fish/clio-relay.fish" }[shell]);
@@ -83,85 +82,73 @@ describeWith(["linux"], "completion", () => {
         fs.mkdirSync(path.join(place.path, "sub dir"));
         session = new ShellSession(shell, relay, place.path, start(scriptOf(shell)));
         await session.ready();
-      }, TIMEOUT);
+      });
       afterAll(async () => {
         await session[Symbol.asyncDispose]();
         place[Symbol.dispose]();
       });
 
-      test(
-        "verbs, options, their values and their files, quoted as the shell has it",
-        async () => {
-          const lines: readonly (readonly [line: string, ...words: string[]])[] = [
-            ["clio-relay jo\twat\t--js\t", "job", "watch", "--json"],
-            ["clio-relay work\tke\trev\tx", "worker", "keys", "revoke", "x"],
-            ["true && A=1 clio-relay job li\t", "job", "list"],
-            ["clio-relay job list --sta\tq\t", "job", "list", "--state", "queued"],
-            ["clio-relay job list --state=q\t", "job", "list", "--state=queued"],
-            ["clio-relay job list -c lo\t", "job", "list", "-c", "local"],
-            ["clio-relay job list --cluster=lo\t", "job", "list", "--cluster=local"],
-            ["clio-relay job submit --script it\t", "job", "submit", "--script", 'it\'s "so"'],
-            ["clio-relay job submit --script=it\t", "job", "submit", '--script=it\'s "so"'],
-            ["clio-relay job submit --script 'two\t", "job", "submit", "--script", "two words"],
-            ["clio-relay job submit --script=tw\t", "job", "submit", "--script=two words"],
-            ["clio-relay job submit --script co\t", "job", "submit", "--script", "co:lon"],
-            ["clio-relay job submit --script=co\t", "job", "submit", "--script=co:lon"],
-            ["clio-relay job submit --script co:l\t", "job", "submit", "--script", "co:lon"],
-            ["clio-relay job submit --script=co:l\t", "job", "submit", "--script=co:lon"],
-            ["clio-relay job submit --script ne\t", "job", "submit", "--script", "new\nline"],
-            ["clio-relay job submit --script=ne\t", "job", "submit", "--script=new\nline"],
-            ["clio-relay job submit --script '$'\t", "job", "submit", "--script", "$(touch pwned)"],
-            ["clio-relay job submit -- printen\t", "job", "submit", "--", "printenv"],
-            ["clio-relay job submit --wait -- cat tw\t", "job", "submit", "--wait", "--", "cat", "two words"],
-          ];
-          const some = sample ? lines.filter((_, at) => at % 3 === 0) : lines;
-          for (const [line, ...words] of some) expect([line, await session.enter(line)]).toEqual([line, words]);
-          const [, , directory] = await session.enter("clio-relay install-frp --destination su\t");
-          expect(directory).toMatch(/^sub dir\/?$/);
-          const [, inline] = await session.enter("clio-relay install-frp --destination=su\t");
-          expect(inline).toMatch(/^--destination=sub dir\/?$/);
-        },
-        TIMEOUT,
-      );
+      test("verbs, options, their values and their files, quoted as the shell has it", async () => {
+        const lines: readonly (readonly [line: string, ...words: string[]])[] = [
+          ["clio-relay jo\twat\t--js\t", "job", "watch", "--json"],
+          ["clio-relay work\tke\trev\tx", "worker", "keys", "revoke", "x"],
+          ["true && A=1 clio-relay job li\t", "job", "list"],
+          ["clio-relay job list --sta\tq\t", "job", "list", "--state", "queued"],
+          ["clio-relay job list --state=q\t", "job", "list", "--state=queued"],
+          ["clio-relay job list -c lo\t", "job", "list", "-c", "local"],
+          ["clio-relay job list --cluster=lo\t", "job", "list", "--cluster=local"],
+          ["clio-relay job submit --script it\t", "job", "submit", "--script", 'it\'s "so"'],
+          ["clio-relay job submit --script=it\t", "job", "submit", '--script=it\'s "so"'],
+          ["clio-relay job submit --script 'two\t", "job", "submit", "--script", "two words"],
+          ["clio-relay job submit --script=tw\t", "job", "submit", "--script=two words"],
+          ["clio-relay job submit --script co\t", "job", "submit", "--script", "co:lon"],
+          ["clio-relay job submit --script=co\t", "job", "submit", "--script=co:lon"],
+          ["clio-relay job submit --script co:l\t", "job", "submit", "--script", "co:lon"],
+          ["clio-relay job submit --script=co:l\t", "job", "submit", "--script=co:lon"],
+          ["clio-relay job submit --script ne\t", "job", "submit", "--script", "new\nline"],
+          ["clio-relay job submit --script=ne\t", "job", "submit", "--script=new\nline"],
+          ["clio-relay job submit --script '$'\t", "job", "submit", "--script", "$(touch pwned)"],
+          ["clio-relay job submit -- printen\t", "job", "submit", "--", "printenv"],
+          ["clio-relay job submit --wait -- cat tw\t", "job", "submit", "--wait", "--", "cat", "two words"],
+        ];
+        const some = sample ? lines.filter((_, at) => at % 3 === 0) : lines;
+        for (const [line, ...words] of some) expect([line, await session.enter(line)]).toEqual([line, words]);
+        const [, , directory] = await session.enter("clio-relay install-frp --destination su\t");
+        expect(directory).toMatch(/^sub dir\/?$/);
+        const [, inline] = await session.enter("clio-relay install-frp --destination=su\t");
+        expect(inline).toMatch(/^--destination=sub dir\/?$/);
+      });
 
-      test(
-        "what there is: jobs and artifacts, whose names the shell never obeys",
-        async () => {
-          const beginning = ids[0]!.slice(0, -3);
-          const others = ids.filter((id) => id.startsWith(beginning));
-          expect(others).toEqual([ids[0]!]);
-          expect(await session.enter(`clio-relay job status ${beginning}\t`)).toEqual(["job", "status", ids[0]!]);
-          expect(await session.enter("clio-relay job wait la\t")).toEqual(["job", "wait", "last"]);
-          const { artifacts } = await relay.json<{ artifacts: { artifact_id: string; sha256: string }[] }>(
+      test("what there is: jobs and artifacts, whose names the shell never obeys", async () => {
+        const beginning = ids[0]!.slice(0, -3);
+        const others = ids.filter((id) => id.startsWith(beginning));
+        expect(others).toEqual([ids[0]!]);
+        expect(await session.enter(`clio-relay job status ${beginning}\t`)).toEqual(["job", "status", ids[0]!]);
+        expect(await session.enter("clio-relay job wait la\t")).toEqual(["job", "wait", "last"]);
+        const { artifacts } = await relay.json<{ artifacts: { artifact_id: string; sha256: string }[] }>("job", "list-artifacts", ids[0]!);
+        const { artifact_id, sha256 } = artifacts[0]!;
+        expect(await session.enter(`clio-relay job read-artifact ${artifact_id.slice(0, -3)}\t`)).toEqual([
+          "job",
+          "read-artifact",
+          artifact_id,
+        ]);
+        const pinned = `${artifact_id}=${sha256}`;
+        for (const begun of [artifact_id.slice(0, -3), `${artifact_id}=${sha256.slice(0, 6)}`])
+          expect(await session.enter(`clio-relay job submit --used-artifact ${begun}\t`)).toEqual([
             "job",
-            "list-artifacts",
-            ids[0]!,
-          );
-          const { artifact_id, sha256 } = artifacts[0]!;
-          expect(await session.enter(`clio-relay job read-artifact ${artifact_id.slice(0, -3)}\t`)).toEqual([
-            "job",
-            "read-artifact",
-            artifact_id,
+            "submit",
+            "--used-artifact",
+            pinned,
           ]);
-          const pinned = `${artifact_id}=${sha256}`;
-          for (const begun of [artifact_id.slice(0, -3), `${artifact_id}=${sha256.slice(0, 6)}`])
-            expect(await session.enter(`clio-relay job submit --used-artifact ${begun}\t`)).toEqual([
-              "job",
-              "submit",
-              "--used-artifact",
-              pinned,
-            ]);
 
-          // bash completes what they have in common, rings, and lists them; fish leaves out what they have in common.
-          session.press("clio-relay job status job_\t\t\t");
-          await eventually(() => ids.every((id) => session.shown.includes(id.slice(-12))), { what: "both jobs on the screen" });
-          if (shell !== "bash") await eventually(() => session.shown.includes("touch pwned"), { what: "what they are" });
-          session.press("\u0003");
-          expect(session.shown).not.toContain(`${ESC}]0;evil`);
-          expect(session.files().toSorted()).toEqual([...FILES, "sub dir"].toSorted());
-        },
-        TIMEOUT,
-      );
+        // bash completes what they have in common, rings, and lists them; fish leaves out what they have in common.
+        session.press("clio-relay job status job_\t\t\t");
+        await eventually(() => ids.every((id) => session.shown.includes(id.slice(-12))), { what: "both jobs on the screen" });
+        if (shell !== "bash") await eventually(() => session.shown.includes("touch pwned"), { what: "what they are" });
+        session.press("\u0003");
+        expect(session.shown).not.toContain(`${ESC}]0;evil`);
+        expect(session.files().toSorted()).toEqual([...FILES, "sub dir"].toSorted());
+      });
     });
   }
 

@@ -5,8 +5,6 @@ import type { Verb } from "../../src/cli/verb.ts";
 import { Captured, capturedIo } from "./captured-io.ts";
 import { SourceRelay } from "./source-relay.ts";
 
-const TIMEOUT = 60_000;
-
 /**
  * Every verb: a command line of one that takes something away which does not come back by itself, or null for one that does not. A verb that is not here fails
  * the test, so that nobody forgets to say which it is.
@@ -122,44 +120,40 @@ test("every verb says whether it takes something away", async () => {
   }
 });
 
-test(
-  "what takes something away is refused where nobody can be asked, and does nothing where the answer is no",
-  async () => {
-    await using relay = new SourceRelay();
-    await relay.ok("init");
-    await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "nowhere.invalid");
-    const before = await relay.ok("cluster", "list");
-    const io = (terminal: boolean, stdin: string) => {
-      const captured = capturedIo({ variables: relay.environment, cwd: relay.directory, stdin });
-      return {
-        ...captured,
-        stdin: { ...captured.stdin, isTerminal: terminal },
-        stderr: new Captured(terminal),
-        // A relay-host's service is root's.
-        env: { ...captured.env, uid: 0 },
-      };
+test("what takes something away is refused where nobody can be asked, and does nothing where the answer is no", async () => {
+  await using relay = new SourceRelay();
+  await relay.ok("init");
+  await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "nowhere.invalid");
+  const before = await relay.ok("cluster", "list");
+  const io = (terminal: boolean, stdin: string) => {
+    const captured = capturedIo({ variables: relay.environment, cwd: relay.directory, stdin });
+    return {
+      ...captured,
+      stdin: { ...captured.stdin, isTerminal: terminal },
+      stderr: new Captured(terminal),
+      // A relay-host's service is root's.
+      env: { ...captured.env, uid: 0 },
     };
-    const asked = Object.entries(VERBS).filter(([path, args]) => args !== null && path !== "desktop stop");
-    expect(asked.length).toBeGreaterThan(5);
-    for (const [path, args] of asked) {
-      const line = [...path.split(" "), ...args!];
-      // Whatever comes on an input that is no terminal is no answer, and neither is one that is not wanted.
-      for (const [terminal, more] of [
-        [false, []],
-        [true, ["--no-input"]],
-      ] as const) {
-        const refused = io(terminal, "y");
-        expect([path, await runCli([...line, ...more], refused), refused.stdout.text]).toEqual([path, 4, ""]);
-        expect(refused.stderr.text).toMatch(/^error: this .+ \[confirmation_required\]\n/);
-        expect(refused.stderr.text).toEndWith(`hint: clio-relay ${line.join(" ")} --yes\n`);
-      }
-      const declined = io(true, "n");
-      expect([path, await runCli(line, declined), declined.stdout.text]).toEqual([path, 1, ""]);
-      expect(declined.stderr.text).toMatch(/^This .+\. Go on\? \[y\/N\] error: nothing was changed \[confirmation_declined\]\n$/);
+  };
+  const asked = Object.entries(VERBS).filter(([path, args]) => args !== null && path !== "desktop stop");
+  expect(asked.length).toBeGreaterThan(5);
+  for (const [path, args] of asked) {
+    const line = [...path.split(" "), ...args!];
+    // Whatever comes on an input that is no terminal is no answer, and neither is one that is not wanted.
+    for (const [terminal, more] of [
+      [false, []],
+      [true, ["--no-input"]],
+    ] as const) {
+      const refused = io(terminal, "y");
+      expect([path, await runCli([...line, ...more], refused), refused.stdout.text]).toEqual([path, 4, ""]);
+      expect(refused.stderr.text).toMatch(/^error: this .+ \[confirmation_required\]\n/);
+      expect(refused.stderr.text).toEndWith(`hint: clio-relay ${line.join(" ")} --yes\n`);
     }
-    expect(await relay.ok("cluster", "list")).toBe(before);
-    // Nothing is lost with a daemon that holds no link.
-    expect(await relay.ok("desktop", "stop", "--no-input")).toMatch(/^stopped process /);
-  },
-  TIMEOUT,
-);
+    const declined = io(true, "n");
+    expect([path, await runCli(line, declined), declined.stdout.text]).toEqual([path, 1, ""]);
+    expect(declined.stderr.text).toMatch(/^This .+\. Go on\? \[y\/N\] error: nothing was changed \[confirmation_declined\]\n$/);
+  }
+  expect(await relay.ok("cluster", "list")).toBe(before);
+  // Nothing is lost with a daemon that holds no link.
+  expect(await relay.ok("desktop", "stop", "--no-input")).toMatch(/^stopped process /);
+});

@@ -14,8 +14,6 @@ import { MeetingDesk, TestRelayHost } from "./relay-desk.ts";
 import type { SourceRelay } from "./source-relay.ts";
 import { FarSite, farLink } from "./ssh-desk.ts";
 
-const TIMEOUT = 300_000;
-
 /** What a job is known by. */
 interface Known {
   readonly job: string;
@@ -231,7 +229,7 @@ const throughFrps = (carrier: "frp-stcp" | "frp-xtcp"): Mode => ({
     const connections = site.sshd.connections();
     await site.sshd[Symbol.asyncDispose]();
     await relay.ok("connect", "far");
-    await eventually(async () => (await farLink(relay)).carrier === carrier, { what: `a link over ${carrier}`, timeoutMs: 120_000 });
+    await eventually(async () => (await farLink(relay)).carrier === carrier, { what: `a link over ${carrier}` });
     return {
       relay,
       letIn(lines) {
@@ -326,7 +324,7 @@ for (const [name, mode] of Object.entries(MODES))
       far.letIn(lines);
       const [one, other] = lines.map((line) => fingerprintOf(publicKeyFromLine(line)));
       known = { keys: [one!, other!], job, task: tasks[0]!.task_id, artifact: artifacts[0]!.artifact_id };
-    }, TIMEOUT);
+    });
     afterAll(async () => {
       await far[Symbol.asyncDispose]();
     });
@@ -338,35 +336,31 @@ for (const [name, mode] of Object.entries(MODES))
       paths: Record<string, Record<string, { operationId: string }>>;
     }
 
-    test(
-      "every operation of the worker goes without a connection of its own",
-      async () => {
-        const document = (await (await fetchUnix("/openapi.json")).json()) as Document;
-        const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
-          Object.entries(methods).map(([method, { operationId }]) => ({ route, method, operationId })),
-        );
-        const forwarded = operations.filter(({ operationId }) => !OWN.test(operationId));
-        expect(forwarded.length).toBeGreaterThan(25);
-        for (const { route, method, operationId } of forwarded) {
-          const id = /\/(?:tasks)\//.test(route) ? known.task : /\/artifacts\/\{id\}/.test(route) ? known.artifact : known.job;
-          const at = route
-            .replace("{name}", "far")
-            .replace("{id}", id)
-            .replace("{stream}", "stdout")
-            .replace("{attempt}", "1")
-            .replace("{sha256}", INPUT.sha256);
-          expect([operationId, at]).toEqual([operationId, expect.stringMatching(/^\/clusters\/far\/[^{}]*$/)]);
-          const { query, body, status = operationId === "makePairingCode" ? mode.pairing : 200 } = REQUESTS[operationId] ?? {};
-          const response = await fetchUnix(`${at}${query === undefined ? "" : `?${query}`}`, {
-            method: method.toUpperCase(),
-            ...(body === undefined ? {} : { body: JSON.stringify(body(known)) }),
-          });
-          expect([operationId, response.status, await response.text()]).toEqual([operationId, status, expect.any(String)]);
-        }
-        await far.undisturbed();
-      },
-      TIMEOUT,
-    );
+    test("every operation of the worker goes without a connection of its own", async () => {
+      const document = (await (await fetchUnix("/openapi.json")).json()) as Document;
+      const operations = Object.entries(document.paths).flatMap(([route, methods]) =>
+        Object.entries(methods).map(([method, { operationId }]) => ({ route, method, operationId })),
+      );
+      const forwarded = operations.filter(({ operationId }) => !OWN.test(operationId));
+      expect(forwarded.length).toBeGreaterThan(25);
+      for (const { route, method, operationId } of forwarded) {
+        const id = /\/(?:tasks)\//.test(route) ? known.task : /\/artifacts\/\{id\}/.test(route) ? known.artifact : known.job;
+        const at = route
+          .replace("{name}", "far")
+          .replace("{id}", id)
+          .replace("{stream}", "stdout")
+          .replace("{attempt}", "1")
+          .replace("{sha256}", INPUT.sha256);
+        expect([operationId, at]).toEqual([operationId, expect.stringMatching(/^\/clusters\/far\/[^{}]*$/)]);
+        const { query, body, status = operationId === "makePairingCode" ? mode.pairing : 200 } = REQUESTS[operationId] ?? {};
+        const response = await fetchUnix(`${at}${query === undefined ? "" : `?${query}`}`, {
+          method: method.toUpperCase(),
+          ...(body === undefined ? {} : { body: JSON.stringify(body(known)) }),
+        });
+        expect([operationId, response.status, await response.text()]).toEqual([operationId, status, expect.any(String)]);
+      }
+      await far.undisturbed();
+    });
 
     test("WebSockets bring what event streams do", async () => {
       for (const [what, event] of [
@@ -383,25 +377,21 @@ for (const [name, mode] of Object.entries(MODES))
       await far.undisturbed();
     });
 
-    test(
-      "and so does every verb",
-      async () => {
-        const verbs = Object.entries(COMMANDS).flatMap(([noun, all]) =>
-          Object.entries(all)
-            .filter(([, command]) => !command.alias)
-            .map(([verb]) => `${noun} ${verb}`.trim()),
-        );
-        expect(Object.keys(VERBS).toSorted()).toEqual(verbs.toSorted());
-        for (const [verb, args] of Object.entries(VERBS)) {
-          if (args === null || mode.without?.test(verb) === true) continue;
-          // What is printed as JSON is held against its schema where it is run (SourceRelay.run).
-          const asked = name === "ssh" ? ["--no-input", "--json"] : ["--no-input"];
-          const result = await relay.run([...verb.split(" "), ...(NAMED.test(verb) ? ["far"] : []), ...asked, ...args(known)]);
-          expect([verb, result.code, result.stderr]).toEqual([verb, 0, expect.any(String)]);
-        }
-        expect(fs.readFileSync(path.join(relay.directory, "copy"), "utf8").length).toBeGreaterThan(0);
-        await far.undisturbed();
-      },
-      TIMEOUT,
-    );
+    test("and so does every verb", async () => {
+      const verbs = Object.entries(COMMANDS).flatMap(([noun, all]) =>
+        Object.entries(all)
+          .filter(([, command]) => !command.alias)
+          .map(([verb]) => `${noun} ${verb}`.trim()),
+      );
+      expect(Object.keys(VERBS).toSorted()).toEqual(verbs.toSorted());
+      for (const [verb, args] of Object.entries(VERBS)) {
+        if (args === null || mode.without?.test(verb) === true) continue;
+        // What is printed as JSON is held against its schema where it is run (SourceRelay.run).
+        const asked = name === "ssh" ? ["--no-input", "--json"] : ["--no-input"];
+        const result = await relay.run([...verb.split(" "), ...(NAMED.test(verb) ? ["far"] : []), ...asked, ...args(known)]);
+        expect([verb, result.code, result.stderr]).toEqual([verb, 0, expect.any(String)]);
+      }
+      expect(fs.readFileSync(path.join(relay.directory, "copy"), "utf8").length).toBeGreaterThan(0);
+      await far.undisturbed();
+    });
   });

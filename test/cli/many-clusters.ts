@@ -66,7 +66,6 @@ export class ManyClusters implements AsyncDisposable {
     }
     await eventually(async () => [...(await this.states()).values()].every((state) => state === "up"), {
       what: "the links of all clusters",
-      timeoutMs: 120_000,
       everyMs: 100,
     });
   }

@@ -12,7 +12,6 @@ import { describeWith } from "../runner/components.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { type TwoJobs, twoJobs } from "./two-jobs.ts";
 
-const TIMEOUT = 60_000;
 const NOBODY: CrateWords = { license: null, author: null };
 const MiB64 = 64 * 1024 * 1024;
 const PUBLISHED = "2026-02-03T05:00:00.000Z";
@@ -30,89 +29,77 @@ describeWith(["ro-crate", "python3"], "a crate of a real job", () => {
   let jobs: TwoJobs;
   beforeAll(async () => {
     jobs = await twoJobs();
-  }, TIMEOUT);
+  });
   afterAll(() => jobs[Symbol.asyncDispose]());
 
-  test(
-    "holds what ran, what it used and what it left, and validators take it",
-    async () => {
-      const { relay, consumer } = jobs;
-      const file = await relay.ok(
-        "job",
-        "provenance",
-        consumer,
-        "--format",
-        "ro-crate",
-        "-o",
-        "crate.zip",
-        "--license",
-        "MIT",
-        "--author",
-        "Ada Lovelace",
-      );
-      const into = path.join(relay.directory, "crate");
-      const names = unzip(file, into);
-      expect(names.toSorted()).toEqual(
-        [
-          "ro-crate-metadata.json",
-          "inputs/mesh.dat",
-          "logs/stderr.log",
-          "logs/stdout.log",
-          "outputs/field.bin",
-          "outputs/result one.txt",
-          "records/log-capture.json",
-          "records/prov.json",
-          "records/provenance.json",
-          "script/solve.sh",
-        ].toSorted(),
-      );
-      expect(fs.readFileSync(path.join(into, "inputs/mesh.dat"), "utf8")).toBe("a mesh");
-      expect(fs.readFileSync(path.join(into, "outputs/result one.txt"), "utf8")).toBe("solved");
-      expect(fs.readFileSync(path.join(into, "outputs/field.bin")).equals(Buffer.alloc(300_000))).toBe(true);
-      expect(fs.readFileSync(path.join(into, "script/solve.sh"), "utf8")).toStartWith("#!/bin/sh\nprintf");
-      const found = await validateCrates([file]);
-      expect(found[file]!.filter(({ severity }) => severity === "REQUIRED")).toEqual([]);
-      expect(await readProv([path.join(into, "records/prov.json")])).toMatchObject({
-        [path.join(into, "records/prov.json")]: { usage: 1 },
-      });
-    },
-    2 * TIMEOUT,
-  );
+  test("holds what ran, what it used and what it left, and validators take it", async () => {
+    const { relay, consumer } = jobs;
+    const file = await relay.ok(
+      "job",
+      "provenance",
+      consumer,
+      "--format",
+      "ro-crate",
+      "-o",
+      "crate.zip",
+      "--license",
+      "MIT",
+      "--author",
+      "Ada Lovelace",
+    );
+    const into = path.join(relay.directory, "crate");
+    const names = unzip(file, into);
+    expect(names.toSorted()).toEqual(
+      [
+        "ro-crate-metadata.json",
+        "inputs/mesh.dat",
+        "logs/stderr.log",
+        "logs/stdout.log",
+        "outputs/field.bin",
+        "outputs/result one.txt",
+        "records/log-capture.json",
+        "records/prov.json",
+        "records/provenance.json",
+        "script/solve.sh",
+      ].toSorted(),
+    );
+    expect(fs.readFileSync(path.join(into, "inputs/mesh.dat"), "utf8")).toBe("a mesh");
+    expect(fs.readFileSync(path.join(into, "outputs/result one.txt"), "utf8")).toBe("solved");
+    expect(fs.readFileSync(path.join(into, "outputs/field.bin")).equals(Buffer.alloc(300_000))).toBe(true);
+    expect(fs.readFileSync(path.join(into, "script/solve.sh"), "utf8")).toStartWith("#!/bin/sh\nprintf");
+    const found = await validateCrates([file]);
+    expect(found[file]!.filter(({ severity }) => severity === "REQUIRED")).toEqual([]);
+    expect(await readProv([path.join(into, "records/prov.json")])).toMatchObject({
+      [path.join(into, "records/prov.json")]: { usage: 1 },
+    });
+  });
 
-  test(
-    "names what is not put into it",
-    async () => {
-      const { relay, consumer } = jobs;
-      const made = await relay.run(["job", "provenance", consumer, "--format", "ro-crate", "-o", "named.zip", "--include", "100KiB"]);
-      expect([made.code, made.stderr]).toEqual([0, "notice: 1 of 7 files are named, and not in the crate (--include)\n"]);
-      const into = path.join(relay.directory, "named");
-      expect(unzip(path.join(relay.directory, "named.zip"), into)).not.toContain("outputs/field.bin");
-      const { "@graph": graph } = JSON.parse(fs.readFileSync(path.join(into, "ro-crate-metadata.json"), "utf8")) as {
-        "@graph": { name?: string }[];
-      };
-      expect(graph.find(({ name }) => name === "field.bin")).toMatchObject({ contentSize: "300000" });
-    },
-    TIMEOUT,
-  );
+  test("names what is not put into it", async () => {
+    const { relay, consumer } = jobs;
+    const made = await relay.run(["job", "provenance", consumer, "--format", "ro-crate", "-o", "named.zip", "--include", "100KiB"]);
+    expect([made.code, made.stderr]).toEqual([0, "notice: 1 of 7 files are named, and not in the crate (--include)\n"]);
+    const into = path.join(relay.directory, "named");
+    expect(unzip(path.join(relay.directory, "named.zip"), into)).not.toContain("outputs/field.bin");
+    const { "@graph": graph } = JSON.parse(fs.readFileSync(path.join(into, "ro-crate-metadata.json"), "utf8")) as {
+      "@graph": { name?: string }[];
+    };
+    expect(graph.find(({ name }) => name === "field.bin")).toMatchObject({ contentSize: "300000" });
+  });
 
-  test(
-    "is not made of a file that was altered by one byte",
-    async () => {
-      const { relay, producer, consumer, mesh } = jobs;
-      const spool = path.join(relay.home, "spool");
-      const stored = [...new Bun.Glob(`*/${producer}/artifacts/${mesh.artifact_id}`).scanSync({ cwd: spool, absolute: true })];
-      expect(stored).toHaveLength(1);
-      fs.chmodSync(stored[0]!, 0o600);
-      const before = fs.readFileSync(stored[0]!);
-      fs.writeFileSync(stored[0]!, "a mash");
-      const refused = await relay.run(["job", "provenance", consumer, "--format", "ro-crate", "-o", "altered.zip"]);
-      fs.writeFileSync(stored[0]!, before);
-      expect([refused.code, refused.stdout]).toEqual([1, ""]);
-      expect(refused.stderr).toMatch(/"mesh.dat" cannot be put into the crate: .*\[artifact_changed\]\nhint: --include none/);
-      expect(fs.readdirSync(relay.directory).filter((name) => name.includes("altered"))).toEqual([]);
-    },
-    TIMEOUT,
-  );
+  test("is not made of a file that was altered by one byte", async () => {
+    const { relay, producer, consumer, mesh } = jobs;
+    const spool = path.join(relay.home, "spool");
+    const stored = [...new Bun.Glob(`*/${producer}/artifacts/${mesh.artifact_id}`).scanSync({ cwd: spool, absolute: true })];
+    expect(stored).toHaveLength(1);
+    fs.chmodSync(stored[0]!, 0o600);
+    const before = fs.readFileSync(stored[0]!);
+    fs.writeFileSync(stored[0]!, "a mash");
+    const refused = await relay.run(["job", "provenance", consumer, "--format", "ro-crate", "-o", "altered.zip"]);
+    fs.writeFileSync(stored[0]!, before);
+    expect([refused.code, refused.stdout]).toEqual([1, ""]);
+    expect(refused.stderr).toMatch(/"mesh.dat" cannot be put into the crate: .*\[artifact_changed\]\nhint: --include none/);
+    expect(fs.readdirSync(relay.directory).filter((name) => name.includes("altered"))).toEqual([]);
+  });
 });
 
 /** Lay out a crate as it is unpacked; files have as many bytes as their records say, or none where they are large. */
@@ -173,5 +160,5 @@ describeWith("ro-crate", "to other programs", () => {
     }
     const read = await readProv(crates.map((crate) => path.join(crate, PROV_FILE)));
     expect(read[path.join(crates[0]!, PROV_FILE)]).toEqual({ activity: 2, agent: 1, entity: 7, usage: 2, generation: 5, association: 1 });
-  }, 120_000);
+  });
 });

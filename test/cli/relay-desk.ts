@@ -190,7 +190,7 @@ export class MeetingDesk implements AsyncDisposable {
 
   /** Wait until the link is up. */
   async up(): Promise<void> {
-    await eventually(async () => (await farLink(this.desk)).state === "up", { what: "a link that is up", timeoutMs: 60_000 });
+    await eventually(async () => (await farLink(this.desk)).state === "up", { what: "a link that is up" });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,8 +6,6 @@ import { authority } from "../transport/outbound/certificates.ts";
 import { MeetingDesk, TestRelayHost } from "./relay-desk.ts";
 import { farLink } from "./ssh-desk.ts";
 
-const TIMEOUT = 120_000;
-
 describeWith(["netns", "openssl"], "a desk and a cluster that reach nothing but a relay-host", () => {
   const files = temporaryDirectory();
   let networks: ThreeNetworks;
@@ -27,7 +25,7 @@ describeWith(["netns", "openssl"], "a desk and a cluster that reach nothing but 
       before: { cluster: networks.inside("cluster"), desk: networks.inside("desk") },
     });
     await both.up();
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     await both[Symbol.asyncDispose]();
     await host[Symbol.asyncDispose]();
@@ -35,34 +33,26 @@ describeWith(["netns", "openssl"], "a desk and a cluster that reach nothing but 
     files[Symbol.dispose]();
   });
 
-  test(
-    "meet there, one by WebSocket and one by TLS, and cannot reach each other",
-    async () => {
-      const job = await both.desk.submit("--wait", "--", "sh", "-c", "echo over there");
-      expect(await both.desk.ok("job", "read-log", job)).toBe("over there");
-      const other = networks.middleFrom("cluster");
-      expect([networks.reaches("desk", networks.middleFrom("desk")), networks.reaches("desk", other.replace(/1$/, "2"))]).toEqual([
-        true,
-        false,
-      ]);
-    },
-    TIMEOUT,
-  );
+  test("meet there, one by WebSocket and one by TLS, and cannot reach each other", async () => {
+    const job = await both.desk.submit("--wait", "--", "sh", "-c", "echo over there");
+    expect(await both.desk.ok("job", "read-log", job)).toBe("over there");
+    const other = networks.middleFrom("cluster");
+    expect([networks.reaches("desk", networks.middleFrom("desk")), networks.reaches("desk", other.replace(/1$/, "2"))]).toEqual([
+      true,
+      false,
+    ]);
+  });
 
-  test(
-    "a desk that is carried to another network is back by itself, and follows its job on",
-    async () => {
-      const job = await both.desk.submit("--", "sh", "-c", "for i in 1 2 3 4; do echo $i; sleep 1; done");
-      const reading = both.desk.start(["job", "read-log", job, "--follow"]);
-      let read = "";
-      for await (const chunk of reading.stdout) {
-        if (read === "") networks.moveDesk();
-        read += Buffer.from(chunk).toString("utf8");
-      }
-      expect([await reading.exited, read]).toEqual([0, "1\n2\n3\n4\n"]);
-      const { state, ledger } = await farLink(both.desk);
-      expect([state, ledger.filter(({ outcome }) => outcome === "open").length]).toEqual(["up", 2]);
-    },
-    TIMEOUT,
-  );
+  test("a desk that is carried to another network is back by itself, and follows its job on", async () => {
+    const job = await both.desk.submit("--", "sh", "-c", "for i in 1 2 3 4; do echo $i; sleep 1; done");
+    const reading = both.desk.start(["job", "read-log", job, "--follow"]);
+    let read = "";
+    for await (const chunk of reading.stdout) {
+      if (read === "") networks.moveDesk();
+      read += Buffer.from(chunk).toString("utf8");
+    }
+    expect([await reading.exited, read]).toEqual([0, "1\n2\n3\n4\n"]);
+    const { state, ledger } = await farLink(both.desk);
+    expect([state, ledger.filter(({ outcome }) => outcome === "open").length]).toEqual(["up", 2]);
+  });
 });

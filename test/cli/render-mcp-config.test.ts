@@ -41,4 +41,4 @@ test("the server that it names answers, and no secret is in it", async () => {
   });
   expect(JSON.parse(await child.stdout.text())).toMatchObject({ id: 1, result: { serverInfo: { name: "clio-relay" } } });
   expect(await child.exited).toBe(0);
-}, 60_000);
+});

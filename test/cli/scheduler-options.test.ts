@@ -6,61 +6,51 @@ import type { SchedulerStatus } from "../../src/domain/scheduler.ts";
 import { capturedIo } from "./captured-io.ts";
 import { initialized, withWorker } from "./source-relay.ts";
 
-const TIMEOUT = 60_000;
-
-test(
-  "which scheduler a cluster has stays until another is said, and reaches the worker's host",
-  async () => {
-    await using relay = await initialized();
-    const far = ["cluster", "add", "--name", "far", "--ssh-host", "nowhere.invalid"];
-    expect(await relay.json(...far)).not.toHaveProperty("scheduler_provider");
-    expect(await relay.json(...far, "--scheduler-provider", "gridengine")).toMatchObject({ scheduler_provider: "gridengine" });
-    expect(await relay.json(...far, "--worker-concurrency", "4")).toMatchObject({ scheduler_provider: "gridengine" });
-    expect(await relay.ok("cluster", "show", "far")).toMatch(/^scheduler +gridengine$/m);
-    const configuration = {
-      schema_version: "clio-relay.worker-configuration.v1",
-      cluster: "site",
-      env_setup: null,
-      worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
-      client_keys: [],
-    };
-    for (const [said, kept] of [
-      [{ scheduler_provider: "auto" }, "auto"],
-      [{}, undefined],
-    ] as const) {
-      const { code } = await relay.run(["worker", "configure"], { stdin: JSON.stringify({ ...configuration, ...said }) });
-      const { scheduler_provider } = await relay.json<{ scheduler_provider?: string }>("cluster", "show", "site");
-      expect([code, scheduler_provider]).toEqual([0, kept]);
-    }
-  },
-  TIMEOUT,
-);
+test("which scheduler a cluster has stays until another is said, and reaches the worker's host", async () => {
+  await using relay = await initialized();
+  const far = ["cluster", "add", "--name", "far", "--ssh-host", "nowhere.invalid"];
+  expect(await relay.json(...far)).not.toHaveProperty("scheduler_provider");
+  expect(await relay.json(...far, "--scheduler-provider", "gridengine")).toMatchObject({ scheduler_provider: "gridengine" });
+  expect(await relay.json(...far, "--worker-concurrency", "4")).toMatchObject({ scheduler_provider: "gridengine" });
+  expect(await relay.ok("cluster", "show", "far")).toMatch(/^scheduler +gridengine$/m);
+  const configuration = {
+    schema_version: "clio-relay.worker-configuration.v1",
+    cluster: "site",
+    env_setup: null,
+    worker_capacity: { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} },
+    client_keys: [],
+  };
+  for (const [said, kept] of [
+    [{ scheduler_provider: "auto" }, "auto"],
+    [{}, undefined],
+  ] as const) {
+    const { code } = await relay.run(["worker", "configure"], { stdin: JSON.stringify({ ...configuration, ...said }) });
+    const { scheduler_provider } = await relay.json<{ scheduler_provider?: string }>("cluster", "show", "site");
+    expect([code, scheduler_provider]).toEqual([0, kept]);
+  }
+});
 
 describe("a submission that asks for a scheduler", () => {
-  test(
-    "is refused by a worker that has none, and says so before anything runs",
-    async () => {
-      await using relay = await withWorker();
-      const refused = await relay.run(["job", "submit", "--scheduler", "slurm", "--", "true"]);
-      expect([refused.code, refused.stdout]).toEqual([1, ""]);
-      expect(refused.stderr).toContain("[scheduler_unavailable]");
-      expect(refused.stderr).toContain("hint: clio-relay cluster add --name local --scheduler-provider");
-      expect((await relay.json<{ jobs: unknown[] }>("job", "list")).jobs).toEqual([]);
-      const status = await relay.run(["scheduler", "status", "12345"]);
-      expect([status.code, status.stderr]).toEqual([1, expect.stringContaining("[scheduler_unavailable]")]);
-      const cancel = await relay.run(["scheduler", "cancel", "12345", "--provider", "slurm"]);
-      expect([cancel.code, cancel.stderr]).toEqual([4, expect.stringContaining("no job of this queue is 12345 of slurm")]);
-      for (const [words, said] of USAGE) {
-        const io = capturedIo({ variables: relay.environment, cwd: relay.directory });
-        expect([words, await runCli(["job", "submit", ...words], io), io.stderr.text]).toEqual([words, 2, expect.stringContaining(said)]);
-      }
-      for (const id of ["-f", "a b", "x".repeat(129)]) {
-        const io = capturedIo({ variables: relay.environment, cwd: relay.directory });
-        expect([id, await runCli(["scheduler", "status", id], io)]).toEqual([id, 2]);
-      }
-    },
-    TIMEOUT,
-  );
+  test("is refused by a worker that has none, and says so before anything runs", async () => {
+    await using relay = await withWorker();
+    const refused = await relay.run(["job", "submit", "--scheduler", "slurm", "--", "true"]);
+    expect([refused.code, refused.stdout]).toEqual([1, ""]);
+    expect(refused.stderr).toContain("[scheduler_unavailable]");
+    expect(refused.stderr).toContain("hint: clio-relay cluster add --name local --scheduler-provider");
+    expect((await relay.json<{ jobs: unknown[] }>("job", "list")).jobs).toEqual([]);
+    const status = await relay.run(["scheduler", "status", "12345"]);
+    expect([status.code, status.stderr]).toEqual([1, expect.stringContaining("[scheduler_unavailable]")]);
+    const cancel = await relay.run(["scheduler", "cancel", "12345", "--provider", "slurm"]);
+    expect([cancel.code, cancel.stderr]).toEqual([4, expect.stringContaining("no job of this queue is 12345 of slurm")]);
+    for (const [words, said] of USAGE) {
+      const io = capturedIo({ variables: relay.environment, cwd: relay.directory });
+      expect([words, await runCli(["job", "submit", ...words], io), io.stderr.text]).toEqual([words, 2, expect.stringContaining(said)]);
+    }
+    for (const id of ["-f", "a b", "x".repeat(129)]) {
+      const io = capturedIo({ variables: relay.environment, cwd: relay.directory });
+      expect([id, await runCli(["scheduler", "status", id], io)]).toEqual([id, 2]);
+    }
+  });
 
   test("says what it asks for, and nothing else", async () => {
     const { verb } = await COMMANDS["job"]!["submit"]!.load();

@@ -87,7 +87,6 @@ export class ShellSession implements AsyncDisposable {
     this.#shown = "";
     this.press(`${line}\r`);
     await eventually(() => fs.existsSync(this.#record), {
-      timeoutMs: 15_000,
       what: `${JSON.stringify(line)} (${JSON.stringify(this.#shown)})`,
     });
     await eventually(() => this.#shown.includes(PROMPT));

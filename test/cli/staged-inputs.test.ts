@@ -12,14 +12,13 @@ import { ArtifactUses } from "../../src/domain/lineage.ts";
 import { WorkerHarness } from "../roles/worker/harness.ts";
 import { capturedIo } from "./captured-io.ts";
 
-const TIMEOUT = 30_000;
 let worker: WorkerHarness;
 beforeAll(async () => {
   worker = await new WorkerHarness().start();
-}, TIMEOUT);
+});
 afterAll(async () => {
   await worker[Symbol.asyncDispose]();
-}, TIMEOUT);
+});
 
 const SETTINGS: InputSettings = {
   input_workspace_root: null,
@@ -86,20 +85,16 @@ test("one that was pinned besides, and any other refusal, is what the person is 
   }
 });
 
-test(
-  "many inputs are taken, and each pin says which it is",
-  async () => {
-    const given = Array.from({ length: 40 }, (_, n) => {
-      fs.writeFileSync(path.join(worker.directory, `n${n}.dat`), `file ${n}`);
-      return [`input_${n}`, `n${n}.dat`] as const;
-    });
-    const receipt = await submitWith(given, (complete) => worker.client.submit(complete));
-    expect(receipt.used_artifact_refs.map(({ provenance }) => provenance?.arg).sort()).toEqual(given.map(([name]) => name).sort());
-    const status = await worker.ended(receipt.job_id);
-    expect([status.job.state, status.inputs.length]).toEqual(["succeeded", 40]);
-  },
-  TIMEOUT,
-);
+test("many inputs are taken, and each pin says which it is", async () => {
+  const given = Array.from({ length: 40 }, (_, n) => {
+    fs.writeFileSync(path.join(worker.directory, `n${n}.dat`), `file ${n}`);
+    return [`input_${n}`, `n${n}.dat`] as const;
+  });
+  const receipt = await submitWith(given, (complete) => worker.client.submit(complete));
+  expect(receipt.used_artifact_refs.map(({ provenance }) => provenance?.arg).sort()).toEqual(given.map(([name]) => name).sort());
+  const status = await worker.ended(receipt.job_id);
+  expect([status.job.state, status.inputs.length]).toEqual(["succeeded", 40]);
+});
 
 test("where all pins would be too large, they say what is used and no more", () => {
   const one = (name: string, n: number) => ({ name, artifact_id: `artifact_${n.toString(16).padStart(32, "0")}`, sha256: "a".repeat(64) });

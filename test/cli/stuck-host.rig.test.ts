@@ -5,15 +5,13 @@ import { eventually } from "../runner/wait.ts";
 import type { SourceRelay } from "./source-relay.ts";
 import { FarSite, farLink } from "./ssh-desk.ts";
 
-const TIMEOUT = 120_000;
-
 describeWith(["sshd", "ssh"], "a host on which something does not end", () => {
   let site: FarSite;
 
   beforeAll(async () => {
     site = await FarSite.start();
     site.worker.start();
-  }, TIMEOUT);
+  });
   afterEach(() => {
     site.signalSessions("CONT");
     userFile(site.user, ".bashrc", "");
@@ -32,38 +30,30 @@ describeWith(["sshd", "ssh"], "a host on which something does not end", () => {
   }
 
   for (const profile of ["exec >&- 2>&-; sleep 3600", "exec dash"]) {
-    test(
-      `a profile with \`${profile}\` holds nobody who gives up, and nothing afterwards`,
-      async () => {
-        await using relay = await site.desk();
-        userFile(site.user, ".bashrc", `${profile}\n`);
-        await givenUp(relay, ["connect", "far"]);
-        expect((await farLink(relay)).state).toBe("down");
-        const asked = relay.start(["connect", "far"]);
-        await eventually(async () => (await farLink(relay)).state === "connecting", { what: "the bring-up" });
-        expect(await relay.ok("disconnect", "far")).toBe("far is down");
-        expect(await asked.exited).toBe(5);
-        userFile(site.user, ".bashrc", "");
-        expect(await relay.ok("connect", "far")).toMatch(/^far is up: /);
-        await relay.ok("desktop", "stop", "--yes");
-      },
-      TIMEOUT,
-    );
+    test(`a profile with \`${profile}\` holds nobody who gives up, and nothing afterwards`, async () => {
+      await using relay = await site.desk();
+      userFile(site.user, ".bashrc", `${profile}\n`);
+      await givenUp(relay, ["connect", "far"]);
+      expect((await farLink(relay)).state).toBe("down");
+      const asked = relay.start(["connect", "far"]);
+      await eventually(async () => (await farLink(relay)).state === "connecting", { what: "the bring-up" });
+      expect(await relay.ok("disconnect", "far")).toBe("far is down");
+      expect(await asked.exited).toBe(5);
+      userFile(site.user, ".bashrc", "");
+      expect(await relay.ok("connect", "far")).toMatch(/^far is up: /);
+      await relay.ok("desktop", "stop", "--yes");
+    });
   }
 
-  test(
-    "a connection that answers nothing any more is not used again, and its run is not joined",
-    async () => {
-      const before = site.sshd.connections();
-      await using relay = await site.desk();
-      userFile(site.user, ".bashrc", "sleep 3600\n");
-      await givenUp(relay, ["connect", "far"], () => site.signalSessions("STOP"));
-      userFile(site.user, ".bashrc", "");
-      const again = await relay.run(["connect", "far"]);
-      expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("far is up")]);
-      expect(again.stderr).not.toContain("does so already");
-      expect(site.sshd.connections() - before).toBe(2);
-    },
-    TIMEOUT,
-  );
+  test("a connection that answers nothing any more is not used again, and its run is not joined", async () => {
+    const before = site.sshd.connections();
+    await using relay = await site.desk();
+    userFile(site.user, ".bashrc", "sleep 3600\n");
+    await givenUp(relay, ["connect", "far"], () => site.signalSessions("STOP"));
+    userFile(site.user, ".bashrc", "");
+    const again = await relay.run(["connect", "far"]);
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("far is up")]);
+    expect(again.stderr).not.toContain("does so already");
+    expect(site.sshd.connections() - before).toBe(2);
+  });
 });

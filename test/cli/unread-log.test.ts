@@ -40,31 +40,27 @@ test.skipIf(!ON_LINUX).each<[string, (port: number) => string[], (relay: SourceR
     /left out/,
   ],
   ["a desktop daemon", () => ["desktop", "run"], (relay) => said(relay, ["desktop", "status"]), /left out/],
-])(
-  "%s whose log nobody reads serves all the same, and ends when it is told to",
-  async (_, args, serves, tells) => {
-    await using relay = new SourceRelay();
-    await relay.ok("init");
-    await relay.run(["worker", "stop", "--cluster", "local"]);
-    await relay.run(["desktop", "stop", "--yes"]);
-    const port = await freePort();
-    const [read, write] = await fullPipe();
-    const child = Bun.spawn([process.execPath, MAIN, ...args(port)], {
-      env: { ...relay.environment, CLIO_RELAY_HOST_TOKEN: TOKEN },
-      cwd: relay.directory,
-      stdin: "ignore",
-      stdout: "ignore",
-      stderr: write,
-    });
-    fs.closeSync(write);
-    await eventually(() => serves(relay, port));
-    const held = Buffer.alloc(65_536);
-    for (let at = 0; at < held.length; ) at += fs.readSync(read, held, at, held.length - at, null);
-    child.kill("SIGTERM");
-    expect(await child.exited).toBe(0);
-    const rest = Buffer.alloc(65_536);
-    expect(rest.toString("latin1", 0, fs.readSync(read, rest))).toMatch(tells);
-    fs.closeSync(read);
-  },
-  60_000,
-);
+])("%s whose log nobody reads serves all the same, and ends when it is told to", async (_, args, serves, tells) => {
+  await using relay = new SourceRelay();
+  await relay.ok("init");
+  await relay.run(["worker", "stop", "--cluster", "local"]);
+  await relay.run(["desktop", "stop", "--yes"]);
+  const port = await freePort();
+  const [read, write] = await fullPipe();
+  const child = Bun.spawn([process.execPath, MAIN, ...args(port)], {
+    env: { ...relay.environment, CLIO_RELAY_HOST_TOKEN: TOKEN },
+    cwd: relay.directory,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: write,
+  });
+  fs.closeSync(write);
+  await eventually(() => serves(relay, port));
+  const held = Buffer.alloc(65_536);
+  for (let at = 0; at < held.length; ) at += fs.readSync(read, held, at, held.length - at, null);
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+  const rest = Buffer.alloc(65_536);
+  expect(rest.toString("latin1", 0, fs.readSync(read, rest))).toMatch(tells);
+  fs.closeSync(read);
+});

@@ -28,7 +28,7 @@ describeWith("tmpfs", "on a full disk", () => {
     expect(fs.statSync(job.file("stdout.log")).size).toBe(stdout.kept);
     expect(stdout.sha256).toBe(new Bun.CryptoHasher("sha256").update(job.bytes("stdout.log")).digest("hex"));
     expect(fs.readdirSync(job.directory).filter((name) => name.endsWith(".tmp"))).toEqual([]);
-  }, 60_000);
+  });
 
   test("output waits for room that comes, and nothing of it is lost", async () => {
     const root = small("512k");
@@ -45,7 +45,7 @@ describeWith("tmpfs", "on a full disk", () => {
     expect(exit.streams.stdout).toMatchObject({ observed: 200_004, kept: 200_004, dropped: 0, truncated: null, complete: true });
     expect(fs.statSync(job.file("stdout.log")).size).toBe(200_004);
     expect(readTruncation(job.directory, "stdout")).toBeNull();
-  }, 60_000);
+  });
 
   test("the end of a job is recorded though the disk filled up while it ran", async () => {
     const root = small("512k");
@@ -56,7 +56,7 @@ describeWith("tmpfs", "on a full disk", () => {
     fillUp(root);
     fs.renameSync(`${job.workdir}/go.tmp`, `${job.workdir}/go`);
     expect((await job.exit()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 9 });
-  }, 60_000);
+  });
 
   test("the end of a job waits for the room that its name takes, and the job is not run again", async () => {
     const root = small("512k,nr_inodes=64");
@@ -76,7 +76,7 @@ describeWith("tmpfs", "on a full disk", () => {
     for (const file of fillers) fs.rmSync(file);
     expect((await job.exit()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 9 });
     expect(fs.readFileSync(`${job.workdir}/runs`, "utf8")).toBe("ran\n");
-  }, 60_000);
+  });
 
   test("a shim that finds no room to claim runs nothing and leaves nothing", async () => {
     const root = small("512k");
@@ -89,7 +89,7 @@ describeWith("tmpfs", "on a full disk", () => {
     expect(readExit(job.directory)).toBeNull();
     expect(fs.existsSync(`${job.workdir}/ran`)).toBe(false);
     expect(fs.readdirSync(job.directory).filter((name) => !name.startsWith("shim."))).toEqual(before);
-  }, 60_000);
+  });
 
   test("preparing and voiding are refused, with nothing torn", () => {
     const root = small("128k");

@@ -91,7 +91,7 @@ describe("a launched shim", () => {
     const exit = await eventually(() => readExit(job.directory), { what: "exit.json" });
     expect(exit).toMatchObject({ outcome: { reason: "completed" } });
     expect(job.text("stdout.log")).toBe("up\nend\n");
-  }, 30_000);
+  });
 });
 
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {

@@ -26,7 +26,7 @@ describe("of several starters of one attempt", () => {
     expect(shims.map(({ pid }) => pid)).toContain(start.shim.pid);
     expect(await job.exit()).toMatchObject({ outcome: { reason: "completed" } });
     expect(fs.readdirSync(job.directory).filter((name) => name.includes("tmp"))).toEqual([]);
-  }, 60_000);
+  });
 
   test("a worker that voids it, or a shim: never both, never neither", async () => {
     let voided = 0;
@@ -44,7 +44,7 @@ describe("of several starters of one attempt", () => {
       expect(voidAttempt(job.directory, "again")).toBe(won);
     }
     expect(voided).toBeGreaterThan(0);
-  }, 60_000);
+  });
 
   test("a shim that comes too late does nothing", async () => {
     const job = attempt(sh("echo ran >> ran"));

@@ -212,4 +212,4 @@ test("nor does somebody else who writes to it all the time, and what is said of 
     outsider.kill("SIGKILL");
     await outsider.exited;
   }
-}, 20_000);
+});

@@ -20,7 +20,7 @@ test("a shim that has too many open files starts its job once it has not", async
   expect((await job.run()).outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 4 });
   expect(job.text("stdout.log")).toBe("ran\n");
   expect(job.text("shim.log")).toContain("EMFILE");
-}, 30_000);
+});
 
 describeWith("root", "at the limit of processes", () => {
   const temporary = temporaryDirectories();
@@ -40,5 +40,5 @@ describeWith("root", "at the limit of processes", () => {
     await shim.stdin.end();
     expect(await shim.exited).toBe(1);
     expect(shim.signalCode).toBeNull();
-  }, 30_000);
+  });
 });

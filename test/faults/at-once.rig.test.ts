@@ -9,7 +9,7 @@ test("a second worker on the same directory is refused, naming the first, which 
   expect(second.stderr).toContain("[queue_owned]");
   expect(second.stderr).toContain(String(workers[0]!.process.pid));
   expect(await relay.run(["job", "submit", "--wait", "--", "true"])).toMatchObject({ code: 0, stderr: "succeeded: exited with code 0\n" });
-}, 60_000);
+});
 
 test("many commands with one key at once are one job, and another body under the key is a conflict", async () => {
   await using relay = await startRelay();
@@ -25,4 +25,4 @@ test("many commands with one key at once are one job, and another body under the
   expect(other.code).toBe(7);
   expect(JSON.parse(other.stderr)).toMatchObject({ reason: "job_submission_conflict" });
   expect(await relay.json("queue", "list", "--include-terminal")).toMatchObject({ source_total: 1 });
-}, 60_000);
+});

@@ -57,5 +57,5 @@ describeWith("faketime", "a wall clock that steps", () => {
       { code: 0, state: "succeeded", reason: "completed", stepped: true },
       { code: 10, state: "failed", reason: "timeout", stepped: true },
     ]);
-  }, 90_000);
+  });
 });

@@ -50,7 +50,7 @@ test("the desktop is killed during a watch and a follow: both go on, no event an
       process.kill(daemon.pid, "SIGKILL");
     }
   });
-}, 60_000);
+});
 
 test("the worker is killed during a watch and a follow, and another is started at once: the same", async () => {
   await surviving(async ({ relay, followed }) => {
@@ -59,7 +59,7 @@ test("the worker is killed during a watch and a follow, and another is started a
     process.kill(workers[0]!.process.pid, "SIGKILL");
     await relay.worker();
   });
-}, 60_000);
+});
 
 test("a worker that is not there: commands say so at once, and how to start it", async () => {
   await using relay = await startRelay();
@@ -77,4 +77,4 @@ test("a worker that is not there: commands say so at once, and how to start it",
     expect([verb, result.code]).toEqual([verb, 5]);
     expect(result.stderr).toContain("clio-relay worker start --cluster local");
   }
-}, 60_000);
+});

@@ -36,7 +36,7 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
       const seen = status(job);
       return seen.job.state === "running" && seen;
     });
-  const served = (): Promise<unknown> => eventually(() => relay("worker", "status", "--cluster", "local"), { timeoutMs: 20_000 });
+  const served = (): Promise<unknown> => eventually(() => relay("worker", "status", "--cluster", "local"));
   const submit = (...command: string[]): string => relay("job", "submit", "--cluster", "local", "--", ...command).trim();
   const alive = (pid: number): boolean => rig("run", "sh", "-c", `test -d /proc/${pid} && echo yes || echo no`).trim() === "yes";
 
@@ -46,11 +46,11 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
     relay("init");
     user("sh", "-c", `mkdir -p ~/.config/systemd/user && cat > ~/.config/systemd/user/worker.service <<'END'\n${UNIT}END`);
     user("systemctl", "--user", "daemon-reload");
-  }, 120_000);
+  });
   afterAll(() => {
     rig("stop");
     fs.rmSync(directory, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   test("keeps its jobs in scopes of their own, which outlive restart, SIGKILL and stop of the service", async () => {
     user("systemctl", "--user", "start", "worker");
@@ -75,7 +75,7 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
     expect(after.job).toMatchObject({ state: "succeeded", attempts: 1 });
     expect(after.attempt!.process).toEqual(before.attempt!.process);
     expect(relay("job", "read-log", jobs[0]!, "--raw")).toBe("done\n");
-  }, 120_000);
+  });
 
   test("cancel ends a daemon in the scope, and the scope goes", async () => {
     const job = submit("sh", "-c", "setsid sh -c 'echo $$; exec env -i sleep 1000' & sleep 1000");
@@ -86,7 +86,7 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
     await eventually(() => status(job).job.state === "canceled");
     expect(alive(daemon)).toBe(false);
     await eventually(() => !user("systemctl", "--user", "list-units", "--type=scope", "--no-legend", "--no-pager").includes(scope));
-  }, 60_000);
+  });
 
   test("a killed shim's job is found by its scope, a daemon without its environment included", async () => {
     const job = submit("sh", "-c", "setsid sh -c 'echo $$; exec env -i sleep 1000' & sleep 1000");
@@ -99,7 +99,7 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
     });
     expect(ended.outcome).toMatchObject({ reason: "outcome_unknown", residual: [] });
     expect(alive(daemon)).toBe(false);
-  }, 60_000);
+  });
 
   // The user's last: it has a worker of its own manager on the same installation until then.
   for (const name of ["root", "relay"]) {
@@ -115,7 +115,7 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
       fs.writeFileSync(path.join(directory, `root/etc/systemd/system/${unit}.service`), text);
       rig("run", "systemctl", "daemon-reload");
       rig("run", "systemctl", "start", unit);
-      await eventually(() => inside("clio-relay", "worker", "status", "--cluster", "local"), { timeoutMs: 20_000 });
+      await eventually(() => inside("clio-relay", "worker", "status", "--cluster", "local"));
       const job = inside("clio-relay", "job", "submit", "--cluster", "local", "--", "sleep", "1000").trim();
       const { attempt } = await eventually(() => {
         const now = seen(job);
@@ -126,12 +126,12 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
       rig("run", "systemctl", "stop", unit);
       expect(alive(pid)).toBe(true);
       rig("run", "systemctl", "start", unit);
-      await eventually(() => inside("clio-relay", "worker", "status", "--cluster", "local"), { timeoutMs: 20_000 });
+      await eventually(() => inside("clio-relay", "worker", "status", "--cluster", "local"));
       inside("clio-relay", "job", "cancel", job);
       await eventually(() => seen(job).job.state === "canceled");
       expect(alive(pid)).toBe(false);
       inside("clio-relay", "desktop", "stop");
       rig("run", "systemctl", "stop", unit);
-    }, 120_000);
+    });
   }
 });

@@ -5,8 +5,6 @@ import { mcpProgram } from "../rigs/mcp-programs/programs.ts";
 import { describeWith } from "../runner/components.ts";
 import { notApplicable } from "./scenarios.ts";
 
-const TIMEOUT = 120_000;
-
 /** Scenarios of the tasks extension. What they skip by themselves they say. */
 const TASKS = [
   "tasks-capability-negotiation",
@@ -40,13 +38,13 @@ describeWith("mcp-programs", "the conformance suites", () => {
       if (url.includes("\n")) break;
     }
     url = url.trim();
-  }, TIMEOUT);
+  });
 
   afterAll(async () => {
     entry?.stdin.end();
     await entry?.exited;
     await relay?.[Symbol.asyncDispose]();
-  }, TIMEOUT);
+  });
 
   const suite = async (of: readonly string[], ...args: string[]): Promise<{ code: number; output: string }> => {
     const child = Bun.spawn([process.execPath, mcpProgram(...of, "dist", "index.js"), "server", "--url", url, ...args], {
@@ -61,19 +59,15 @@ describeWith("mcp-programs", "the conformance suites", () => {
   };
   const NEW = ["@modelcontextprotocol", "conformance"];
 
-  test(
-    "every scenario of the tasks extension passes",
-    async () => {
-      const ran = await Promise.all(
-        TASKS.map(async (scenario) => ({ scenario, ...(await suite(NEW, "--scenario", scenario, "--timeout", "100000")) })),
-      );
-      for (const { scenario, code, output } of ran) expect([scenario, code, failuresIn(output)]).toEqual([scenario, 0, []]);
-      const passed = ran.map(({ output }) => Number(/Passed: (\d+)\/\d+, 0 failed/.exec(output)?.[1] ?? 0));
-      // With each scenario's own look at every message on the wire.
-      expect(passed.reduce((sum, one) => sum + one, 0)).toBeGreaterThanOrEqual(44);
-    },
-    TIMEOUT,
-  );
+  test("every scenario of the tasks extension passes", async () => {
+    const ran = await Promise.all(
+      TASKS.map(async (scenario) => ({ scenario, ...(await suite(NEW, "--scenario", scenario, "--timeout", "100000")) })),
+    );
+    for (const { scenario, code, output } of ran) expect([scenario, code, failuresIn(output)]).toEqual([scenario, 0, []]);
+    const passed = ran.map(({ output }) => Number(/Passed: (\d+)\/\d+, 0 failed/.exec(output)?.[1] ?? 0));
+    // With each scenario's own look at every message on the wire.
+    expect(passed.reduce((sum, one) => sum + one, 0)).toBeGreaterThanOrEqual(44);
+  });
 
   const failuresIn = (output: string): string[] => output.split("\n").filter((line) => /FAILURE|^ +Error:/.test(line));
   const failedOf = (output: string): string[] => [...output.matchAll(/^✗ ([\w-]+):/gm)].map(([, name]) => name!);
@@ -83,18 +77,14 @@ describeWith("mcp-programs", "the conformance suites", () => {
     ["2026-07-28", NEW, ["--suite", "all", "--spec-version", "2026-07-28"], 23],
     ["2025-11-25", ["conformance-2025"], [], 14],
   ] as const) {
-    test(
-      `every scenario of ${revision} passes that applies`,
-      async () => {
-        const { output } = await suite(of, ...args);
-        const excepted = notApplicable();
-        expect(failedOf(output).filter((scenario) => !excepted.has(scenario))).toEqual([]);
-        expect(passedOf(output).length).toBeGreaterThanOrEqual(least);
-        for (const scenario of failedOf(output)) failed.add(scenario);
-        for (const scenario of passedOf(output)) passed.add(scenario);
-      },
-      TIMEOUT,
-    );
+    test(`every scenario of ${revision} passes that applies`, async () => {
+      const { output } = await suite(of, ...args);
+      const excepted = notApplicable();
+      expect(failedOf(output).filter((scenario) => !excepted.has(scenario))).toEqual([]);
+      expect(passedOf(output).length).toBeGreaterThanOrEqual(least);
+      for (const scenario of failedOf(output)) failed.add(scenario);
+      for (const scenario of passedOf(output)) passed.add(scenario);
+    });
   }
 
   test("none that passes in both is said not to apply", () => {

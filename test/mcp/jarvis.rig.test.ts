@@ -8,7 +8,6 @@ import { describeWith } from "../runner/components.ts";
 import { removeTree } from "../runner/remove.ts";
 import { Agent } from "./agent.ts";
 
-const TIMEOUT = 90_000;
 const SERVER = path.join(import.meta.dir, "science-server-process.ts");
 
 interface Started {
@@ -23,68 +22,60 @@ describeWith("python3", "JARVIS-CD, for agents", () => {
   beforeAll(async () => {
     relay = await withWorker({ ...jarvis.environment, CLIO_RELAY_JARVIS_BIN: jarvis.program });
     jarvis.keep("kept", { name: "kept", pkgs: [{ pkg_type: "demo.counter", pkg_name: "c1" }] });
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     await relay?.[Symbol.asyncDispose]();
     removeTree(place);
-  }, TIMEOUT);
+  });
 
-  test(
-    "a pipeline that the cluster has is run by the worker, and a run is described from what it knows",
-    async () => {
-      await using agent = await Agent.of(relay);
-      const started = await agent.ok<Started>("jarvis_run", { cluster: "local", pipeline_id: "kept" });
-      expect(started).toMatchObject({ served_by: "engine", kind: "jarvis", terminal: false, retry: { tool: "relay_wait" } });
-      expect(await agent.ok("relay_wait", { job_id: started.job_id, timeout_seconds: 80 })).toMatchObject({ state: "succeeded" });
-      const { execution_id } = started.execution_handle;
-      const asked = { cluster: "local", pipeline_id: "kept", execution_id, include_service_runtimes: true };
-      const answer = await agent.ok("jarvis_get_execution", { ...asked, job_id: started.job_id });
-      expect(answer).toMatchObject({
-        ...{ served_by: "engine", job_id: started.job_id, state: "succeeded", execution_handle: started.execution_handle },
-        execution_record: { execution_id, state: "completed" },
-        artifact_page: { next_cursor: null },
-      });
-      // Who has only the execution's id finds it among the latest.
-      expect(await agent.ok("jarvis_get_execution", asked)).toMatchObject({ job_id: started.job_id });
-      expect(await agent.problem("jarvis_get_execution", { ...asked, execution_id: "jarvis_0" })).toMatchObject({
-        reason: "job_not_found",
-      });
-      expect(await agent.problem("jarvis_run", { cluster: "local", pipeline_id: "absent" })).toMatchObject({
-        reason: "jarvis_submission_refused",
-      });
-    },
-    TIMEOUT,
-  );
+  test("a pipeline that the cluster has is run by the worker, and a run is described from what it knows", async () => {
+    await using agent = await Agent.of(relay);
+    const started = await agent.ok<Started>("jarvis_run", { cluster: "local", pipeline_id: "kept" });
+    expect(started).toMatchObject({ served_by: "engine", kind: "jarvis", terminal: false, retry: { tool: "relay_wait" } });
+    expect(await agent.ok("relay_wait", { job_id: started.job_id, timeout_seconds: 80 })).toMatchObject({ state: "succeeded" });
+    const { execution_id } = started.execution_handle;
+    const asked = { cluster: "local", pipeline_id: "kept", execution_id, include_service_runtimes: true };
+    const answer = await agent.ok("jarvis_get_execution", { ...asked, job_id: started.job_id });
+    expect(answer).toMatchObject({
+      ...{ served_by: "engine", job_id: started.job_id, state: "succeeded", execution_handle: started.execution_handle },
+      execution_record: { execution_id, state: "completed" },
+      artifact_page: { next_cursor: null },
+    });
+    // Who has only the execution's id finds it among the latest.
+    expect(await agent.ok("jarvis_get_execution", asked)).toMatchObject({ job_id: started.job_id });
+    expect(await agent.problem("jarvis_get_execution", { ...asked, execution_id: "jarvis_0" })).toMatchObject({
+      reason: "job_not_found",
+    });
+    expect(await agent.problem("jarvis_run", { cluster: "local", pipeline_id: "absent" })).toMatchObject({
+      reason: "jarvis_submission_refused",
+    });
+  });
 
-  test(
-    "what only its MCP server can do is said to be missing, and comes from there where one is registered",
-    async () => {
-      const words = path.join(relay.directory, "words");
-      fs.writeFileSync(words, "Inspects.");
-      await using user = await Agent.of(relay);
-      const missing = { reason: "engine_unavailable", cause: "jarvis_mcp_unregistered", cluster: "local" };
-      expect(await user.problem("jarvis_create_pipeline", { cluster: "local", pipeline_id: "new" })).toMatchObject(missing);
-      expect(await user.problem("jarvis_run", { cluster: "local", pipeline_id: "kept", execution: { nodes: 2 } })).toMatchObject(missing);
-      const command = ["--command", process.execPath, `--arg=${SERVER}`, `--arg=${words}`, "--allow-tool", "jarvis_describe"];
-      await relay.ok("remote-mcp", "register", "--cluster", "local", "--name", "jarvis", ...command);
-      await relay.ok("remote-mcp", "refresh", "--cluster", "local", "--name", "jarvis");
-      await using admin = await Agent.of(relay, { args: ["--profile", "admin"] });
-      const given = { target: "packages", page_size: 5 };
-      expect(await admin.ok("jarvis_describe", { cluster: "local", ...given })).toMatchObject({
-        ...{ served_by: "mcp", kind: "mcp_call", state: "succeeded" },
-        mcp_result: { structured_result: { given } },
-      });
-      const called = { cluster: "local", tool: "jarvis_describe", arguments: given, wait_for_terminal: true };
-      expect(await admin.ok("relay_call_jarvis_mcp", called)).toMatchObject({
-        state: "succeeded",
-        mcp_result: { structured_result: { given } },
-      });
-      // One that is registered is the one that is asked, also for what it does not have.
-      const without = { reason: "engine_unavailable", cause: "tool_not_allowed" };
-      expect(await admin.problem("jarvis_create_pipeline", { cluster: "local", pipeline_id: "new" })).toMatchObject(without);
-      // It is not there for everybody's agents.
-      expect(await user.problem("jarvis_describe", { cluster: "local", ...given })).toMatchObject(missing);
-    },
-    TIMEOUT,
-  );
+  test("what only its MCP server can do is said to be missing, and comes from there where one is registered", async () => {
+    const words = path.join(relay.directory, "words");
+    fs.writeFileSync(words, "Inspects.");
+    await using user = await Agent.of(relay);
+    const missing = { reason: "engine_unavailable", cause: "jarvis_mcp_unregistered", cluster: "local" };
+    expect(await user.problem("jarvis_create_pipeline", { cluster: "local", pipeline_id: "new" })).toMatchObject(missing);
+    expect(await user.problem("jarvis_run", { cluster: "local", pipeline_id: "kept", execution: { nodes: 2 } })).toMatchObject(missing);
+    const command = ["--command", process.execPath, `--arg=${SERVER}`, `--arg=${words}`, "--allow-tool", "jarvis_describe"];
+    await relay.ok("remote-mcp", "register", "--cluster", "local", "--name", "jarvis", ...command);
+    await relay.ok("remote-mcp", "refresh", "--cluster", "local", "--name", "jarvis");
+    await using admin = await Agent.of(relay, { args: ["--profile", "admin"] });
+    const given = { target: "packages", page_size: 5 };
+    expect(await admin.ok("jarvis_describe", { cluster: "local", ...given })).toMatchObject({
+      ...{ served_by: "mcp", kind: "mcp_call", state: "succeeded" },
+      mcp_result: { structured_result: { given } },
+    });
+    const called = { cluster: "local", tool: "jarvis_describe", arguments: given, wait_for_terminal: true };
+    expect(await admin.ok("relay_call_jarvis_mcp", called)).toMatchObject({
+      state: "succeeded",
+      mcp_result: { structured_result: { given } },
+    });
+    // One that is registered is the one that is asked, also for what it does not have.
+    const without = { reason: "engine_unavailable", cause: "tool_not_allowed" };
+    expect(await admin.problem("jarvis_create_pipeline", { cluster: "local", pipeline_id: "new" })).toMatchObject(without);
+    // It is not there for everybody's agents.
+    expect(await user.problem("jarvis_describe", { cluster: "local", ...given })).toMatchObject(missing);
+  });
 });

@@ -5,8 +5,6 @@ import { eventually } from "../runner/wait.ts";
 import { HeldJob } from "./held-job.ts";
 import { HttpEndpoint } from "./http-endpoint.ts";
 
-const TIMEOUT = 60_000;
-
 let relay: SourceRelay;
 let endpoint: HttpEndpoint;
 
@@ -14,38 +12,34 @@ beforeAll(async () => {
   relay = await initialized();
   await relay.ok("worker", "start", "--cluster", "local");
   endpoint = await HttpEndpoint.of(relay);
-}, TIMEOUT);
+});
 afterAll(async () => {
   await endpoint?.[Symbol.asyncDispose]();
   await relay?.[Symbol.asyncDispose]();
-}, TIMEOUT);
+});
 
-test(
-  "an older client's stream is there before there is anything to say, and tells what there is then",
-  async () => {
-    const handshake = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "old", version: "1" } };
-    const begun = await endpoint.post(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: handshake }));
-    await begun.text();
-    const headers = { "mcp-session-id": begun.headers.get("mcp-session-id")!, "mcp-protocol-version": handshake.protocolVersion };
-    const stream = await fetch(endpoint.url, {
-      headers: { ...headers, authorization: endpoint.authorization, accept: "text/event-stream" },
-    });
-    expect([stream.status, stream.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
-    const reader = stream.body!.getReader();
-    const next = async (): Promise<string> => new TextDecoder().decode((await reader.read()).value);
-    expect(await next()).toBe(":\n\n");
-    const job = new HeldJob(relay);
-    const uri = `relay://local/jobs/${await relay.submit("--", ...job.argv)}`;
-    const subscribe = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "resources/subscribe", params: { uri } });
-    expect(await (await endpoint.post(subscribe, headers)).text()).not.toContain("error");
-    job.letGo();
-    let heard = await next();
-    while (!heard.includes("notifications/resources/updated")) heard = await next();
-    expect(heard).toContain(uri);
-    await reader.cancel();
-  },
-  TIMEOUT,
-);
+test("an older client's stream is there before there is anything to say, and tells what there is then", async () => {
+  const handshake = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "old", version: "1" } };
+  const begun = await endpoint.post(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: handshake }));
+  await begun.text();
+  const headers = { "mcp-session-id": begun.headers.get("mcp-session-id")!, "mcp-protocol-version": handshake.protocolVersion };
+  const stream = await fetch(endpoint.url, {
+    headers: { ...headers, authorization: endpoint.authorization, accept: "text/event-stream" },
+  });
+  expect([stream.status, stream.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
+  const reader = stream.body!.getReader();
+  const next = async (): Promise<string> => new TextDecoder().decode((await reader.read()).value);
+  expect(await next()).toBe(":\n\n");
+  const job = new HeldJob(relay);
+  const uri = `relay://local/jobs/${await relay.submit("--", ...job.argv)}`;
+  const subscribe = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "resources/subscribe", params: { uri } });
+  expect(await (await endpoint.post(subscribe, headers)).text()).not.toContain("error");
+  job.letGo();
+  let heard = await next();
+  while (!heard.includes("notifications/resources/updated")) heard = await next();
+  expect(heard).toContain(uri);
+  await reader.cancel();
+});
 
 describe("a stream", () => {
   const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);

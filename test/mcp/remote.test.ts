@@ -8,17 +8,16 @@ import { Agent } from "./agent.ts";
 import { entry, found, tool } from "./federation/found.ts";
 import { Wire } from "./wire.ts";
 
-const TIMEOUT = 60_000;
 const INSPECT = "remote_science_inspect";
 
 let relay: SourceRelay;
 beforeAll(async () => {
   relay = new SourceRelay();
   await relay.ok("init");
-}, TIMEOUT);
+});
 afterAll(async () => {
   await relay?.[Symbol.asyncDispose]();
-}, TIMEOUT);
+});
 
 /** Register a server, and put down what a refresh would have found of it. */
 async function registered(name: string, tools: readonly ReturnType<typeof tool>[], ...args: string[]): Promise<void> {
@@ -45,101 +44,81 @@ async function registered(name: string, tools: readonly ReturnType<typeof tool>[
 
 const named = async (agent: Agent, name: string) => (await agent.client.listTools()).tools.find((one) => one.name === name);
 
-test(
-  "a tool of a server on a cluster is among an agent's, and what is not shown is told with the reason",
-  async () => {
-    await registered("science", [tool("inspect"), tool("bad", { inputSchema: { type: "string" } })], "--profile", "user");
-    await using agent = await Agent.of(relay);
-    expect(await named(agent, INSPECT)).toMatchObject({
-      inputSchema: { required: ["cluster", "path"], properties: { cluster: { enum: ["local"] } } },
-      outputSchema: { type: "object" },
-    });
-    const context = await agent.ok<{ catalog_revision: string }>("relay_remote_mcp_context");
-    expect(context).toMatchObject({
-      context: { profile: "user", tools: 1, issues: 1 },
-      virtual_remote_tools: [
-        { name: INSPECT, server_tool: "inspect", arguments: "flat", clusters: [{ cluster: "local", server: "science" }] },
-      ],
-      catalog_issues: [{ reason: "invalid_schema", tool: "bad" }],
-    });
-    const reloaded = await relay.json<{ catalog_revision: string }>("remote-mcp", "reload");
-    expect(reloaded.catalog_revision).toBe(context.catalog_revision);
-  },
-  TIMEOUT,
-);
+test("a tool of a server on a cluster is among an agent's, and what is not shown is told with the reason", async () => {
+  await registered("science", [tool("inspect"), tool("bad", { inputSchema: { type: "string" } })], "--profile", "user");
+  await using agent = await Agent.of(relay);
+  expect(await named(agent, INSPECT)).toMatchObject({
+    inputSchema: { required: ["cluster", "path"], properties: { cluster: { enum: ["local"] } } },
+    outputSchema: { type: "object" },
+  });
+  const context = await agent.ok<{ catalog_revision: string }>("relay_remote_mcp_context");
+  expect(context).toMatchObject({
+    context: { profile: "user", tools: 1, issues: 1 },
+    virtual_remote_tools: [
+      { name: INSPECT, server_tool: "inspect", arguments: "flat", clusters: [{ cluster: "local", server: "science" }] },
+    ],
+    catalog_issues: [{ reason: "invalid_schema", tool: "bad" }],
+  });
+  const reloaded = await relay.json<{ catalog_revision: string }>("remote-mcp", "reload");
+  expect(reloaded.catalog_revision).toBe(context.catalog_revision);
+});
 
-test(
-  "arguments are looked at before anything is submitted",
-  async () => {
-    await registered("science", [tool("inspect")], "--profile", "user");
-    await using agent = await Agent.of(relay);
-    for (const args of [
-      {},
-      { cluster: "far", path: "/x" },
-      { cluster: "local", path: "/x", idempotency_key: "" },
-      { cluster: "local", log_limit: 0 },
-    ]) {
-      expect(await agent.problem(INSPECT, args)).toMatchObject({ reason: "request_validation_failed" });
-    }
-    // What is right goes to the cluster, which has no worker here.
-    expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
-  },
-  TIMEOUT,
-);
+test("arguments are looked at before anything is submitted", async () => {
+  await registered("science", [tool("inspect")], "--profile", "user");
+  await using agent = await Agent.of(relay);
+  for (const args of [
+    {},
+    { cluster: "far", path: "/x" },
+    { cluster: "local", path: "/x", idempotency_key: "" },
+    { cluster: "local", log_limit: 0 },
+  ]) {
+    expect(await agent.problem(INSPECT, args)).toMatchObject({ reason: "request_validation_failed" });
+  }
+  // What is right goes to the cluster, which has no worker here.
+  expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
+});
 
 for (const legacy of [false, true]) {
-  test(
-    `a call is of the list that its connection was shown (${legacy ? "before" : "of"} 2026-07-28)`,
-    async () => {
-      await registered("science", [tool("inspect")], "--profile", "user");
-      let told = 0;
-      await using agent = await Agent.of(relay, { legacy });
-      agent.client.setNotificationHandler("notifications/tools/list_changed", () => void told++);
-      // Who has listed nothing is held to nothing.
-      expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
-      await agent.client.listTools();
-      await registered("science", [tool("inspect"), tool("more")], "--profile", "user");
-      expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "mcp_catalog_changed" });
-      // What is always there means the same in every list.
-      await agent.ok("relay_list_clusters");
-      expect(await named(agent, "remote_science_more")).toBeDefined();
-      expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
-      if (legacy) expect(told).toBeGreaterThan(0);
-    },
-    TIMEOUT,
-  );
+  test(`a call is of the list that its connection was shown (${legacy ? "before" : "of"} 2026-07-28)`, async () => {
+    await registered("science", [tool("inspect")], "--profile", "user");
+    let told = 0;
+    await using agent = await Agent.of(relay, { legacy });
+    agent.client.setNotificationHandler("notifications/tools/list_changed", () => void told++);
+    // Who has listed nothing is held to nothing.
+    expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
+    await agent.client.listTools();
+    await registered("science", [tool("inspect"), tool("more")], "--profile", "user");
+    expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "mcp_catalog_changed" });
+    // What is always there means the same in every list.
+    await agent.ok("relay_list_clusters");
+    expect(await named(agent, "remote_science_more")).toBeDefined();
+    expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
+    if (legacy) expect(told).toBeGreaterThan(0);
+  });
 }
 
-test(
-  "a call may name the list that it is of, where there is no connection that does",
-  async () => {
-    await registered("science", [tool("inspect")], "--profile", "user");
-    await using wire = new Wire(relay);
-    const call = async (revision: string) => {
-      const params = { name: INSPECT, arguments: { cluster: "local", path: "/x" }, _meta: { "clio-relay/catalog-revision": revision } };
-      const { content } = await wire.result<{ content: { text: string }[] }>("tools/call", params, { tasks: false });
-      return (JSON.parse(content[0]!.text) as { reason: string }).reason;
-    };
-    const { catalog_revision } = await relay.json<{ catalog_revision: string }>("remote-mcp", "reload");
-    expect([await call(catalog_revision), await call("0".repeat(64))]).toEqual(["worker_not_running", "mcp_catalog_changed"]);
-    expect(await wire.error("tools/list", { cursor: "x" })).toMatchObject({ code: -32602 });
-  },
-  TIMEOUT,
-);
+test("a call may name the list that it is of, where there is no connection that does", async () => {
+  await registered("science", [tool("inspect")], "--profile", "user");
+  await using wire = new Wire(relay);
+  const call = async (revision: string) => {
+    const params = { name: INSPECT, arguments: { cluster: "local", path: "/x" }, _meta: { "clio-relay/catalog-revision": revision } };
+    const { content } = await wire.result<{ content: { text: string }[] }>("tools/call", params, { tasks: false });
+    return (JSON.parse(content[0]!.text) as { reason: string }).reason;
+  };
+  const { catalog_revision } = await relay.json<{ catalog_revision: string }>("remote-mcp", "reload");
+  expect([await call(catalog_revision), await call("0".repeat(64))]).toEqual(["worker_not_running", "mcp_catalog_changed"]);
+  expect(await wire.error("tools/list", { cursor: "x" })).toMatchObject({ code: -32602 });
+});
 
-test(
-  "many tools are on as few pages as may be, and what is known spoils nothing else when it cannot be read",
-  async () => {
-    const many = Array.from({ length: 600 }, (_, n) => tool(`t${n}`, { description: "x".repeat(200) }));
-    await registered("many", many, "--profile", "user");
-    await using agent = await Agent.of(relay);
-    const { tools } = await agent.client.listTools();
-    expect(tools.filter(({ name }) => name.startsWith("remote_many_")).length).toBe(600);
-    fs.writeFileSync(path.join(relay.home, "state", "remote-mcp-cache.json"), "{");
-    const names = (await agent.client.listTools()).tools.map(({ name }) => name);
-    expect([names.includes("relay_status"), names.some((name) => name.startsWith("remote_"))]).toEqual([true, false]);
-    expect(await agent.ok("relay_remote_mcp_context")).toMatchObject({ catalog_issues: [{ reason: "catalogue_unreadable" }, {}, {}] });
-    fs.rmSync(path.join(relay.home, "state", "remote-mcp-cache.json"));
-  },
-  TIMEOUT,
-);
+test("many tools are on as few pages as may be, and what is known spoils nothing else when it cannot be read", async () => {
+  const many = Array.from({ length: 600 }, (_, n) => tool(`t${n}`, { description: "x".repeat(200) }));
+  await registered("many", many, "--profile", "user");
+  await using agent = await Agent.of(relay);
+  const { tools } = await agent.client.listTools();
+  expect(tools.filter(({ name }) => name.startsWith("remote_many_")).length).toBe(600);
+  fs.writeFileSync(path.join(relay.home, "state", "remote-mcp-cache.json"), "{");
+  const names = (await agent.client.listTools()).tools.map(({ name }) => name);
+  expect([names.includes("relay_status"), names.some((name) => name.startsWith("remote_"))]).toEqual([true, false]);
+  expect(await agent.ok("relay_remote_mcp_context")).toMatchObject({ catalog_issues: [{ reason: "catalogue_unreadable" }, {}, {}] });
+  fs.rmSync(path.join(relay.home, "state", "remote-mcp-cache.json"));
+});

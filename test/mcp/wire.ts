@@ -81,7 +81,7 @@ export class Wire implements AsyncDisposable {
   }
 
   /** The answer to a request, whatever it is. */
-  async answer(id: number, timeoutMs = 60_000): Promise<Rpc> {
+  async answer(id: number, timeoutMs = 120_000): Promise<Rpc> {
     await eventually(() => this.answered(id), { timeoutMs, everyMs: 5, what: `an answer to ${id}` });
     return this.#heard.find((one) => one.method === undefined && one.id === id)!;
   }
@@ -102,7 +102,7 @@ export class Wire implements AsyncDisposable {
   async stray(): Promise<NonNullable<Rpc["error"]>> {
     const refusals = () =>
       this.#heard.filter(({ id, error }) => error !== undefined && (id === null || id === undefined || id > this.#id || this.#id === 0));
-    await eventually(() => refusals().length > this.#strays, { timeoutMs: 30_000, everyMs: 5, what: "a refusal" });
+    await eventually(() => refusals().length > this.#strays, { everyMs: 5, what: "a refusal" });
     return refusals()[this.#strays++]!.error!;
   }
 

@@ -13,5 +13,5 @@ describeWith("qemu-arm64", "the build for Linux on arm64", () => {
     const directory = directories();
     const env = { HOME: directory, CLIO_RELAY_HOME: path.join(directory, "home") };
     expectOneJob(await withArm64(oneJob(builtFor("bun-linux-arm64")), directory, env));
-  }, 120_000);
+  });
 });

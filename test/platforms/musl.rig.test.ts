@@ -7,5 +7,5 @@ import { builtFor } from "./target.ts";
 describeWith("musl", "the build for Linux with musl", () => {
   test("starts, runs a job under its shim, and gives back what the job left", async () => {
     expectOneJob(await withMusl(builtFor(`bun-linux-${process.arch}-musl`), oneJob));
-  }, 60_000);
+  });
 });

@@ -7,8 +7,6 @@ import { Wine } from "../rigs/wine.ts";
 import { describeWith } from "../runner/components.ts";
 import { builtFor } from "./target.ts";
 
-const TIMEOUT = 120_000;
-
 describeWith(["wine", "sshd", "ssh"], "a desktop on Windows, and a cluster behind a login node", () => {
   let wine: Wine;
   let executable: string;
@@ -42,7 +40,7 @@ describeWith(["wine", "sshd", "ssh"], "a desktop on Windows, and a cluster behin
       CLIO_RELAY_SSH_CONFIG: Wine.path(config),
       CLIO_RELAY_CLUSTER: "far",
     };
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     await wine[Symbol.asyncDispose]();
     await sshd[Symbol.asyncDispose]();
@@ -55,37 +53,33 @@ describeWith(["wine", "sshd", "ssh"], "a desktop on Windows, and a cluster behin
     return stdout.trim();
   }
 
-  test(
-    "connects once, submits, watches, and reads what the job left, over the loopback form of the local interface",
-    async () => {
-      await ok("init");
-      await ok("cluster", "add", "--name", "far", "--ssh-host", "login");
-      expect(await ok("connect", "far")).toMatch(/^far is up: worker /);
-      const id = await ok(
-        "job",
-        "submit",
-        "--output",
-        "out/*",
-        "--",
-        "sh",
-        "-c",
-        "id -un; mkdir -p out; head -c 3000000 /dev/zero > out/zeros",
-      );
-      expect(await ok("job", "watch", id)).toContain(user.name);
-      expect(await ok("job", "read-log", id)).toBe(user.name);
-      const { artifacts } = JSON.parse(await ok("job", "list-artifacts", id, "--json")) as {
-        artifacts: { artifact_id: string; size_bytes: number }[];
-      };
-      const zeros = artifacts.find(({ size_bytes }) => size_bytes === 3_000_000)!;
-      await ok("job", "read-artifact", zeros.artifact_id, "-o", Wine.path(path.join(wine.scratch, "zeros")));
-      expect(fs.readFileSync(path.join(wine.scratch, "zeros")).equals(Buffer.alloc(3_000_000))).toBe(true);
-      expect(JSON.parse(await ok("link", "list", "--json"))).toMatchObject({
-        links: [{ cluster: "far", state: "up", ssh_connections_since_bring_up: 0 }],
-      });
-      expect(sshd.connections()).toBe(1);
-      expect(await ok("disconnect", "far")).toBe("far is down");
-      await ok("desktop", "stop");
-    },
-    TIMEOUT,
-  );
+  test("connects once, submits, watches, and reads what the job left, over the loopback form of the local interface", async () => {
+    await ok("init");
+    await ok("cluster", "add", "--name", "far", "--ssh-host", "login");
+    expect(await ok("connect", "far")).toMatch(/^far is up: worker /);
+    const id = await ok(
+      "job",
+      "submit",
+      "--output",
+      "out/*",
+      "--",
+      "sh",
+      "-c",
+      "id -un; mkdir -p out; head -c 3000000 /dev/zero > out/zeros",
+    );
+    expect(await ok("job", "watch", id)).toContain(user.name);
+    expect(await ok("job", "read-log", id)).toBe(user.name);
+    const { artifacts } = JSON.parse(await ok("job", "list-artifacts", id, "--json")) as {
+      artifacts: { artifact_id: string; size_bytes: number }[];
+    };
+    const zeros = artifacts.find(({ size_bytes }) => size_bytes === 3_000_000)!;
+    await ok("job", "read-artifact", zeros.artifact_id, "-o", Wine.path(path.join(wine.scratch, "zeros")));
+    expect(fs.readFileSync(path.join(wine.scratch, "zeros")).equals(Buffer.alloc(3_000_000))).toBe(true);
+    expect(JSON.parse(await ok("link", "list", "--json"))).toMatchObject({
+      links: [{ cluster: "far", state: "up", ssh_connections_since_bring_up: 0 }],
+    });
+    expect(sshd.connections()).toBe(1);
+    expect(await ok("disconnect", "far")).toBe("far is down");
+    await ok("desktop", "stop");
+  });
 });

@@ -7,8 +7,6 @@ import { describeWith } from "../runner/components.ts";
 import { eventually } from "../runner/wait.ts";
 import { builtFor } from "./target.ts";
 
-const TIMEOUT = 120_000;
-
 describeWith(["wine", "sshd-2fa"], "a person at a console of Windows", () => {
   let wine: Wine;
   let node: SecondFactorSshd;
@@ -27,34 +25,30 @@ describeWith(["wine", "sshd-2fa"], "a person at a console of Windows", () => {
     ];
     fs.writeFileSync(config, `${lines.join("\n")}\n`, { mode: 0o600 });
     env = { CLIO_RELAY_HOME: Wine.path(path.join(wine.scratch, "home")), CLIO_RELAY_SSH_CONFIG: Wine.path(config) };
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     await wine[Symbol.asyncDispose]();
     await node[Symbol.asyncDispose]();
-  }, TIMEOUT);
+  });
 
-  test(
-    "is asked there for password and code, which are not shown",
-    async () => {
-      for (const args of [["init"], ["cluster", "add", "--name", "far", "--ssh-host", "login"]])
-        expect((await wine.run(executable, args, env)).code).toBe(0);
-      const command = wine.onConsole(executable, ["cluster", "probe", "far"], env);
-      await eventually(() => command.shown().includes("Password: "), { timeoutMs: 60_000, what: "the question for the password" });
-      await command.press(`${node.password}\r`);
-      await eventually(() => command.shown().includes("Verification code: "), { timeoutMs: 30_000, what: "the question for the code" });
-      const code = node.code();
-      await command.press(`${code}\r`);
-      await eventually(() => command.shown().includes("relay not installed"), { timeoutMs: 30_000, what: "the answer" });
-      await command.ended;
-      for (const secret of [node.password, code]) expect(command.shown()).not.toContain(secret);
-      expect(node.sshd.connections()).toBe(1);
-      expect((await wine.run(executable, ["disconnect", "far"], env)).code).toBe(0);
+  test("is asked there for password and code, which are not shown", async () => {
+    for (const args of [["init"], ["cluster", "add", "--name", "far", "--ssh-host", "login"]])
+      expect((await wine.run(executable, args, env)).code).toBe(0);
+    const command = wine.onConsole(executable, ["cluster", "probe", "far"], env);
+    await eventually(() => command.shown().includes("Password: "), { what: "the question for the password" });
+    await command.press(`${node.password}\r`);
+    await eventually(() => command.shown().includes("Verification code: "), { what: "the question for the code" });
+    const code = node.code();
+    await command.press(`${code}\r`);
+    await eventually(() => command.shown().includes("relay not installed"), { what: "the answer" });
+    await command.ended;
+    for (const secret of [node.password, code]) expect(command.shown()).not.toContain(secret);
+    expect(node.sshd.connections()).toBe(1);
+    expect((await wine.run(executable, ["disconnect", "far"], env)).code).toBe(0);
 
-      // Where there is no console nobody is asked.
-      const apart = await wine.run(executable, ["connect", "far"], env);
-      expect([apart.code, apart.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
-      await wine.run(executable, ["desktop", "stop"], env);
-    },
-    TIMEOUT,
-  );
+    // Where there is no console nobody is asked.
+    const apart = await wine.run(executable, ["connect", "far"], env);
+    expect([apart.code, apart.stderr]).toEqual([4, expect.stringContaining("[authorization_required]")]);
+    await wine.run(executable, ["desktop", "stop"], env);
+  });
 });

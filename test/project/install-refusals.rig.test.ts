@@ -93,7 +93,7 @@ describeWith(["linux", "curl"], "the installer refuses", () => {
     site.publish("0.1.0");
     expect((await site.run()).code).toBe(0);
     expect(site.installed()).toContain(`share/clio-relay/current -> versions/${digest}`);
-  }, 60_000);
+  });
 
   test("a machine without what it needs, by name", async () => {
     await using site = new Installing();

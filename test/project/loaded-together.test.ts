@@ -24,7 +24,7 @@ beforeAll(async () => {
     plugins: [loadedTogether(path.join(root, "src"))],
   });
   outputs = metafile!.outputs;
-}, 60_000);
+});
 afterAll(() => removeTree(outdir));
 
 const chunkOf = (module: string): string => Object.keys(outputs).find((name) => module in outputs[name]!.inputs)!;

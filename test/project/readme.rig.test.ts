@@ -80,5 +80,5 @@ describeWith(["sshd-2fa", "ssh"], "a cluster over SSH", () => {
     expect(text).toContain("my-cluster is down");
     expect(fs.existsSync(path.join(node.user.home, "result.txt"))).toBe(true);
     expect(node.sshd.connections()).toBe(1);
-  }, 120_000);
+  });
 });

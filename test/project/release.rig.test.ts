@@ -44,7 +44,7 @@ describeWith(["linux", "curl"], "a release", () => {
     root = snapshot(directory.path);
     const made = release(root, outdir, "--releases-url", "https://releases.example/page");
     if (made.code !== 0) throw new Error(made.stderr);
-  }, 120_000);
+  });
   afterAll(() => directory[Symbol.dispose]());
 
   const sums = (): Map<string, string> =>

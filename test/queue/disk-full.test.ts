@@ -71,7 +71,7 @@ describeWith("tmpfs", "a full disk", () => {
     for (const id of [...taken, after.job.job_id]) expect((await store.job(id)).state).toBe("queued");
     expect((await store.audit({ deep: true })).findings).toEqual([]);
     await store.close();
-  }, 30_000);
+  });
 
   test("refuses everybody in a batch alike, and leaves nothing of it", async () => {
     using disk = smallDisk(8_192);
@@ -94,7 +94,7 @@ describeWith("tmpfs", "a full disk", () => {
     await store.appendEvents(job.job_id, [{ event_type: "execution.adopted", message: "afterwards" }]);
     expect((await store.audit({ deep: true })).findings).toEqual([]);
     await store.close();
-  }, 30_000);
+  });
 
   test("an attempt that could not be settled can be settled later", async () => {
     using disk = smallDisk(8_192);
@@ -113,7 +113,7 @@ describeWith("tmpfs", "a full disk", () => {
     expect((await store.settle(fence, settlement(clock, "completed", { events }))).state).toBe("succeeded");
     expect((await store.audit({ deep: true })).findings).toEqual([]);
     await store.close();
-  }, 30_000);
+  });
 
   test("a queue that has no room to be made is refused, and leaves nothing that looks like one", () => {
     using disk = smallDisk(1_024);

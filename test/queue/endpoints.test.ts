@@ -17,4 +17,4 @@ test("of many generations of workers the last thousand are kept, and any that st
   expect(page.total).toBe(1_001);
   expect((await store.endpoints({ cursor: page.next_cursor, limit: 1 })).items[0]?.endpoint_id).toBe("endpoint_11");
   await store.close();
-}, 20_000);
+});

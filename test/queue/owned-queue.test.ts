@@ -203,7 +203,7 @@ describe("a damaged file", () => {
     const codes = [...outcomes].map((outcome) => outcome.replace(/: .*/, ""));
     expect(codes.filter((code) => !["repaired", "queue_corrupt"].includes(code))).toEqual([]);
     expect([...outcomes].some((outcome) => outcome.includes("put a backup in its place"))).toBe(true);
-  }, 30_000);
+  });
 
   test("the hint names the newest backup", async () => {
     const directory = await closed();

@@ -61,4 +61,4 @@ test("logs of a worker and a daemon in the background: put aside at their start,
   await eventually(() => fs.readFileSync(log, "utf8").includes("was gone, and is made again"));
   expect(fs.statSync(log).size).toBeLessThan(10_000);
   expect(fs.readFileSync(`${log}.1`, "latin1")).toEndWith("m");
-}, 60_000);
+});

@@ -29,10 +29,7 @@ test("an installation runs a job, and leaves no process and no file behind", asy
     );
     const attempt = relay.attemptDirectory(job_id);
     const read = <T>(file: string): T => JSON.parse(fs.readFileSync(path.join(attempt, file), "utf8")) as T;
-    identities.push(
-      (await eventually(() => read<Running>("process.json"), { timeoutMs: 30_000 })).process,
-      read<Started>("start.json").shim,
-    );
+    identities.push((await eventually(() => read<Running>("process.json"))).process, read<Started>("start.json").shim);
     for (const identity of identities) expect(isAlive(identity)).toBe(true);
   } finally {
     await relay[Symbol.asyncDispose]();
@@ -40,4 +37,4 @@ test("an installation runs a job, and leaves no process and no file behind", asy
   expect(identities).toHaveLength(2);
   for (const identity of identities) expect(await eventually(() => !isAlive(identity))).toBe(true);
   expect(fs.existsSync(relay.directory)).toBe(false);
-}, 90_000);
+});

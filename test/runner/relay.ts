@@ -128,7 +128,7 @@ export class Relay implements AsyncDisposable {
     this.#started.push(child);
     const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
     const answers = async (): Promise<boolean> => ended() || (await this.run(["worker", "status", "--cluster", "local"])).code === 0;
-    await eventually(answers, { timeoutMs: 30_000, everyMs: 50, what: "an answer of the worker" });
+    await eventually(answers, { everyMs: 50, what: "an answer of the worker" });
     if (ended()) throw new Error(`the worker ended with ${child.exitCode ?? child.signalCode}: ${this.workerLog().slice(-2_000)}`);
     return child;
   }

@@ -1,3 +1,6 @@
+/** How long a condition may take, in milliseconds: long enough for a machine that does ten other things. */
+const WAIT_MS = 120_000;
+
 export interface EventuallyOptions {
   /** How long to go on, in milliseconds. */
   readonly timeoutMs?: number;
@@ -13,7 +16,7 @@ export interface EventuallyOptions {
  */
 export async function eventually<T>(
   look: () => T | Promise<T>,
-  { timeoutMs = 30_000, everyMs = 20, what = "the condition" }: EventuallyOptions = {},
+  { timeoutMs = WAIT_MS, everyMs = 20, what = "the condition" }: EventuallyOptions = {},
 ): Promise<Exclude<T, false | null | undefined>> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

@@ -42,4 +42,4 @@ test("a session", async () => {
   expect(parts.length).toBeGreaterThan(20);
   const now = render(parts);
   expect(now).toBe(kept(file, now));
-}, 90_000);
+});

@@ -38,10 +38,10 @@ beforeAll(async () => {
   expect(idle).toBeGreaterThanOrEqual(Math.min(MANY, 250));
   url = new URL(status.url!);
   token = fs.readFileSync(status.token_file, "utf8").trim();
-}, 60_000);
+});
 afterAll(async () => {
   await relay[Symbol.asyncDispose]();
-}, 60_000);
+});
 
 const rss = (): number => Number(/^VmRSS:\s+(\d+) kB$/m.exec(fs.readFileSync(`/proc/${daemon.pid}/status`, "utf8"))![1]) / 1024;
 const descriptors = (): number => fs.readdirSync(`/proc/${daemon.pid}/fd`).length;
@@ -111,7 +111,7 @@ test(`${MANY} connections that say nothing, or a byte now and then, hold nobody 
   }
   await eventually(async () => (await counted()).unproven === 0);
   console.log(`strangers, ${MANY} at a time: RSS ${before.toFixed(0)} -> ${rss().toFixed(0)} MiB`);
-}, 120_000);
+});
 
 test("connections with the token that are open and idle are held, and given back", async () => {
   const [before, files] = [rss(), descriptors()];
@@ -134,7 +134,7 @@ test("connections with the token that are open and idle are held, and given back
   await eventually(async () => (await counted()).proven <= 1);
   await eventually(() => descriptors() - files < 32);
   await served();
-}, 120_000);
+});
 
 test(`${DEAF} readers that do not read hold what the systems keep for them, and no more`, async () => {
   const job = await relay.submit("--wait", "--", "head", "-c", String(LOG_BYTES), "/dev/zero");
@@ -162,4 +162,4 @@ test(`${DEAF} readers that do not read hold what the systems keep for them, and 
   }
   await eventually(async () => (await counted()).proven <= 1);
   await served();
-}, 120_000);
+});

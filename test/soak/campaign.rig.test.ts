@@ -16,7 +16,7 @@ test("a campaign without faults finds nothing", async () => {
   await using campaign = await finished(["plain", "leaving", "reporting"]);
   expect(await campaign.verify()).toEqual([]);
   expect(campaign.submitted.length).toBe(3);
-}, 60_000);
+});
 
 test("a campaign finds a second start, a log that lacks bytes, a lost report, a stray file and a job's process", async () => {
   await using campaign = await finished(["plain"]);
@@ -40,4 +40,4 @@ test("a campaign finds a second start, a log that lacks bytes, a lost report, a 
     child.kill("SIGKILL");
     await child.exited;
   }
-}, 60_000);
+});

@@ -129,7 +129,7 @@ export class Campaign implements AsyncDisposable {
         if (!again) this.#troubles.push(`${args.slice(0, 3).join(" ")} ended with ${code}: ${stderr}`);
         return again ? false : FAILED;
       },
-      { timeoutMs: 120_000, everyMs: 100, what: `the success of ${args.slice(0, 3).join(" ")}` },
+      { everyMs: 100, what: `the success of ${args.slice(0, 3).join(" ")}` },
     );
   }
 
@@ -249,7 +249,7 @@ export class Campaign implements AsyncDisposable {
         .map(({ pid }) => `left running: ${pid}, a job's daemon`),
     ];
     try {
-      await eventually(() => left().length === 0, { timeoutMs: 5_000 });
+      await eventually(() => left().length === 0);
       return [];
     } catch {
       return left();

@@ -40,7 +40,7 @@ export const linkState = async (desk: Relay): Promise<string> =>
 
 /** The link is had again by itself. */
 export const upAgain = (desk: Relay): Promise<boolean> =>
-  eventually(async () => (await linkState(desk)) === "up", { timeoutMs: 120_000, everyMs: 50, what: "a link that comes back by itself" });
+  eventually(async () => (await linkState(desk)) === "up", { everyMs: 50, what: "a link that comes back by itself" });
 
 /** Bad weather on one of two paths, for a while. */
 export async function badWeather(campaign: Campaign, paths: readonly { readonly weather: Weather }[], blackhole: boolean): Promise<void> {

@@ -62,7 +62,6 @@ describeWith(["sshd", "ssh"], "a link over an sshd, its path cut again and again
     const { faults } = campaign;
     const connect = (): Promise<boolean> =>
       eventually(async () => (await desk.run(["connect", "local", "--no-input"])).code === 0, {
-        timeoutMs: 120_000,
         everyMs: 100,
         what: "the next link",
       });
@@ -85,7 +84,6 @@ describeWith(["sshd", "ssh"], "a link over an sshd, its path cut again and again
       else proxy.weather.blackhole = true;
       if (kind === "blackholed for long") {
         await eventually(async () => !["up", "degraded"].includes(await linkState(desk)), {
-          timeoutMs: 90_000,
           what: "that the link is given up",
         });
         Object.assign(proxy.weather, CALM);

@@ -82,7 +82,7 @@ class SlowReader {
     this.#hurries = true;
     this.stream.resume();
     await all;
-    await eventually(() => this.taken >= bytes() || this.#ended, { timeoutMs: 120_000, what: "the rest" });
+    await eventually(() => this.taken >= bytes() || this.#ended, { what: "the rest" });
     return this.#hash.digest("hex");
   }
 }

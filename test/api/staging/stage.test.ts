@@ -9,15 +9,14 @@ import { sha256Hex } from "../../../src/lib/digest.ts";
 import { refused } from "../../contract/queue-store/scene.ts";
 import { WorkerHarness } from "../../roles/worker/harness.ts";
 
-const TIMEOUT = 30_000;
 const MIB = 2 ** 20;
 let worker: WorkerHarness;
 beforeAll(async () => {
   worker = await new WorkerHarness().start();
-}, TIMEOUT);
+});
 afterAll(async () => {
   await worker[Symbol.asyncDispose]();
-}, TIMEOUT);
+});
 
 const client = () => new InputClient("local", worker.client.http);
 const inputs = () => path.join(worker.spoolDir, "inputs");
@@ -98,33 +97,29 @@ test("two that send the same at once both have it", async () => {
   expect(second[0]!.artifact).toEqual(first[0]!.artifact);
 });
 
-test(
-  "a worker that is killed in the middle, and one that drains, are waited for",
-  async () => {
-    const { file, data } = fresh("killed.bin", 8 * MIB);
-    let kills = 0;
-    let restarting: Promise<unknown> = Promise.resolve();
-    const persist = async <T>(work: () => Promise<T>): Promise<T> => {
-      for (;;) {
-        try {
-          return await work();
-        } catch (error) {
-          if (!(error instanceof RelayError) || (error.code !== "desktop_unavailable" && error.code !== "shutting_down")) throw error;
-          await restarting;
-        }
+test("a worker that is killed in the middle, and one that drains, are waited for", async () => {
+  const { file, data } = fresh("killed.bin", 8 * MIB);
+  let kills = 0;
+  let restarting: Promise<unknown> = Promise.resolve();
+  const persist = async <T>(work: () => Promise<T>): Promise<T> => {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof RelayError) || (error.code !== "desktop_unavailable" && error.code !== "shutting_down")) throw error;
+        await restarting;
       }
-    };
-    const onProgress: StagingOptions["onProgress"] = ({ doing, bytes }) => {
-      if (doing !== "sending" || bytes < (kills + 1) * 2 * MIB || kills >= 2) return;
-      kills += 1;
-      restarting = (kills === 1 ? worker.kill() : worker.drain()).then(() => worker.start());
-    };
-    const [record] = await stage(client(), [await taken(file)], once, { persist, onProgress });
-    expect([kills, record!.artifact.sha256]).toEqual([2, sha256Hex(data)]);
-    await restarting;
-  },
-  TIMEOUT,
-);
+    }
+  };
+  const onProgress: StagingOptions["onProgress"] = ({ doing, bytes }) => {
+    if (doing !== "sending" || bytes < (kills + 1) * 2 * MIB || kills >= 2) return;
+    kills += 1;
+    restarting = (kills === 1 ? worker.kill() : worker.drain()).then(() => worker.start());
+  };
+  const [record] = await stage(client(), [await taken(file)], once, { persist, onProgress });
+  expect([kills, record!.artifact.sha256]).toEqual([2, sha256Hex(data)]);
+  await restarting;
+});
 
 test("a worker that knows nothing of inputs is named as the side to upgrade", async () => {
   const { file } = fresh("new.txt", 10);

@@ -45,65 +45,61 @@ test("it refuses to start without a token, with a short one, in a file that is o
     expect(stderr).toContain(says);
     if (token !== undefined) expect(stderr).not.toContain(`"${token}"`);
   }
-}, 60_000);
+});
 
-test.skipIf(!requireComponent("openssl"))(
-  "it serves on every carrier until TERM, keeps nothing on disk, and says no secret",
-  async () => {
-    await using relay = new SourceRelay();
-    const ca = authority(relay.directory);
-    const { cert, key } = ca.issue("localhost", "DNS:localhost,IP:127.0.0.1");
-    const tokens = path.join(relay.directory, "tokens");
-    fs.writeFileSync(tokens, `# the old one, and its successor\nold-${TOKEN}\n${TOKEN}\n`, { mode: 0o600 });
-    const listen = [
-      "--listen",
-      "127.0.0.1:0",
-      "--tls-cert",
-      cert,
-      "--tls-key",
-      key,
-      "--listen-ws",
-      "127.0.0.1:0",
-      "--listen-tcp",
-      "127.0.0.1:0",
-    ];
-    const before = fs.readdirSync(relay.directory).sort();
-    const child = relay.start(serve(...listen, "--token-file", tokens, "--json"));
-    const said = new Collected(child);
-    const { listening } = await eventually(() => JSON.parse(said.stdout) as { listening: { kind: string; port: number }[] });
-    const port = (kind: string): number => listening.find((one) => one.kind === kind)!.port;
-    expect(await (await fetch(`https://localhost:${port("tls")}/healthz`, { tls: { ca: fs.readFileSync(ca.file, "utf8") } })).text()).toBe(
-      "ok\n",
-    );
-    expect(await (await fetch(`http://127.0.0.1:${port("ws")}/healthz`)).text()).toBe("ok\n");
-    const socket = net.connect({ host: "127.0.0.1", port: port("tcp") }).on("error", () => undefined);
-    const signer = newSigner();
-    const at = { scheme: "tcp", authority: `127.0.0.1:${port("tcp")}` } as const;
-    const registration = await register(socket, { relay: at, token: `old-${TOKEN}`, signer, onJoining: () => undefined });
+test.skipIf(!requireComponent("openssl"))("it serves on every carrier until TERM, keeps nothing on disk, and says no secret", async () => {
+  await using relay = new SourceRelay();
+  const ca = authority(relay.directory);
+  const { cert, key } = ca.issue("localhost", "DNS:localhost,IP:127.0.0.1");
+  const tokens = path.join(relay.directory, "tokens");
+  fs.writeFileSync(tokens, `# the old one, and its successor\nold-${TOKEN}\n${TOKEN}\n`, { mode: 0o600 });
+  const listen = [
+    "--listen",
+    "127.0.0.1:0",
+    "--tls-cert",
+    cert,
+    "--tls-key",
+    key,
+    "--listen-ws",
+    "127.0.0.1:0",
+    "--listen-tcp",
+    "127.0.0.1:0",
+  ];
+  const before = fs.readdirSync(relay.directory).sort();
+  const child = relay.start(serve(...listen, "--token-file", tokens, "--json"));
+  const said = new Collected(child);
+  const { listening } = await eventually(() => JSON.parse(said.stdout) as { listening: { kind: string; port: number }[] });
+  const port = (kind: string): number => listening.find((one) => one.kind === kind)!.port;
+  expect(await (await fetch(`https://localhost:${port("tls")}/healthz`, { tls: { ca: fs.readFileSync(ca.file, "utf8") } })).text()).toBe(
+    "ok\n",
+  );
+  expect(await (await fetch(`http://127.0.0.1:${port("ws")}/healthz`)).text()).toBe("ok\n");
+  const socket = net.connect({ host: "127.0.0.1", port: port("tcp") }).on("error", () => undefined);
+  const signer = newSigner();
+  const at = { scheme: "tcp", authority: `127.0.0.1:${port("tcp")}` } as const;
+  const registration = await register(socket, { relay: at, token: `old-${TOKEN}`, signer, onJoining: () => undefined });
 
-    child.kill("SIGTERM");
-    expect(await registration.closed).toMatchObject({ code: "shutting_down", data: { close: "draining" } });
-    expect(await said.exited).toBe(0);
-    expect(
-      fs
-        .readdirSync(relay.directory)
-        .filter((name) => name !== "home" && name !== "user")
-        .sort(),
-    ).toEqual(before);
-    const lines = said.stderr
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { event: string });
-    expect(lines.map(({ event }) => event)).toEqual([
-      "listening",
-      "listening",
-      "listening",
-      "registered",
-      "draining",
-      "unregistered",
-      "stopped",
-    ]);
-    expect(said.stderr + said.stdout).not.toContain(TOKEN);
-  },
-  60_000,
-);
+  child.kill("SIGTERM");
+  expect(await registration.closed).toMatchObject({ code: "shutting_down", data: { close: "draining" } });
+  expect(await said.exited).toBe(0);
+  expect(
+    fs
+      .readdirSync(relay.directory)
+      .filter((name) => name !== "home" && name !== "user")
+      .sort(),
+  ).toEqual(before);
+  const lines = said.stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { event: string });
+  expect(lines.map(({ event }) => event)).toEqual([
+    "listening",
+    "listening",
+    "listening",
+    "registered",
+    "draining",
+    "unregistered",
+    "stopped",
+  ]);
+  expect(said.stderr + said.stdout).not.toContain(TOKEN);
+});

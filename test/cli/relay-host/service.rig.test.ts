@@ -34,8 +34,8 @@ describeWith(["nspawn", "openssl"], "the relay-host as a service, by a real syst
     fs.copyFileSync(key, rig.file("etc/relay-tls/key.pem"));
     fs.chmodSync(rig.file("etc/relay-tls/key.pem"), 0o600);
     ports = { tls: await freePort(), ws: await freePort() };
-  }, 120_000);
-  afterAll(() => rig.stop(), 60_000);
+  });
+  afterAll(() => rig.stop());
 
   const install = (...more: string[]): string[] => [
     PROGRAM,
@@ -94,7 +94,7 @@ describeWith(["nspawn", "openssl"], "the relay-host as a service, by a real syst
       removed: ["/etc/clio-relay/relay-host.token"],
       kept: [],
     });
-  }, 60_000);
+  });
 
   test("an executable that the service would not see is refused, and so is a user who is not root", () => {
     fs.mkdirSync(rig.file("root/bin"), { recursive: true });
@@ -114,5 +114,5 @@ describeWith(["nspawn", "openssl"], "the relay-host as a service, by a real syst
       rig.succeeds("setpriv", "--reuid=ada", "--regid=ada", "--clear-groups", PROGRAM, "relay-host", "service", "uninstall", "--yes"),
     ).toBe(false);
     expect(fs.existsSync(rig.file(`etc/systemd/system/${UNIT}`))).toBe(false);
-  }, 30_000);
+  });
 });

@@ -39,7 +39,7 @@ for (const host of ["198.18.0.1", "203.0.113.1", "198.51.100.1", "127.0.0.1"]) {
       "198.51.100.1, port 9, cannot be reached (198.51.100.1: EACCES)",
       "127.0.0.1, port 9, cannot be reached (127.0.0.1: ECONNREFUSED)",
     ]);
-  }, 30_000);
+  });
 
   test("of a port that a relay-host may not use, and what to do", async () => {
     await using relay = new SourceRelay({ CLIO_RELAY_HOST_TOKEN: TOKEN }, RIGHTLESS);
@@ -47,7 +47,7 @@ for (const host of ["198.18.0.1", "203.0.113.1", "198.51.100.1", "127.0.0.1"]) {
     expect([code === 0, problem(stderr)]).toMatchObject([false, { reason: "configuration_error" }]);
     expect(problem(stderr).detail).toBe("port 443, cannot be listened on (this user may not, EACCES)");
     expect(problem(stderr).hint).toContain("setcap cap_net_bind_service=+ep");
-  }, 30_000);
+  });
 
   test("of a token file that is another user's, to root", async () => {
     await using relay = new SourceRelay();
@@ -57,5 +57,5 @@ for (const host of ["198.18.0.1", "203.0.113.1", "198.51.100.1", "127.0.0.1"]) {
     const { stderr } = await relay.run(["relay-host", "serve", "--listen-tcp", "127.0.0.1:0", "--token-file", file, "--json"]);
     expect(problem(stderr)).toMatchObject({ reason: "configuration_error" });
     expect(problem(stderr).hint).toContain(`sudo install -m 0600 -o root ${file}`);
-  }, 30_000);
+  });
 });

@@ -29,6 +29,6 @@ export function auditContract(open: OpenScene): void {
       expect(repair).toMatchObject({ remaining: [], truncated: true });
       expect(repair.repaired).toHaveLength(1_000);
       await scene.expectSound();
-    }, 20_000);
+    });
   });
 }

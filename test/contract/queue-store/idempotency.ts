@@ -20,7 +20,7 @@ export function idempotencyContract(open: OpenScene): void {
       expect(ids.size).toBe(1);
       expect(fresh).toBe(1);
       expect((await scene.store.queueWindow({}, { cursor: 1, limit: 10 }, 100)).total).toBe(1);
-    }, 60_000);
+    });
 
     test("what a key has brought about can be looked up, and nothing comes of looking", async () => {
       const scene = await open();

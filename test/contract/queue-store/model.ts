@@ -206,7 +206,7 @@ export function modelContract(open: OpenScene): void {
         }),
         { numRuns: 40 },
       );
-    }, 120_000);
+    });
 
     test("at once leaves a sound queue, whatever the order they come in", async () => {
       await fc.assert(
@@ -229,7 +229,7 @@ export function modelContract(open: OpenScene): void {
         }),
         { numRuns: 25 },
       );
-    }, 120_000);
+    });
   });
 }
 

@@ -7,7 +7,6 @@ import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";
 
-const TIMEOUT = 90_000;
 const ROOT = path.resolve(import.meta.dir, "../../..");
 /** Two slots for jobs. */
 const CAPACITY = { concurrency: 3, control_query_concurrency: 1, kind_concurrency: {} };
@@ -57,29 +56,21 @@ function withoutTheRule(): string[] {
   return ["/bin/sh", "-c", `exec "$1" "${path.join(tree, "test/roles/worker/worker-entry.ts")}" "$3"`, "sh"];
 }
 
-test(
-  "agents that wait for jobs of their own come to their end: one slot is never theirs",
-  async () => {
-    const { worker, agents, children } = await twoAgents();
-    await using _worker = worker;
-    for (const id of [...children, ...agents]) expect((await worker.ended(id, TIMEOUT)).job.state).toBe("succeeded");
-  },
-  TIMEOUT,
-);
+test("agents that wait for jobs of their own come to their end: one slot is never theirs", async () => {
+  const { worker, agents, children } = await twoAgents();
+  await using _worker = worker;
+  for (const id of [...children, ...agents]) expect((await worker.ended(id)).job.state).toBe("succeeded");
+});
 
-test(
-  "without that rule the same two wait for ever: they hold every slot, and what they wait for gets none",
-  async () => {
-    const { worker, agents, children, done, stateOf } = await twoAgents(withoutTheRule());
-    await using _worker = worker;
-    for (const id of agents) await worker.running(id);
-    const [{ active_leases_by_kind }] = (await worker.client.workers()).workers as [WorkerStatus];
-    expect(active_leases_by_kind).toEqual({ remote_agent: CAPACITY.concurrency - CAPACITY.control_query_concurrency });
-    for (const id of children) expect(await stateOf(id)).toBe("queued");
-    // Only somebody else's help ends it.
-    for (const file of done) fs.writeFileSync(file, "");
-    for (const id of [...agents, ...children]) await worker.ended(id, TIMEOUT);
-    await eventually(async () => (await stateOf(children[1]!)) === "succeeded");
-  },
-  TIMEOUT,
-);
+test("without that rule the same two wait for ever: they hold every slot, and what they wait for gets none", async () => {
+  const { worker, agents, children, done, stateOf } = await twoAgents(withoutTheRule());
+  await using _worker = worker;
+  for (const id of agents) await worker.running(id);
+  const [{ active_leases_by_kind }] = (await worker.client.workers()).workers as [WorkerStatus];
+  expect(active_leases_by_kind).toEqual({ remote_agent: CAPACITY.concurrency - CAPACITY.control_query_concurrency });
+  for (const id of children) expect(await stateOf(id)).toBe("queued");
+  // Only somebody else's help ends it.
+  for (const file of done) fs.writeFileSync(file, "");
+  for (const id of [...agents, ...children]) await worker.ended(id);
+  await eventually(async () => (await stateOf(children[1]!)) === "succeeded");
+});

@@ -58,7 +58,7 @@ describe("a command", () => {
     const events = await worker.events(job_id);
     expect(events.find((e) => e.event_type === "execution.output_incomplete")).toMatchObject({ payload: { streams: ["stdout"] } });
     expect(historyFaults(events)).toEqual([]);
-  }, 20_000);
+  });
 
   test("that cannot be found fails and says so", async () => {
     const { job_id } = await worker.submit({ argv: ["no-such-program-anywhere"] });
@@ -185,7 +185,7 @@ describe("cancel", () => {
     const events = await worker.events(job_id);
     expect(historyFaults(events)).toEqual([]);
     expect(events.map((e) => e.event_type)).toContain("job.cancel_acknowledged");
-  }, 20_000);
+  });
 
   test("of an ended job changes nothing", async () => {
     const { job_id } = await worker.shell("true");
@@ -225,7 +225,7 @@ test("a job that floods its event file can be cancelled, and reads and writes go
   await eventually(() => !isAlive(attempt!.process!), { what: "the end of the flood" });
   expect((await worker.ended(job_id, 60_000)).job.state).toBe("canceled");
   expect(historyFaults(await worker.events(other.job_id))).toEqual([]);
-}, 90_000);
+});
 
 describe("following", () => {
   test("a follower gets every byte as it comes, and ends with the job", async () => {

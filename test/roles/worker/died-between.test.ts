@@ -87,18 +87,14 @@ test.each([
   ["after a recovered attempt's lease was taken over", [at("after", "startAttempt"), at("after", "takeOverLease")], ["ended"]],
   ["when the recovery was put down", [at("after", "startAttempt"), at("after", "appendEvents")], ["ended"]],
   ["three times on the way to one end", [at("before", "settle"), at("before", "settle"), at("before", "settle")], ["ended"]],
-] satisfies [string, Death[], string[]][])(
-  "SIGKILL of the worker %s: the job runs once",
-  async (_step, deaths, states) => {
-    expect((await survives(deaths)).map(String)).toEqual(states);
-  },
-  90_000,
-);
+] satisfies [string, Death[], string[]][])("SIGKILL of the worker %s: the job runs once", async (_step, deaths, states) => {
+  expect((await survives(deaths)).map(String)).toEqual(states);
+});
 
 test("SIGKILL of the worker once the shim was told: whoever wins start.json, the job runs once", async () => {
   const states = await survives([at("after", "launch")]);
   expect([["ended"], ["void", "ended"]]).toContainEqual(states.map(String));
-}, 90_000);
+});
 
 test("SIGKILL of the worker between collecting outputs and the commit: the copies that no record names are removed", async () => {
   let before: string[] = [];
@@ -109,4 +105,4 @@ test("SIGKILL of the worker between collecting outputs and the commit: the copie
   });
   expect(states).toEqual(["ended"]);
   expect(before.length).toBe(3);
-}, 90_000);
+});

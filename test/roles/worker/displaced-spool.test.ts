@@ -26,20 +26,16 @@ describe("a job that removes what its shim has reserved", () => {
     ["the room for its end", "rm -f $d/.exit.json*"],
     ["all hidden files", "rm -rf $d/.[a-z]*"],
     ["every file", "rm -rf $d/* $d/.[a-z]*"],
-  ])(
-    "%s: ends as it ended",
-    async (_, line) => {
-      await using worker = await new WorkerHarness().start();
-      const runs = path.join(worker.directory, "runs");
-      const { job_id } = await worker.shell(`echo run >> ${runs}; ${D} ${line}; exit 3`);
-      const { job } = await worker.ended(job_id, 40_000);
-      expect(job).toMatchObject({ state: "failed", attempts: 1, outcome: { reason: "exit_nonzero", exit_code: 3 } });
-      expect(fs.readFileSync(runs, "utf8")).toBe("run\n");
-      expect(historyFaults(await worker.events(job_id))).toEqual([]);
-      await goesOn(worker);
-    },
-    60_000,
-  );
+  ])("%s: ends as it ended", async (_, line) => {
+    await using worker = await new WorkerHarness().start();
+    const runs = path.join(worker.directory, "runs");
+    const { job_id } = await worker.shell(`echo run >> ${runs}; ${D} ${line}; exit 3`);
+    const { job } = await worker.ended(job_id, 40_000);
+    expect(job).toMatchObject({ state: "failed", attempts: 1, outcome: { reason: "exit_nonzero", exit_code: 3 } });
+    expect(fs.readFileSync(runs, "utf8")).toBe("run\n");
+    expect(historyFaults(await worker.events(job_id))).toEqual([]);
+    await goesOn(worker);
+  });
 });
 
 describe("a job that puts something else in the place of its directory", () => {
@@ -70,34 +66,29 @@ describe("a job that puts something else in the place of its directory", () => {
       expect(historyFaults(await worker.events(job_id))).toEqual([]);
       await goesOn(worker);
     },
-    80_000,
   );
 
   test.each([
     ["a link to it", (other: string) => `mv $d $d.x; ln -s ${other} $d`],
     ["itself", (other: string) => `mv $d $d.x; mv ${other} $d`],
-  ])(
-    "another job's (%s) gets none of that one's end, and what it leaves is not touched",
-    async (kind, way) => {
-      await using worker = await new WorkerHarness().start();
-      const release = path.join(worker.directory, "release");
-      const { job_id: other } = await worker.shell(`echo other; until [ -e ${release} ]; do sleep 0.05; done; echo over`);
-      await worker.running(other);
-      const { job_id } = await worker.shell(`echo own; sleep 0.3; ${D} ${way(worker.attemptDir(other))}; exit 0`);
-      const { job } = await worker.ended(job_id, 50_000);
-      expect(job).toMatchObject({ state: "failed", outcome: { reason: "outcome_unknown" } });
-      expect((await aboutDirectory(worker, job_id)).length).toBe(1);
-      if (kind === "a link to it") expect(await worker.stdout(job_id).catch(() => "")).not.toContain("other");
-      fs.writeFileSync(release, "");
-      const ended = (await worker.ended(other, 50_000)).job;
-      if (kind === "a link to it") {
-        expect(ended.state).toBe("succeeded");
-        expect(await worker.stdout(other)).toBe("other\nover\n");
-      } else expect(ended).toMatchObject({ state: "failed", outcome: { reason: "outcome_unknown" } });
-      await goesOn(worker);
-    },
-    80_000,
-  );
+  ])("another job's (%s) gets none of that one's end, and what it leaves is not touched", async (kind, way) => {
+    await using worker = await new WorkerHarness().start();
+    const release = path.join(worker.directory, "release");
+    const { job_id: other } = await worker.shell(`echo other; until [ -e ${release} ]; do sleep 0.05; done; echo over`);
+    await worker.running(other);
+    const { job_id } = await worker.shell(`echo own; sleep 0.3; ${D} ${way(worker.attemptDir(other))}; exit 0`);
+    const { job } = await worker.ended(job_id, 50_000);
+    expect(job).toMatchObject({ state: "failed", outcome: { reason: "outcome_unknown" } });
+    expect((await aboutDirectory(worker, job_id)).length).toBe(1);
+    if (kind === "a link to it") expect(await worker.stdout(job_id).catch(() => "")).not.toContain("other");
+    fs.writeFileSync(release, "");
+    const ended = (await worker.ended(other, 50_000)).job;
+    if (kind === "a link to it") {
+      expect(ended.state).toBe("succeeded");
+      expect(await worker.stdout(other)).toBe("other\nover\n");
+    } else expect(ended).toMatchObject({ state: "failed", outcome: { reason: "outcome_unknown" } });
+    await goesOn(worker);
+  });
 
   test("a link: a cancel ends it, and leaves no cancel.json elsewhere", async () => {
     await using worker = await new WorkerHarness({ limits: { cancelGraceSeconds: 1 } }).start();
@@ -113,7 +104,7 @@ describe("a job that puts something else in the place of its directory", () => {
     expect((await worker.ended(job_id, 50_000)).job.state).toBe("canceled");
     expect(isAlive(attempt!.process!)).toBe(false);
     expect(fs.readdirSync(elsewhere)).toEqual([]);
-  }, 80_000);
+  });
 
   test("a link in the place of artifacts: the documents are left out, which the history says", async () => {
     await using worker = await new WorkerHarness().start();
@@ -128,7 +119,7 @@ describe("a job that puts something else in the place of its directory", () => {
     const said = (await worker.events(job_id)).filter((event) => event.event_type === "execution.spool_damaged");
     expect(said.map(({ payload }) => payload["about"])).toContain("documents");
     await goesOn(worker);
-  }, 90_000);
+  });
 });
 
 test("a log that a job made larger than any disk: its end is settled, its log is what was written", async () => {
@@ -141,7 +132,7 @@ test("a log that a job made larger than any disk: its end is settled, its log is
   const said = (await worker.events(job_id)).filter((event) => event.event_type === "execution.spool_damaged");
   expect(said.map(({ message }) => message).join()).toContain("bytes behind the 5 bytes");
   await goesOn(worker);
-}, 60_000);
+});
 
 test("a record that says more was kept than may be counts as none", async () => {
   await using worker = await new WorkerHarness().start();

@@ -116,7 +116,7 @@ export class WorkerHarness implements AsyncDisposable {
   }
 
   /** The status once the job has ended. Survives restarts of the worker in between. */
-  ended(jobId: string, timeoutMs = 60_000): Promise<JobStatus> {
+  ended(jobId: string, timeoutMs = 240_000): Promise<JobStatus> {
     return eventually(
       async () => {
         const status = await this.client.status(jobId);

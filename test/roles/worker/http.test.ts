@@ -245,7 +245,7 @@ describe("idempotency", () => {
     );
     expect([...seen.values()]).toEqual([10_000]);
     expect(fresh).toBe(1);
-  }, 60_000);
+  });
 
   test("the same key with another body is a conflict that names both digests", async () => {
     await worker.submit({ argv: ["true"] }, { idempotency_key: "k" });

@@ -7,14 +7,13 @@ import { sha256Hex } from "../../../src/lib/digest.ts";
 import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";
 
-const TIMEOUT = 30_000;
 let worker: WorkerHarness;
 beforeAll(async () => {
   worker = await new WorkerHarness().start();
-}, TIMEOUT);
+});
 afterAll(async () => {
   await worker[Symbol.asyncDispose]();
-}, TIMEOUT);
+});
 
 const socket = () => worker.socket;
 
@@ -64,72 +63,64 @@ const withDeck = ({ artifact }: InputRecord, line: string) =>
     { used_artifact_refs: [{ artifact_id: artifact.artifact_id, sha256: artifact.sha256 }] },
   );
 
-test(
-  "a small file is handed over in one request, and a job reads it",
-  async () => {
-    const request = ingestOf("units lj\n");
-    const first = await call<InputRecord>("POST", "/input-artifacts/ingest", request);
-    expect(first.status).toBe(201);
-    expect(first.body.job).toMatchObject({ kind: "input_ingest", state: "succeeded", spec: { logical_name: "in.lj", size_bytes: 9 } });
-    expect(first.body.artifact).toMatchObject({ kind: "input", name: "in.lj", sha256: sha256Hex("units lj\n") });
-    expect(await call<InputRecord>("POST", "/input-artifacts/ingest", request)).toEqual({ status: 200, body: first.body });
-    const { job_id } = await withDeck(
-      first.body,
-      'cat "$CLIO_RELAY_INPUT_DECK"; basename "$CLIO_RELAY_INPUT_DECK"; stat -c %a "$CLIO_RELAY_INPUT_DECK"',
-    );
-    const status = await worker.ended(job_id);
-    expect(status.job.state).toBe("succeeded");
-    expect(await worker.stdout(job_id)).toBe("units lj\nin.lj\n400\n");
-    expect(status.inputs).toEqual([
-      {
-        name: "deck",
-        variable: "CLIO_RELAY_INPUT_DECK",
-        artifact_id: first.body.artifact.artifact_id,
-        logical_name: "in.lj",
-        size_bytes: 9,
-        sha256: sha256Hex("units lj\n"),
-      },
-    ]);
-    const content = await worker.client.artifactContent(first.body.artifact.artifact_id);
-    expect([await content.text(), content.headers.get("etag")]).toEqual(["units lj\n", `"${sha256Hex("units lj\n")}"`]);
-    const { body: edges } = await call<{ used_artifacts: unknown[] }>("GET", `/jobs/${job_id}/used-artifacts`);
-    expect(edges.used_artifacts).toMatchObject([
-      { artifact_id: first.body.artifact.artifact_id, producer_job_id: first.body.job.job_id, consumer_job_id: job_id },
-    ]);
-  },
-  TIMEOUT,
-);
+test("a small file is handed over in one request, and a job reads it", async () => {
+  const request = ingestOf("units lj\n");
+  const first = await call<InputRecord>("POST", "/input-artifacts/ingest", request);
+  expect(first.status).toBe(201);
+  expect(first.body.job).toMatchObject({ kind: "input_ingest", state: "succeeded", spec: { logical_name: "in.lj", size_bytes: 9 } });
+  expect(first.body.artifact).toMatchObject({ kind: "input", name: "in.lj", sha256: sha256Hex("units lj\n") });
+  expect(await call<InputRecord>("POST", "/input-artifacts/ingest", request)).toEqual({ status: 200, body: first.body });
+  const { job_id } = await withDeck(
+    first.body,
+    'cat "$CLIO_RELAY_INPUT_DECK"; basename "$CLIO_RELAY_INPUT_DECK"; stat -c %a "$CLIO_RELAY_INPUT_DECK"',
+  );
+  const status = await worker.ended(job_id);
+  expect(status.job.state).toBe("succeeded");
+  expect(await worker.stdout(job_id)).toBe("units lj\nin.lj\n400\n");
+  expect(status.inputs).toEqual([
+    {
+      name: "deck",
+      variable: "CLIO_RELAY_INPUT_DECK",
+      artifact_id: first.body.artifact.artifact_id,
+      logical_name: "in.lj",
+      size_bytes: 9,
+      sha256: sha256Hex("units lj\n"),
+    },
+  ]);
+  const content = await worker.client.artifactContent(first.body.artifact.artifact_id);
+  expect([await content.text(), content.headers.get("etag")]).toEqual(["units lj\n", `"${sha256Hex("units lj\n")}"`]);
+  const { body: edges } = await call<{ used_artifacts: unknown[] }>("GET", `/jobs/${job_id}/used-artifacts`);
+  expect(edges.used_artifacts).toMatchObject([
+    { artifact_id: first.body.artifact.artifact_id, producer_job_id: first.body.job.job_id, consumer_job_id: job_id },
+  ]);
+});
 
-test(
-  "what is staged for an owner session is for jobs of its generation, and what is staged for nobody is not",
-  async () => {
-    const owner = { owner_session_id: "desk", owner_session_generation_id: "first" };
-    const later = { ...owner, owner_session_generation_id: "second" };
-    const staged = async (whose: object) =>
-      (await call<InputRecord>("POST", "/input-artifacts/ingest", { ...ingestOf("mesh\n", "mesh", crypto.randomUUID()), ...whose })).body;
-    const [own, open] = [await staged(owner), await staged({})];
-    expect([own.job, open.job]).toMatchObject([owner, { owner_session_id: null, owner_session_generation_id: null }]);
-    const submit = ({ artifact: { artifact_id, sha256 } }: InputRecord, whose: object) =>
-      call("POST", "/jobs", {
-        cluster: "local",
-        kind: "command",
-        spec: { argv: ["true"], inputs: { mesh: artifact_id } },
-        used_artifact_refs: [{ artifact_id, sha256 }],
-        ...whose,
-      });
-    expect(await submit(own, owner)).toMatchObject({ status: 201, body: owner });
-    for (const [record, whose] of [
-      [own, {}],
-      [own, later],
-      [open, owner],
-    ] as const) {
-      expect(await submit(record, whose)).toMatchObject({ status: 403, body: { reason: "resource_ownership_refused" } });
-    }
-    const half = { ...recordOf("mesh\n", "mesh"), owner_session_id: "desk" };
-    expect(await call("POST", "/input-artifacts", half)).toMatchObject({ status: 422, body: { reason: "request_validation_failed" } });
-  },
-  TIMEOUT,
-);
+test("what is staged for an owner session is for jobs of its generation, and what is staged for nobody is not", async () => {
+  const owner = { owner_session_id: "desk", owner_session_generation_id: "first" };
+  const later = { ...owner, owner_session_generation_id: "second" };
+  const staged = async (whose: object) =>
+    (await call<InputRecord>("POST", "/input-artifacts/ingest", { ...ingestOf("mesh\n", "mesh", crypto.randomUUID()), ...whose })).body;
+  const [own, open] = [await staged(owner), await staged({})];
+  expect([own.job, open.job]).toMatchObject([owner, { owner_session_id: null, owner_session_generation_id: null }]);
+  const submit = ({ artifact: { artifact_id, sha256 } }: InputRecord, whose: object) =>
+    call("POST", "/jobs", {
+      cluster: "local",
+      kind: "command",
+      spec: { argv: ["true"], inputs: { mesh: artifact_id } },
+      used_artifact_refs: [{ artifact_id, sha256 }],
+      ...whose,
+    });
+  expect(await submit(own, owner)).toMatchObject({ status: 201, body: owner });
+  for (const [record, whose] of [
+    [own, {}],
+    [own, later],
+    [open, owner],
+  ] as const) {
+    expect(await submit(record, whose)).toMatchObject({ status: 403, body: { reason: "resource_ownership_refused" } });
+  }
+  const half = { ...recordOf("mesh\n", "mesh"), owner_session_id: "desk" };
+  expect(await call("POST", "/input-artifacts", half)).toMatchObject({ status: 422, body: { reason: "request_validation_failed" } });
+});
 
 test("what is not what it is said to be is refused", async () => {
   const good = ingestOf("abc");
@@ -195,90 +186,74 @@ test("an upload can be given up", async () => {
   expect(await call("GET", "/input-uploads/zz?size_bytes=1")).toMatchObject({ status: 422 });
 });
 
-test(
-  "an input that was altered by one byte is refused by name, and staging the file again mends it",
-  async () => {
-    const record = await ingested("precious\n", "deck.lj");
-    const file = path.join(worker.spoolDir, "inputs", record.artifact.sha256, "deck.lj");
-    fs.chmodSync(file, 0o600);
-    fs.writeFileSync(file, "precioux\n");
-    const { job_id } = await withDeck(record, "echo must not run");
-    const status = await worker.ended(job_id);
-    expect(status.job).toMatchObject({ state: "failed", outcome: { reason: "spawn_failed" } });
-    expect(status.job.outcome?.message).toContain("the input deck is not what was staged");
-    expect(await worker.stdout(job_id)).toBe("");
-    expect(
-      (await worker.client.artifactContent(record.artifact.artifact_id).catch((error: { code: string }) => error)) as object,
-    ).toMatchObject({
-      code: "artifact_changed",
-    });
-    expect(await call("POST", "/input-artifacts", recordOf("precious\n", "deck.lj"))).toMatchObject({
-      status: 404,
-      body: { reason: "input_ingest_unavailable" },
-    });
-    const again = await call<InputRecord>("POST", "/input-artifacts/ingest", ingestOf("precious\n", "deck.lj"));
-    expect(again.status).toBe(201);
-    // The earlier artifact is of the same content.
-    const later = await withDeck(record, 'cat "$CLIO_RELAY_INPUT_DECK"');
-    await worker.ended(later.job_id);
-    expect(await worker.stdout(later.job_id)).toBe("precious\n");
-  },
-  TIMEOUT,
-);
+test("an input that was altered by one byte is refused by name, and staging the file again mends it", async () => {
+  const record = await ingested("precious\n", "deck.lj");
+  const file = path.join(worker.spoolDir, "inputs", record.artifact.sha256, "deck.lj");
+  fs.chmodSync(file, 0o600);
+  fs.writeFileSync(file, "precioux\n");
+  const { job_id } = await withDeck(record, "echo must not run");
+  const status = await worker.ended(job_id);
+  expect(status.job).toMatchObject({ state: "failed", outcome: { reason: "spawn_failed" } });
+  expect(status.job.outcome?.message).toContain("the input deck is not what was staged");
+  expect(await worker.stdout(job_id)).toBe("");
+  expect(
+    (await worker.client.artifactContent(record.artifact.artifact_id).catch((error: { code: string }) => error)) as object,
+  ).toMatchObject({
+    code: "artifact_changed",
+  });
+  expect(await call("POST", "/input-artifacts", recordOf("precious\n", "deck.lj"))).toMatchObject({
+    status: 404,
+    body: { reason: "input_ingest_unavailable" },
+  });
+  const again = await call<InputRecord>("POST", "/input-artifacts/ingest", ingestOf("precious\n", "deck.lj"));
+  expect(again.status).toBe(201);
+  // The earlier artifact is of the same content.
+  const later = await withDeck(record, 'cat "$CLIO_RELAY_INPUT_DECK"');
+  await worker.ended(later.job_id);
+  expect(await worker.stdout(later.job_id)).toBe("precious\n");
+});
 
-test(
-  "an input that changes while a job can read it is in the job's history, and the next attempt is not given it",
-  async () => {
-    const record = await ingested("as it was\n", "changing.lj");
-    const line = 'f="$CLIO_RELAY_INPUT_DECK"; chmod u+w "$f"; echo more >> "$f"; exit 1';
-    const { artifact_id, sha256 } = record.artifact;
-    const { job_id } = await worker.submit(
-      { argv: ["/bin/sh", "-c", line], inputs: { deck: artifact_id }, retries: 1 },
-      { used_artifact_refs: [{ artifact_id, sha256 }] },
-    );
-    const { job } = await worker.ended(job_id);
-    expect(job).toMatchObject({ state: "failed", attempts: 2, outcome: { reason: "spawn_failed" } });
-    const told = (await worker.events(job_id)).filter(({ event_type }) => event_type === "execution.input_changed");
-    expect(told).toMatchObject([{ level: "warning", payload: { attempt: 1, input: "deck", artifact_id } }]);
-  },
-  TIMEOUT,
-);
+test("an input that changes while a job can read it is in the job's history, and the next attempt is not given it", async () => {
+  const record = await ingested("as it was\n", "changing.lj");
+  const line = 'f="$CLIO_RELAY_INPUT_DECK"; chmod u+w "$f"; echo more >> "$f"; exit 1';
+  const { artifact_id, sha256 } = record.artifact;
+  const { job_id } = await worker.submit(
+    { argv: ["/bin/sh", "-c", line], inputs: { deck: artifact_id }, retries: 1 },
+    { used_artifact_refs: [{ artifact_id, sha256 }] },
+  );
+  const { job } = await worker.ended(job_id);
+  expect(job).toMatchObject({ state: "failed", attempts: 2, outcome: { reason: "spawn_failed" } });
+  const told = (await worker.events(job_id)).filter(({ event_type }) => event_type === "execution.input_changed");
+  expect(told).toMatchObject([{ level: "warning", payload: { attempt: 1, input: "deck", artifact_id } }]);
+});
 
-test(
-  "a worker that is killed in the middle goes on from what is there; many records at a time come through",
-  async () => {
-    const data = Buffer.alloc(300_000, "abcdefg");
-    const key = { sha256: sha256Hex(data), size_bytes: data.length };
-    await call("POST", "/input-uploads", key);
-    const put = (from: number, to: number) =>
-      call<Upload>("PUT", `/input-uploads/${key.sha256}/content?size_bytes=${key.size_bytes}&offset=${from}`, data.subarray(from, to));
-    await put(0, 123_456);
-    await worker.kill();
-    await worker.start();
-    expect(await call("POST", "/input-uploads", key)).toMatchObject({ status: 200, body: { offset: 123_456 } });
-    expect(await put(123_456, 300_000)).toMatchObject({ body: { state: "complete" } });
-    const records = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => call<InputRecord>("POST", "/input-artifacts", recordOf(data, `n${n}`))),
-    );
-    expect(records.map(({ status }) => status)).toEqual(records.map(() => 201));
-    const inputs = Object.fromEntries(records.map(({ body }, n) => [`n${n}`, body.artifact.artifact_id]));
-    const pins = records.map(({ body: { artifact } }) => ({ artifact_id: artifact.artifact_id, sha256: artifact.sha256 }));
-    const job = await worker.submit({ argv: ["sh", "-c", "env | grep -c ^CLIO_RELAY_INPUT_N"], inputs }, { used_artifact_refs: pins });
-    await worker.ended(job.job_id);
-    expect(await worker.stdout(job.job_id)).toBe("20\n");
-    const { findings } = await worker.client.audit();
-    expect(findings).toEqual([]);
-  },
-  TIMEOUT,
-);
+test("a worker that is killed in the middle goes on from what is there; many records at a time come through", async () => {
+  const data = Buffer.alloc(300_000, "abcdefg");
+  const key = { sha256: sha256Hex(data), size_bytes: data.length };
+  await call("POST", "/input-uploads", key);
+  const put = (from: number, to: number) =>
+    call<Upload>("PUT", `/input-uploads/${key.sha256}/content?size_bytes=${key.size_bytes}&offset=${from}`, data.subarray(from, to));
+  await put(0, 123_456);
+  await worker.kill();
+  await worker.start();
+  expect(await call("POST", "/input-uploads", key)).toMatchObject({ status: 200, body: { offset: 123_456 } });
+  expect(await put(123_456, 300_000)).toMatchObject({ body: { state: "complete" } });
+  const records = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => call<InputRecord>("POST", "/input-artifacts", recordOf(data, `n${n}`))),
+  );
+  expect(records.map(({ status }) => status)).toEqual(records.map(() => 201));
+  const inputs = Object.fromEntries(records.map(({ body }, n) => [`n${n}`, body.artifact.artifact_id]));
+  const pins = records.map(({ body: { artifact } }) => ({ artifact_id: artifact.artifact_id, sha256: artifact.sha256 }));
+  const job = await worker.submit({ argv: ["sh", "-c", "env | grep -c ^CLIO_RELAY_INPUT_N"], inputs }, { used_artifact_refs: pins });
+  await worker.ended(job.job_id);
+  expect(await worker.stdout(job.job_id)).toBe("20\n");
+  const { findings } = await worker.client.audit();
+  expect(findings).toEqual([]);
+});
 
-test(
-  "files that are handed over at once take turns",
-  async () => {
-    const files = Array.from({ length: 30 }, (_, n) => `file ${n}\n`.repeat(1_000));
-    const done = await Promise.all(files.map((data, n) => call("POST", "/input-artifacts/ingest", ingestOf(data, `f${n}`))));
-    expect(done.map(({ status }) => status)).toEqual(files.map(() => 201));
-    await eventually(() => fs.readdirSync(path.join(worker.spoolDir, "inputs")).every((name) => !name.endsWith(".part")));
-  },
-  TIMEOUT,
-);
+test("files that are handed over at once take turns", async () => {
+  const files = Array.from({ length: 30 }, (_, n) => `file ${n}\n`.repeat(1_000));
+  const done = await Promise.all(files.map((data, n) => call("POST", "/input-artifacts/ingest", ingestOf(data, `f${n}`))));
+  expect(done.map(({ status }) => status)).toEqual(files.map(() => 201));
+  await eventually(() => fs.readdirSync(path.join(worker.spoolDir, "inputs")).every((name) => !name.endsWith(".part")));
+});

@@ -13,7 +13,6 @@ import { historyFaults } from "./harness.ts";
 import { JarvisCluster } from "./jarvis-cluster.ts";
 import type { Death } from "./mortal.ts";
 
-const TIMEOUT = 300_000;
 const at = (when: Death["when"], call: string): Death => ({ when, call });
 
 type Case = readonly [step: string, deaths: readonly Death[], manner: Partial<Manner>, attempts: number];
@@ -48,7 +47,7 @@ async function survives([_step, deaths, manner, attempts]: Case): Promise<void> 
   await worker.start();
   const { job_id, existing } = await cluster.submit(worker, text);
   expect(existing).toBe(true);
-  const { job, progress } = await worker.ended(job_id, TIMEOUT);
+  const { job, progress } = await worker.ended(job_id);
   expect(job).toMatchObject({ state: "succeeded", attempts, outcome: { reason: "completed" } });
   expect(progress.map(({ label, current }) => [label, current])).toEqual([["c1", 3]]);
   // One run, whoever asked for it: JARVIS has one execution, the scheduler one job, and every step was said once.
@@ -65,58 +64,48 @@ describeWith("python3", "a worker that is killed while JARVIS submits", () => {
   test.each(CASES.map((one) => [one[0], one] as const))(
     "%s: the next one asks for the same execution, and nothing runs twice",
     async (_step, one) => survives(one),
-    TIMEOUT,
   );
 });
 
 describeWith("python3", "a submission of JARVIS' that was refused while a source is away", () => {
-  test(
-    "is not believed without it: what JARVIS has submitted would run",
-    async () => {
-      await using cluster = new JarvisCluster();
-      cluster.scheduler.behave({ submit: "refuses", unaccounted: true });
-      const { worker } = cluster.next(null);
-      await worker.start();
-      const { job_id } = await cluster.submit(worker, allocatedPipeline("p"));
-      const told = async () =>
-        (await worker.events(job_id)).filter(({ event_type }) => event_type === "scheduler.reconciliation_unresolved");
-      const [event] = await eventually(async () => (await told()).length > 0 && (await told()), { what: "that it is unresolved" });
-      expect(event!.message).toContain("accounts: no answer");
-      expect((await worker.client.status(job_id)).terminal).toBe(false);
-      cluster.scheduler.behave({ unaccounted: false });
-      const { outcome } = (await worker.ended(job_id, TIMEOUT)).job;
-      expect(outcome).toMatchObject({ reason: "engine_failed", message: expect.stringContaining("JARVIS did not submit it") });
-      expect(await told()).toHaveLength(1);
-      expect(cluster.scheduler.jobs()).toEqual([]);
-    },
-    TIMEOUT,
-  );
+  test("is not believed without it: what JARVIS has submitted would run", async () => {
+    await using cluster = new JarvisCluster();
+    cluster.scheduler.behave({ submit: "refuses", unaccounted: true });
+    const { worker } = cluster.next(null);
+    await worker.start();
+    const { job_id } = await cluster.submit(worker, allocatedPipeline("p"));
+    const told = async () => (await worker.events(job_id)).filter(({ event_type }) => event_type === "scheduler.reconciliation_unresolved");
+    const [event] = await eventually(async () => (await told()).length > 0 && (await told()), { what: "that it is unresolved" });
+    expect(event!.message).toContain("accounts: no answer");
+    expect((await worker.client.status(job_id)).terminal).toBe(false);
+    cluster.scheduler.behave({ unaccounted: false });
+    const { outcome } = (await worker.ended(job_id)).job;
+    expect(outcome).toMatchObject({ reason: "engine_failed", message: expect.stringContaining("JARVIS did not submit it") });
+    expect(await told()).toHaveLength(1);
+    expect(cluster.scheduler.jobs()).toEqual([]);
+  });
 });
 
 describeWith("python3", "a pipeline in an allocation whose nodes see another spool than the cluster's", () => {
-  test(
-    "reads copies of its staged files there",
-    async () => {
-      await using cluster = new JarvisCluster();
-      const shared = path.join(cluster.directory, "shared spool");
-      const { worker } = cluster.next(null, { sharedSpoolDir: shared });
-      await worker.start();
-      const text = "units lj\n";
-      const ingest = {
-        ...{ schema_version: "clio-relay.input-artifact-ingest.v1", cluster: "local", logical_name: "in.lj", size_bytes: text.length },
-        ...{ sha256: sha256Hex(text), idempotency_key: "in", data_base64: Buffer.from(text).toString("base64") },
-      };
-      const { body } = await worker.call<InputRecord>("POST", "/input-artifacts/ingest", JSON.stringify(ingest));
-      const { artifact_id, sha256 } = body.artifact;
-      const { job_id } = await worker.client.submit({
-        ...{ cluster: "local", kind: "jarvis", used_artifact_refs: [{ artifact_id, sha256 }] },
-        spec: { pipeline_yaml: allocatedPipeline("p", { deck: "in.lj" }), inputs: { "c1.deck": artifact_id } },
-      } as JobSubmissionInput);
-      expect((await worker.ended(job_id, TIMEOUT)).job.outcome).toMatchObject({ reason: "completed" });
-      expect(await worker.stdout(job_id)).toContain("deck: units lj");
-      const ran = JSON.parse(fs.readFileSync(path.join(worker.attemptDir(job_id), "pipeline.yaml"), "utf8"));
-      expect(ran.pkgs[0].deck).toBe(path.join(shared, "pipelines", `${job_id}-1`, "inputs", sha256, "in.lj"));
-    },
-    TIMEOUT,
-  );
+  test("reads copies of its staged files there", async () => {
+    await using cluster = new JarvisCluster();
+    const shared = path.join(cluster.directory, "shared spool");
+    const { worker } = cluster.next(null, { sharedSpoolDir: shared });
+    await worker.start();
+    const text = "units lj\n";
+    const ingest = {
+      ...{ schema_version: "clio-relay.input-artifact-ingest.v1", cluster: "local", logical_name: "in.lj", size_bytes: text.length },
+      ...{ sha256: sha256Hex(text), idempotency_key: "in", data_base64: Buffer.from(text).toString("base64") },
+    };
+    const { body } = await worker.call<InputRecord>("POST", "/input-artifacts/ingest", JSON.stringify(ingest));
+    const { artifact_id, sha256 } = body.artifact;
+    const { job_id } = await worker.client.submit({
+      ...{ cluster: "local", kind: "jarvis", used_artifact_refs: [{ artifact_id, sha256 }] },
+      spec: { pipeline_yaml: allocatedPipeline("p", { deck: "in.lj" }), inputs: { "c1.deck": artifact_id } },
+    } as JobSubmissionInput);
+    expect((await worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+    expect(await worker.stdout(job_id)).toContain("deck: units lj");
+    const ran = JSON.parse(fs.readFileSync(path.join(worker.attemptDir(job_id), "pipeline.yaml"), "utf8"));
+    expect(ran.pkgs[0].deck).toBe(path.join(shared, "pipelines", `${job_id}-1`, "inputs", sha256, "in.lj"));
+  });
 });

@@ -46,7 +46,7 @@ export class JarvisRuns {
         const events = await this.worker.events(jobId);
         return events.some(({ event_type }) => event_type === type) && events;
       },
-      { timeoutMs: 30_000, what: `${type} of ${jobId}` },
+      { what: `${type} of ${jobId}` },
     );
   }
 

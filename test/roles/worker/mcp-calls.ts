@@ -9,7 +9,6 @@ import { eventually } from "../../runner/wait.ts";
 import type { WorkerHarness } from "./harness.ts";
 
 export const BAD_SERVER = path.resolve(import.meta.dir, "../../execution/mcp-call/server-process.ts");
-const TIMEOUT = 60_000;
 
 /** Calls of MCP servers as jobs of a worker. */
 export class McpCalls {
@@ -42,7 +41,7 @@ export class McpCalls {
 
   /** What a job that has ended left. */
   async result(jobId: string): Promise<McpResult> {
-    await this.worker.ended(jobId, TIMEOUT);
+    await this.worker.ended(jobId);
     return v.parse(McpResult, JSON.parse((await this.artifact(jobId, "mcp_result")).text));
   }
 

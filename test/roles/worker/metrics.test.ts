@@ -70,4 +70,4 @@ test("a worker counts what it does, and keeps the trace of what it is given", as
   await wait;
   await eventually(async () => sampleValue(await scrape(), "clio_relay_worker_followers") === 0);
   await worker.client.cancel((await waiting).job_id);
-}, 60_000);
+});

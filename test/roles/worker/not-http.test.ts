@@ -5,7 +5,7 @@ import { WorkerHarness } from "./harness.ts";
 let worker: WorkerHarness;
 beforeAll(async () => {
   worker = await new WorkerHarness().start();
-}, 30_000);
+});
 afterAll(() => worker[Symbol.asyncDispose]());
 
 /** All that a connection gets that says this. */

@@ -70,7 +70,7 @@ test("an attempt whose directory cannot be made ends as not started, after a few
   expect(attempts.map(({ outcome }) => outcome?.reason)).toEqual(["outcome_unknown", "spawn_failed"]);
   const after = await worker.shell("echo after");
   expect((await worker.ended(after.job_id)).job.state).toBe("succeeded");
-}, 60_000);
+});
 
 test("a shim that has not claimed its attempt when that is taken back is ended: it may hang", async () => {
   await using worker = new WorkerHarness({ command: ["/bin/sh", "-c", "exec sleep 600", "a-shim-that-hangs"] });

@@ -7,18 +7,17 @@ import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
 import { McpCalls } from "./mcp-calls.ts";
 
-const TIMEOUT = 90_000;
 const SETUP = 'echo noise of the setup text; export MADE_BY_SETUP="it is"';
 
 const worker = new WorkerHarness({ envSetup: SETUP }, fs.mkdtempSync(path.join(os.tmpdir(), "clio-relay-worker-")));
 const calls = new McpCalls(worker);
 const started: Identity[] = [];
-beforeAll(async () => void (await worker.start()), TIMEOUT);
+beforeAll(async () => void (await worker.start()));
 afterAll(async () => {
   await worker[Symbol.asyncDispose]();
   // The end of their worker is that of kept servers.
   await Promise.all(started.map((one) => eventually(() => !isAlive(one), { what: "the end of a kept server" })));
-}, TIMEOUT);
+});
 
 const KEPT = { reuse: {} };
 
@@ -46,163 +45,127 @@ const shimOf = (jobId: string): Identity =>
 const gone = (identity: Identity | null) => eventually(() => identity === null || !isAlive(identity), { what: "its end" });
 
 describe("a kept server", () => {
-  test(
-    "answers one call after the other, each a job of its own",
-    async () => {
-      const first = await told("a");
-      const second = await told("a");
-      const other = await told("b");
-      expect(second.pid).toBe(first.pid);
-      expect([first.call, second.call, other.call]).toEqual([1, 2, 1]);
-      expect(other.pid).not.toBe(first.pid);
-      expect(second.shim).toEqual(first.shim);
-      expect(second.env).toMatchObject({ MADE_BY_SETUP: "it is" });
-      expect(Object.keys(second.env).filter((name) => name.startsWith("CLIO_RELAY_"))).toEqual([]);
-      const { job, attempt } = await worker.client.status(second.jobId);
-      expect(job).toMatchObject({ state: "succeeded", outcome: { reason: "completed", exit_code: 0 }, attempts: 1 });
-      expect(attempt).toMatchObject({ shim: { pid: first.shim.pid } });
-      expect(historyFaults(await worker.events(second.jobId))).toEqual([]);
-      expect((await calls.artifacts(second.jobId)).map(({ kind }) => kind).sort()).toEqual([
-        "log_capture",
-        "mcp_result",
-        "provenance",
-        "stderr",
-        "stdout",
-      ]);
-    },
-    TIMEOUT,
-  );
+  test("answers one call after the other, each a job of its own", async () => {
+    const first = await told("a");
+    const second = await told("a");
+    const other = await told("b");
+    expect(second.pid).toBe(first.pid);
+    expect([first.call, second.call, other.call]).toEqual([1, 2, 1]);
+    expect(other.pid).not.toBe(first.pid);
+    expect(second.shim).toEqual(first.shim);
+    expect(second.env).toMatchObject({ MADE_BY_SETUP: "it is" });
+    expect(Object.keys(second.env).filter((name) => name.startsWith("CLIO_RELAY_"))).toEqual([]);
+    const { job, attempt } = await worker.client.status(second.jobId);
+    expect(job).toMatchObject({ state: "succeeded", outcome: { reason: "completed", exit_code: 0 }, attempts: 1 });
+    expect(attempt).toMatchObject({ shim: { pid: first.shim.pid } });
+    expect(historyFaults(await worker.events(second.jobId))).toEqual([]);
+    expect((await calls.artifacts(second.jobId)).map(({ kind }) => kind).sort()).toEqual([
+      "log_capture",
+      "mcp_result",
+      "provenance",
+      "stderr",
+      "stdout",
+    ]);
+  });
 
-  test(
-    "says in each job's log what it said during that job's call",
-    async () => {
-      const jobs: string[] = [];
-      for (let at = 0; at < 2; at++) {
-        const { job_id } = await calls.call("junk", "", KEPT);
-        await calls.result(job_id);
-        jobs.push(job_id);
-      }
-      const [first, second] = await Promise.all(jobs.map((id) => worker.stdout(id)));
-      expect(first).toContain("a banner\n");
-      expect(second).toStartWith("Listening on stdio…\n");
-      expect((await calls.result(jobs[1]!)).output).toMatchObject({ junk_lines: 5 });
-      expect((await calls.result(jobs[1]!)).server_call).toBe(2);
-    },
-    TIMEOUT,
-  );
+  test("says in each job's log what it said during that job's call", async () => {
+    const jobs: string[] = [];
+    for (let at = 0; at < 2; at++) {
+      const { job_id } = await calls.call("junk", "", KEPT);
+      await calls.result(job_id);
+      jobs.push(job_id);
+    }
+    const [first, second] = await Promise.all(jobs.map((id) => worker.stdout(id)));
+    expect(first).toContain("a banner\n");
+    expect(second).toStartWith("Listening on stdio…\n");
+    expect((await calls.result(jobs[1]!)).output).toMatchObject({ junk_lines: 5 });
+    expect((await calls.result(jobs[1]!)).server_call).toBe(2);
+  });
 
-  test(
-    "has what was said before an answer in the log of that call",
-    async () => {
-      for (const nonce of ["one", "two", "three"]) {
-        const { job_id } = await calls.call("says-why", "", { ...KEPT, arguments: { nonce } });
-        expect(await calls.text(job_id)).toBe("said");
-        const log = await (await worker.client.logContent(job_id, "stderr")).text();
-        expect(log.includes(`e ${nonce}\n`)).toBe(true);
-      }
-    },
-    TIMEOUT,
-  );
+  test("has what was said before an answer in the log of that call", async () => {
+    for (const nonce of ["one", "two", "three"]) {
+      const { job_id } = await calls.call("says-why", "", { ...KEPT, arguments: { nonce } });
+      expect(await calls.text(job_id)).toBe("said");
+      const log = await (await worker.client.logContent(job_id, "stderr")).text();
+      expect(log.includes(`e ${nonce}\n`)).toBe(true);
+    }
+  });
 
-  test(
-    "has its limits: calls, time",
-    async () => {
-      const twice = { reuse: { max_calls: 2 } };
-      const [first, second, third] = [await told("c", twice), await told("c", twice), await told("c", twice)];
-      expect([first.call, second.call, third.call]).toEqual([1, 2, 1]);
-      expect(third.pid).not.toBe(first.pid);
-      await gone(first.shim);
-      const short = await told("d", { reuse: { idle_seconds: 1 } });
-      await gone(short.shim);
-      const small = { reuse: { max_memory_bytes: 1024 * 1024 } };
-      expect((await told("e", small)).call).toBe(1);
-      expect((await told("e", small)).call).toBe(1);
-    },
-    TIMEOUT,
-  );
+  test("has its limits: calls, time", async () => {
+    const twice = { reuse: { max_calls: 2 } };
+    const [first, second, third] = [await told("c", twice), await told("c", twice), await told("c", twice)];
+    expect([first.call, second.call, third.call]).toEqual([1, 2, 1]);
+    expect(third.pid).not.toBe(first.pid);
+    await gone(first.shim);
+    const short = await told("d", { reuse: { idle_seconds: 1 } });
+    await gone(short.shim);
+    const small = { reuse: { max_memory_bytes: 1024 * 1024 } };
+    expect((await told("e", small)).call).toBe(1);
+    expect((await told("e", small)).call).toBe(1);
+  });
 });
 
-test(
-  "a kept server that has ended by itself is started again for the next call",
-  async () => {
-    const first = await calls.call("dies-after", "", KEPT);
-    const server = identify(Number(await calls.text(first.job_id)));
-    await gone(server);
-    const { job_id } = await calls.call("dies-after", "", KEPT);
-    const result = await calls.result(job_id);
-    expect(result).toMatchObject({ answer: { kind: "result", is_error: false }, server_call: 1 });
-    expect(shimOf(job_id)).toEqual(shimOf(first.job_id));
-  },
-  TIMEOUT,
-);
+test("a kept server that has ended by itself is started again for the next call", async () => {
+  const first = await calls.call("dies-after", "", KEPT);
+  const server = identify(Number(await calls.text(first.job_id)));
+  await gone(server);
+  const { job_id } = await calls.call("dies-after", "", KEPT);
+  const result = await calls.result(job_id);
+  expect(result).toMatchObject({ answer: { kind: "result", is_error: false }, server_call: 1 });
+  expect(shimOf(job_id)).toEqual(shimOf(first.job_id));
+});
 
 describe("what ends a kept server", () => {
-  test(
-    "is a cancel of its call, which ends as any",
-    async () => {
-      const note = path.join(worker.directory, "note");
-      const { job_id } = await calls.call("notes-cancel", note, KEPT);
-      await eventually(() => fs.existsSync(note), { what: "the call" });
-      const shim = shimOf(job_id);
-      await worker.client.cancel(job_id, { cancel_scheduler_job: false });
-      const { job } = await worker.ended(job_id, TIMEOUT);
-      expect(job.outcome).toMatchObject({ reason: "canceled", residual: [] });
-      expect(JSON.parse(fs.readFileSync(note, "utf8"))).toMatchObject({ requestId: 3 });
-      await gone(shim);
-    },
-    TIMEOUT,
-  );
+  test("is a cancel of its call, which ends as any", async () => {
+    const note = path.join(worker.directory, "note");
+    const { job_id } = await calls.call("notes-cancel", note, KEPT);
+    await eventually(() => fs.existsSync(note), { what: "the call" });
+    const shim = shimOf(job_id);
+    await worker.client.cancel(job_id, { cancel_scheduler_job: false });
+    const { job } = await worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "canceled", residual: [] });
+    expect(JSON.parse(fs.readFileSync(note, "utf8"))).toMatchObject({ requestId: 3 });
+    await gone(shim);
+  });
 
-  test(
-    "is its own end, its time limit, and an answer that cannot be taken; the next call has another",
-    async () => {
-      const [died, late, wrong] = await Promise.all([
-        calls.call("dies", "call", KEPT),
-        calls.call("never-answers", "", { ...KEPT, timeout_seconds: 1 }),
-        calls.call("invalid-utf8", "", KEPT),
-      ]);
-      const outcomes = await Promise.all([died, late, wrong].map(async ({ job_id }) => (await worker.ended(job_id, TIMEOUT)).job.outcome!));
-      expect(outcomes.map(({ reason }) => reason)).toEqual(["engine_failed", "timeout", "engine_failed"]);
-      for (const { job_id } of [died, late, wrong]) await gone(shimOf(job_id));
-      const again = await calls.call("invalid-utf8", "", KEPT);
-      expect((await calls.result(again.job_id)).server_call).toBe(1);
-      // An error of the protocol is an answer.
-      const refused = async () => (await calls.result((await calls.call("protocol-error", "", KEPT)).job_id)).server_call;
-      expect([await refused(), await refused()]).toEqual([1, 2]);
-    },
-    TIMEOUT,
-  );
+  test("is its own end, its time limit, and an answer that cannot be taken; the next call has another", async () => {
+    const [died, late, wrong] = await Promise.all([
+      calls.call("dies", "call", KEPT),
+      calls.call("never-answers", "", { ...KEPT, timeout_seconds: 1 }),
+      calls.call("invalid-utf8", "", KEPT),
+    ]);
+    const outcomes = await Promise.all([died, late, wrong].map(async ({ job_id }) => (await worker.ended(job_id)).job.outcome!));
+    expect(outcomes.map(({ reason }) => reason)).toEqual(["engine_failed", "timeout", "engine_failed"]);
+    for (const { job_id } of [died, late, wrong]) await gone(shimOf(job_id));
+    const again = await calls.call("invalid-utf8", "", KEPT);
+    expect((await calls.result(again.job_id)).server_call).toBe(1);
+    // An error of the protocol is an answer.
+    const refused = async () => (await calls.result((await calls.call("protocol-error", "", KEPT)).job_id)).server_call;
+    expect([await refused(), await refused()]).toEqual([1, 2]);
+  });
 
-  test(
-    "is the end of its shim, whatever kills that",
-    async () => {
-      const file = path.join(worker.directory, "never");
-      const { job_id } = await calls.call("waits-for", file, KEPT);
-      const pid = await eventually(() => fs.readFileSync(`${file}.called`, "utf8"), { what: "the call" });
-      const server = identify(Number(pid));
-      process.kill(shimOf(job_id).pid, "SIGKILL");
-      const { job } = await worker.ended(job_id, TIMEOUT);
-      expect(job.outcome).toMatchObject({ reason: "outcome_unknown", residual: [] });
-      await gone(server);
-    },
-    TIMEOUT,
-  );
+  test("is the end of its shim, whatever kills that", async () => {
+    const file = path.join(worker.directory, "never");
+    const { job_id } = await calls.call("waits-for", file, KEPT);
+    const pid = await eventually(() => fs.readFileSync(`${file}.called`, "utf8"), { what: "the call" });
+    const server = identify(Number(pid));
+    process.kill(shimOf(job_id).pid, "SIGKILL");
+    const { job } = await worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "outcome_unknown", residual: [] });
+    await gone(server);
+  });
 
-  test(
-    "is the end of its worker, after the call that is under way",
-    async () => {
-      const file = path.join(worker.directory, "go-on");
-      const { job_id } = await calls.call("waits-for", file, KEPT);
-      await eventually(() => fs.existsSync(`${file}.called`), { what: "the call" });
-      const shim = shimOf(job_id);
-      await worker.kill();
-      fs.writeFileSync(file, "");
-      await worker.start();
-      expect(await calls.text(job_id)).toBe("it is there");
-      expect((await worker.client.status(job_id)).job).toMatchObject({ attempts: 1, state: "succeeded" });
-      await gone(shim);
-      expect((await told("a")).call).toBe(1);
-    },
-    TIMEOUT,
-  );
+  test("is the end of its worker, after the call that is under way", async () => {
+    const file = path.join(worker.directory, "go-on");
+    const { job_id } = await calls.call("waits-for", file, KEPT);
+    await eventually(() => fs.existsSync(`${file}.called`), { what: "the call" });
+    const shim = shimOf(job_id);
+    await worker.kill();
+    fs.writeFileSync(file, "");
+    await worker.start();
+    expect(await calls.text(job_id)).toBe("it is there");
+    expect((await worker.client.status(job_id)).job).toMatchObject({ attempts: 1, state: "succeeded" });
+    await gone(shim);
+    expect((await told("a")).call).toBe(1);
+  });
 });

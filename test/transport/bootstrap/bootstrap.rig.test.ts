@@ -108,7 +108,7 @@ describe("bootstrap with the executable itself", () => {
     });
     expect([waited.stdout.toString(), waited.stderr.toString()]).toEqual(["yes 0022\n", ""]);
     Bun.spawnSync([first.installation.executable, "desktop", "stop"], { env: { HOME: place, PATH: "/usr/bin:/bin", ...ENV } });
-  }, 120_000);
+  });
 
   test("another version drains the worker and takes its place; a changed configuration is said", async () => {
     const place = home();
@@ -129,7 +129,7 @@ describe("bootstrap with the executable itself", () => {
     );
     expect(changed.worker.state).toBe("kept");
     expect(changed.notices.join("\n")).toContain("the configuration that it began with");
-  }, 120_000);
+  });
 
   test("in a place of its own, everything lies there", async () => {
     const place = home();
@@ -148,7 +148,7 @@ describe("bootstrap with the executable itself", () => {
     }
     const gone = await uninstall(at(place), { home: "~/the relay", signal }, { cluster: "c", purge: false });
     expect(gone.remains.map(({ path: one }) => path.basename(one)).sort()).toEqual(expect.arrayContaining(["config", "core"]));
-  }, 120_000);
+  });
 });
 
 describe("what is refused before anything is changed", () => {
@@ -177,7 +177,7 @@ describe("what is refused before anything is changed", () => {
     const error = await failure(bootstrap(at(place), await options()), "version_mismatch");
     expect(error.data).toEqual({ installed: "99.0.0", version });
     expect((await bootstrap(at(place), await options({ allowDowngrade: true }))).installation.before).toBe(newer.digest);
-  }, 60_000);
+  });
 
   test("a worker of another host, and one that is not of this installation", async () => {
     const place = home();
@@ -239,7 +239,7 @@ describe("worker configure", () => {
     await failure(runRelay(at(host), { ...place, args: ["no", "such"] }), "usage");
     fs.chmodSync(path.join(one.paths.core_dir, "link-host-key"), 0o644);
     await failure(send(host, document), "configuration_error");
-  }, 60_000);
+  });
 
   test("without an installation, or with one that does not start, that is said", async () => {
     const host = home();

@@ -64,7 +64,7 @@ for (const [name, shell] of Object.entries(SHELLS)) {
       await uninstall(remoteAt(home, { shell }), PLACE, { cluster: "c", purge: true });
       expect(tree(home)).toEqual({});
       expect((await uninstall(remoteAt(home, { shell }), PLACE, { cluster: "c", purge: true })).removed).toEqual([]);
-    }, 60_000);
+    });
   });
 }
 
@@ -224,7 +224,7 @@ describe("what is there already", () => {
     const before = fs.readdirSync(path.join(root(home), "versions")).length;
     await put(home, program("0.9.0"));
     expect(fs.readdirSync(path.join(root(home), "versions")).length).toBe(before + 1);
-  }, 60_000);
+  });
 
   test("a file that somebody still has open for writing is installed all the same", async () => {
     const home = directories();
@@ -249,7 +249,7 @@ describe("two at once", () => {
     expect(both.map(({ version }) => version)).toEqual(["1.0.0", "1.0.0", "1.0.0"]);
     expect(Object.keys(tree(home)).sort()).toEqual(Object.keys(tree(wanted)).sort());
     expect((await put(home, artifact)).sent).toBe(0);
-  }, 60_000);
+  });
 
   test("of different versions: one of them is current, and the other is previous or beside it", async () => {
     const home = directories();
@@ -258,7 +258,7 @@ describe("two at once", () => {
     const current = fs.readlinkSync(path.join(root(home), "current"));
     expect(artifacts.map(({ digest }) => `versions/${digest}`)).toContain(current);
     expect(fs.readdirSync(path.join(root(home), "versions")).sort()).toEqual(artifacts.map(({ digest }) => digest).sort());
-  }, 60_000);
+  });
 });
 
 describe("a queue of a newer version", () => {
@@ -360,7 +360,7 @@ describe("what does not go", () => {
     fs.lutimesSync(lock, 1, 1);
     await put(home);
     expect(tree(home)[".local/share/clio-relay/bootstrap/lock"]).toBeUndefined();
-  }, 60_000);
+  });
 
   test("a worker of another cluster keeps the installation", async () => {
     const home = directories();

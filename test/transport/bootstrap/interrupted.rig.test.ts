@@ -97,7 +97,7 @@ test("a channel that is cut at any record: the next run finishes it", async () =
     expect([nth, comparable(home)]).toEqual([nth, comparable(wanted)]);
     nth += 2;
   }
-}, 300_000);
+});
 
 test.each(["sent 0", "sent 3", "there"])(
   'a desktop that is killed at "%s": nothing of it runs on, and the next run finishes it',
@@ -119,7 +119,6 @@ test.each(["sent 0", "sent 3", "there"])(
     const running = () => Bun.spawnSync(["pgrep", "-f", home]).stdout.toString();
     await eventually(() => running() === "");
   },
-  60_000,
 );
 
 describe("a script that is killed before any of its steps", () => {
@@ -130,7 +129,7 @@ describe("a script that is killed before any of its steps", () => {
       (home, nth) => expect([nth, ["1.0.0", "1.1.0"].includes(version(home))]).toEqual([nth, true]),
     );
     expect(steps).toBeGreaterThan(15);
-  }, 300_000);
+  });
 
   test("the first installation: nothing, or all of it, is in its place", async () => {
     const steps = await atEveryStep(
@@ -142,7 +141,7 @@ describe("a script that is killed before any of its steps", () => {
       },
     );
     expect(steps).toBeGreaterThan(15);
-  }, 300_000);
+  });
 
   test("a way back is gone to its end, and not turned around", async () => {
     const steps = await atEveryStep(
@@ -158,7 +157,7 @@ describe("a script that is killed before any of its steps", () => {
       (home, nth) => expect([nth, ["1.0.0", "1.1.0"].includes(version(home))]).toEqual([nth, true]),
     );
     expect(steps).toBeGreaterThan(5);
-  }, 300_000);
+  });
 
   test("a removal", async () => {
     const steps = await atEveryStep(
@@ -170,5 +169,5 @@ describe("a script that is killed before any of its steps", () => {
       () => undefined,
     );
     expect(steps).toBeGreaterThan(8);
-  }, 300_000);
+  });
 });

@@ -59,28 +59,24 @@ describeWith(["sshd", "ssh", "tcsh"], "bootstrap over one connection to a real s
   test.each([
     ["bash", "/bin/bash", ".bashrc"],
     ["tcsh", "/bin/tcsh", ".cshrc"],
-  ])(
-    "with one channel at a time, a banner, and a chatty profile of %s",
-    async (_, shell, profile) => {
-      const user = account(shell, profile);
-      const banner = path.join(keys.path, "banner");
-      await Bun.write(banner, "*** authorized use only ***\n");
-      await using sshd = await startSshd({
-        config: ["MaxSessions 1", `Banner ${banner}`, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"],
-      });
-      using desk = new Desk();
-      configured(desk, user, sshd);
-      await using link = await desk.connect(new Person(noQuestions));
-      const remote = remoteOver(link.session);
-      const first = await bootstrap(remote, await options());
-      expect(first).toMatchObject({ worker: { state: "started" }, host: { user: user.name, home: user.home, uid: user.uid } });
-      const again = await bootstrap(remote, await options());
-      expect(again).toMatchObject({ sent_bytes: 0, worker: { state: "kept", pid: first.worker.pid } });
-      expect(sshd.connections()).toBe(1);
-      expect(await stopWorker(remote, { cluster: "c", home: null, spool: null, signal })).toBe("stopped");
-    },
-    120_000,
-  );
+  ])("with one channel at a time, a banner, and a chatty profile of %s", async (_, shell, profile) => {
+    const user = account(shell, profile);
+    const banner = path.join(keys.path, "banner");
+    await Bun.write(banner, "*** authorized use only ***\n");
+    await using sshd = await startSshd({
+      config: ["MaxSessions 1", `Banner ${banner}`, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"],
+    });
+    using desk = new Desk();
+    configured(desk, user, sshd);
+    await using link = await desk.connect(new Person(noQuestions));
+    const remote = remoteOver(link.session);
+    const first = await bootstrap(remote, await options());
+    expect(first).toMatchObject({ worker: { state: "started" }, host: { user: user.name, home: user.home, uid: user.uid } });
+    const again = await bootstrap(remote, await options());
+    expect(again).toMatchObject({ sent_bytes: 0, worker: { state: "kept", pid: first.worker.pid } });
+    expect(sshd.connections()).toBe(1);
+    expect(await stopWorker(remote, { cluster: "c", home: null, spool: null, signal })).toBe("stopped");
+  });
 
   test("that is cut in the middle of the upload is taken up by the next, where it was", async () => {
     const user = account("/bin/bash", ".bashrc");
@@ -108,5 +104,5 @@ describeWith(["sshd", "ssh", "tcsh"], "bootstrap over one connection to a real s
     expect(done.worker.state).toBe("started");
     expect(must("sha256sum", path.join(user.home, ".local/share/clio-relay/current/clio-relay"))).toStartWith(artifact.digest);
     await stopWorker(remote, { cluster: "c", home: null, spool: null, signal });
-  }, 120_000);
+  });
 });

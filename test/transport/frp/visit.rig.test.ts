@@ -65,7 +65,7 @@ describeWith("frp", "over a real frps", () => {
       secrets: [],
     });
     await eventually(() => worker.said().includes("-direct] start proxy success"), { what: "the worker's proxies" });
-  }, 60_000);
+  });
   afterAll(async () => {
     await worker.stop();
     there.close();
@@ -93,18 +93,14 @@ describeWith("frp", "over a real frps", () => {
       duplex.write("hello");
     });
 
-  test.each(["tcp", "websocket"] as const)(
-    "a visit by %s, which leaves nothing behind",
-    async (protocol) => {
-      const arrival = await visit(visitOf({ protocol }), hello, never);
-      expect(await arrival.direct).toBeNull();
-      expect(arrival.opened.said).toBe("SSH-2.0-there\r\nhello");
-      expect(configurations()).toEqual([]);
-      arrival.opened.duplex.destroy();
-      await onlyWorker();
-    },
-    30_000,
-  );
+  test.each(["tcp", "websocket"] as const)("a visit by %s, which leaves nothing behind", async (protocol) => {
+    const arrival = await visit(visitOf({ protocol }), hello, never);
+    expect(await arrival.direct).toBeNull();
+    expect(arrival.opened.said).toBe("SSH-2.0-there\r\nhello");
+    expect(configurations()).toEqual([]);
+    arrival.opened.duplex.destroy();
+    await onlyWorker();
+  });
 
   test("a visit through a proxy that wants a password", async () => {
     const wanted: string[] = [];
@@ -119,7 +115,7 @@ describeWith("frp", "over a real frps", () => {
     const { opened } = await visit(visitOf({ address: "relay.example", proxyUrl }), hello, never);
     expect([opened.said, new Set(wanted)]).toEqual(["SSH-2.0-there\r\nhello", new Set([`relay.example:${frps.port}`])]);
     opened.duplex.destroy();
-  }, 30_000);
+  });
 
   test("a visit from peer to peer", async () => {
     const fallbacks: RelayError[] = [];
@@ -142,7 +138,7 @@ describeWith("frp", "over a real frps", () => {
     direct!.duplex.destroy();
     await gone;
     await onlyWorker();
-  }, 40_000);
+  });
 
   test("where no hole can be punched, the same frps carries it, and that is said", async () => {
     const fallbacks: RelayError[] = [];
@@ -159,7 +155,7 @@ describeWith("frp", "over a real frps", () => {
       [["frp_unreachable", "proxy", "xtcp"]],
     ]);
     arrival.opened.duplex.destroy();
-  }, 40_000);
+  });
 
   const failure = (options: FrpVisit): Promise<RelayError> =>
     visit(options, hello, never).then(
@@ -181,7 +177,7 @@ describeWith("frp", "over a real frps", () => {
     expect(wrongToken.hint).toContain("what frpc said");
     for (const { message } of [wrongToken, wrongSecret, noRoom]) expect(message).not.toContain(frps.token);
     expect(configurations()).toEqual([]);
-  }, 40_000);
+  });
 
   test("a worker that comes while it is waited for is met by the frpc that is there", async () => {
     const room = { ...ROOM, name: crypto.randomUUID().replaceAll("-", "") };
@@ -207,7 +203,7 @@ describeWith("frp", "over a real frps", () => {
     opened.duplex.destroy();
     await late.stop();
     await onlyWorker();
-  }, 90_000);
+  });
 
   test("a frpc ends with its owner, also when that one is killed, and what is left of it is found", async () => {
     const child = Bun.spawn(
@@ -232,7 +228,7 @@ describeWith("frp", "over a real frps", () => {
     } finally {
       child.kill("SIGKILL");
     }
-  }, 20_000);
+  });
 
   test("one that outlived its owner is ended by the next of its name; another process under its number is not", async () => {
     const left = Bun.spawn(["/bin/sh", "-c", "exec sleep 600"], { stdin: "ignore", detached: true });
@@ -250,7 +246,7 @@ describeWith("frp", "over a real frps", () => {
     expect(isAlive(identify(stranger.pid)!)).toBe(true);
     stranger.kill("SIGKILL");
     await Promise.all(next.map((frpc) => frpc.stop()));
-  }, 20_000);
+  });
 
   test("one whose process cannot be written down does not run, and leaves nothing", async () => {
     const name = "unrecorded";
@@ -271,7 +267,7 @@ describeWith("frp", "over a real frps", () => {
     });
     await eventually(() => !running(), { what: "the end of frpc" });
     expect(configurations().filter((one) => one.startsWith(name))).toEqual([]);
-  }, 20_000);
+  });
 
   test("a configuration that was left is removed by the next of that name, and no other", async () => {
     const run = path.join(directory.path, "run");
@@ -281,7 +277,7 @@ describeWith("frp", "over a real frps", () => {
     expect([fs.existsSync(own!), fs.existsSync(other!)]).toEqual([false, true]);
     await frpc.stop();
     fs.rmSync(other!);
-  }, 20_000);
+  });
 
   test("frpc and frps take what is rendered for them", () => {
     const verify = (program: "frpc" | "frps", text: string): [number, string] => {

@@ -150,7 +150,7 @@ test("whatever happens to the path, nothing is lost, doubled or altered, and eve
   }
   const before = { downloads, followed, acknowledged };
   const goesOn = (): boolean => downloads > before.downloads && followed > before.followed && acknowledged > before.acknowledged;
-  await eventually(async () => failure !== null || ((await up()) && goesOn()), { timeoutMs: 30_000, what: "work that goes on" });
+  await eventually(async () => failure !== null || ((await up()) && goesOn()), { what: "work that goes on" });
   over = true;
   await Promise.all(work);
   expect(failure).toBeNull();

@@ -35,8 +35,8 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
   const rig = new SystemdRig();
   const file = (user: string, name: string) => path.join(rig.directory, `root/home/${user}`, name);
 
-  beforeAll(() => rig.start(), 120_000);
-  afterAll(() => rig.stop(), 60_000);
+  beforeAll(() => rig.start());
+  afterAll(() => rig.stop());
 
   const bring = async (remote: Remote, change: Partial<BootstrapOptions> = {}) =>
     bootstrap(remote, {
@@ -80,7 +80,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
         if (status.state !== state) throw new Error(JSON.stringify(status));
         return status;
       },
-      { timeoutMs: 40_000, everyMs: 300, what: state },
+      { everyMs: 300, what: state },
     );
 
   test("without linger nothing is written; with the exception it works until the user's last session is over", async () => {
@@ -107,13 +107,13 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     expect(alive(pid)).toBe(true);
     rig.run("loginctl", "terminate-user", "ann");
     await held.exited;
-    await eventually(() => !alive(pid), { timeoutMs: 40_000, everyMs: 200 });
+    await eventually(() => !alive(pid), { everyMs: 200 });
     // The next login has a manager, and the unit is enabled: it begins with it.
     const later = await rig.login("ann").exec("sleep 1000");
     expect((await become(remote, "ready")).persistence).toBe("login-scoped");
     rig.run("loginctl", "terminate-user", "ann");
     await later.exited;
-  }, 180_000);
+  });
 
   test("with linger it takes over from a worker that runs alone, outlives logout and SIGKILL, restarts provably, and stays where it is stopped", async () => {
     rig.addUser("bob");
@@ -177,7 +177,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
         const status = await serviceStatus(remote, PLACE);
         return status.state === "ready" && status.unit!.restarts === 1 && status;
       },
-      { timeoutMs: 60_000, everyMs: 300 },
+      { everyMs: 300 },
     );
     expect(back.unit!.invocation_id).not.toBe(done.status.unit!.invocation_id);
 
@@ -202,7 +202,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     expect(await removeService(remote, { ...PLACE, stopOnly: false })).toEqual({ stopped: [], removed: [] });
     const left = await uninstall(remote, PLACE, { cluster: "c", purge: true });
     expect([left.running, fs.existsSync(file("bob", ".local/share/clio-relay/versions"))]).toEqual([[], false]);
-  }, 300_000);
+  });
 
   test("one that cannot start is recovering and then in progress, and one that the manager has given up has failed", async () => {
     rig.addUser("cid");
@@ -234,7 +234,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     );
     expect((await serviceStatus(remote, PLACE)).state).toBe("degraded");
     await failure(activateService(remote, { ...PLACE, action: "start", clock: systemClock }), "service_failed");
-  }, 180_000);
+  });
 
   test("an installation in a place of an odd name, whose jobs write elsewhere", async () => {
     rig.addUser("fay");
@@ -250,7 +250,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     expect(variables).toContain("CLIO_RELAY_SPOOL_DIR=/home/fay/the spool %h");
     expect(done.status.worker!.process.pid).toBe(pid);
     await removeService(remote, { ...PLACE, home: place.home, stopOnly: false });
-  }, 120_000);
+  });
 
   test("where the user's manager cannot be reached, that is said, and the supervisor goes without", async () => {
     rig.addUser("dan");
@@ -274,7 +274,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
         const status = await serviceStatus(remote, PLACE);
         return status.state === "ready" && status.worker!.process.pid !== worker!.process.pid && status;
       },
-      { timeoutMs: 40_000, everyMs: 300 },
+      { everyMs: 300 },
     );
     expect(back.supervisor_pid).toBe(supervisor_pid);
     expect(await installEndpointService(remote, service("dan", { launcher: "setsid" }))).toMatchObject({
@@ -298,62 +298,58 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     expect((await serviceStatus(remote, PLACE)).state).toBe("intentional-stop");
     await removeService(remote, { ...PLACE, stopOnly: false });
     expect((await serviceStatus(remote, PLACE)).state).toBe("not-installed");
-  }, 120_000);
+  });
 
   const timed = requireComponent("cron") && requireComponent("faketime");
-  test.skipIf(!timed)(
-    "cron looks after a worker without touching the user's other lines, and stops with it",
-    async () => {
-      rig.addUser("eve");
-      rig.run("systemctl", "stop", "cron");
-      const remote = remoteOver(rig.plain("eve"));
-      await bring(remote);
-      const table = () => asUser("eve", "crontab", "-l");
-      const supervise = "/home/eve/.local/share/clio-relay/bootstrap/supervise-c";
-      const lines = [`@reboot '${supervise}' # clio-relay`, `*/5 * * * * '${supervise}' # clio-relay`];
-      // The first table of all, and then one with lines of the user's own.
-      await installEndpointService(remote, service("eve", { launcher: "cron", start: false }));
-      expect(table().trim().split("\n").slice(-2)).toEqual(lines);
-      await removeService(remote, { ...PLACE, stopOnly: false });
-      // Who had no table has none again.
-      expect(() => table()).toThrow("no crontab for eve");
-      await installEndpointService(remote, service("eve", { launcher: "cron", start: false }));
-      asUser("eve", "sh", "-c", "(echo '# mine'; echo '0 1 * * * echo 50\\% done') | crontab -");
-      const done = await installEndpointService(remote, service("eve", { launcher: "cron" }));
-      expect(done).toMatchObject({ outcome: "ready", drained: true, status: { launcher: "cron", persistence: "until-reboot" } });
-      expect(done.notices).toEqual([expect.stringContaining("no cron runs on ")]);
-      expect(table()).toBe(`# mine\n0 1 * * * echo 50\\% done\n${lines.join("\n")}\n`);
-      await installEndpointService(remote, service("eve", { launcher: "cron" }));
-      expect(
-        table()
-          .split("\n")
-          .filter((line) => line.includes(supervise)),
-      ).toHaveLength(2);
-      // What cron starts while one runs ends at once.
-      expect(asUser("eve", "sh", "-c", `${supervise}; echo $?`)).toBe("0\n");
-      expect((await serviceStatus(remote, PLACE)).supervisor_pid).toBe(done.status.supervisor_pid);
-      const other = await failure(installEndpointService(remote, service("eve", { launcher: "setsid" })), "state_conflict");
-      expect(other.data).toEqual({ launcher: "cron" });
+  test.skipIf(!timed)("cron looks after a worker without touching the user's other lines, and stops with it", async () => {
+    rig.addUser("eve");
+    rig.run("systemctl", "stop", "cron");
+    const remote = remoteOver(rig.plain("eve"));
+    await bring(remote);
+    const table = () => asUser("eve", "crontab", "-l");
+    const supervise = "/home/eve/.local/share/clio-relay/bootstrap/supervise-c";
+    const lines = [`@reboot '${supervise}' # clio-relay`, `*/5 * * * * '${supervise}' # clio-relay`];
+    // The first table of all, and then one with lines of the user's own.
+    await installEndpointService(remote, service("eve", { launcher: "cron", start: false }));
+    expect(table().trim().split("\n").slice(-2)).toEqual(lines);
+    await removeService(remote, { ...PLACE, stopOnly: false });
+    // Who had no table has none again.
+    expect(() => table()).toThrow("no crontab for eve");
+    await installEndpointService(remote, service("eve", { launcher: "cron", start: false }));
+    asUser("eve", "sh", "-c", "(echo '# mine'; echo '0 1 * * * echo 50\\% done') | crontab -");
+    const done = await installEndpointService(remote, service("eve", { launcher: "cron" }));
+    expect(done).toMatchObject({ outcome: "ready", drained: true, status: { launcher: "cron", persistence: "until-reboot" } });
+    expect(done.notices).toEqual([expect.stringContaining("no cron runs on ")]);
+    expect(table()).toBe(`# mine\n0 1 * * * echo 50\\% done\n${lines.join("\n")}\n`);
+    await installEndpointService(remote, service("eve", { launcher: "cron" }));
+    expect(
+      table()
+        .split("\n")
+        .filter((line) => line.includes(supervise)),
+    ).toHaveLength(2);
+    // What cron starts while one runs ends at once.
+    expect(asUser("eve", "sh", "-c", `${supervise}; echo $?`)).toBe("0\n");
+    expect((await serviceStatus(remote, PLACE)).supervisor_pid).toBe(done.status.supervisor_pid);
+    const other = await failure(installEndpointService(remote, service("eve", { launcher: "setsid" })), "state_conflict");
+    expect(other.data).toEqual({ launcher: "cron" });
 
-      // By cron itself, within its minute, which passes in a second.
-      rig.run("systemd-run", "--quiet", "--unit=rig-cron", "faketime", "-f", "+0 x60", "cron", "-f");
-      rig.run("kill", "-KILL", String(done.status.supervisor_pid), String(done.status.worker!.process.pid));
-      asUser("eve", "sh", "-c", "crontab -l | sed 's|^.*/5 |* |' | crontab -");
-      const back = await eventually(
-        async () => {
-          const status = await serviceStatus(remote, PLACE);
-          return status.state === "ready" && status;
-        },
-        { timeoutMs: 90_000, everyMs: 500 },
-      );
-      expect(back.persistence).toBe("persistent");
-      expect(back.supervisor_pid).not.toBe(done.status.supervisor_pid);
+    // By cron itself, within its minute, which passes in a second.
+    rig.run("systemd-run", "--quiet", "--unit=rig-cron", "faketime", "-f", "+0 x60", "cron", "-f");
+    rig.run("kill", "-KILL", String(done.status.supervisor_pid), String(done.status.worker!.process.pid));
+    asUser("eve", "sh", "-c", "crontab -l | sed 's|^.*/5 |* |' | crontab -");
+    const back = await eventually(
+      async () => {
+        const status = await serviceStatus(remote, PLACE);
+        return status.state === "ready" && status;
+      },
+      { everyMs: 500 },
+    );
+    expect(back.persistence).toBe("persistent");
+    expect(back.supervisor_pid).not.toBe(done.status.supervisor_pid);
 
-      const gone = await removeService(remote, { ...PLACE, stopOnly: false });
-      expect(gone).toEqual({ stopped: [supervise], removed: [supervise] });
-      expect(table()).toBe("# mine\n0 1 * * * echo 50\\% done\n");
-      expect(alive(back.worker!.process.pid)).toBe(false);
-    },
-    240_000,
-  );
+    const gone = await removeService(remote, { ...PLACE, stopOnly: false });
+    expect(gone).toEqual({ stopped: [supervise], removed: [supervise] });
+    expect(table()).toBe("# mine\n0 1 * * * echo 50\\% done\n");
+    expect(alive(back.worker!.process.pid)).toBe(false);
+  });
 });

@@ -16,4 +16,4 @@ test("every key that is made can be read, has its full length, and signs", async
     if (!signs || !publicKeyOf(privateKey).equals(key)) wrong.push(lineOfPublicKey(key));
   }
   expect(wrong).toEqual([]);
-}, 30_000);
+});

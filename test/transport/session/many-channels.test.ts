@@ -62,4 +62,4 @@ test("channels that share one wire all get their answers, one after the other, w
   session.close();
   source.close();
   fs.rmSync(directory, { recursive: true });
-}, 60_000);
+});

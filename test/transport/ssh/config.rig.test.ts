@@ -133,5 +133,5 @@ describeWith("ssh", "the configuration as ssh -G has it, and as it is read here"
     );
     // A corpus that both refuse would compare nothing.
     expect(usable).toBeGreaterThan(100);
-  }, 60_000);
+  });
 });

@@ -204,7 +204,7 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     expect(await refused(plain.knownLine(), null, closed)).toEqual(["host_unreachable", "failed"]);
     const nowhere = ["Host login", "  HostName no-such-name.invalid"];
     expect(await refused(plain.knownLine(), null, nowhere)).toEqual(["host_unreachable", "failed"]);
-  }, 60_000);
+  });
 
   test("what is asked is known by its kind", async () => {
     for (const [known, kind] of [
@@ -371,7 +371,7 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     expect((await session.closed)?.code).toBe("link_down");
     expect(alive.connections()).toBe(1);
     server.close();
-  }, 60_000);
+  });
 
   test("a socket where nobody listens may be asked for as often as one likes, and is found once somebody does", async () => {
     await using agent = await SshAgent.start(plainKeyOf(user));
@@ -396,7 +396,7 @@ describeWith(["sshd-2fa", "ssh"], "one ssh process of the user's OpenSSH", () =>
     expect(String(await readAll(await session.openSocket(socket)))).toBe("here");
     server.close();
     await end(connection);
-  }, 60_000);
+  });
 
   test("ssh ends with the process that holds it, however that ends", async () => {
     await using agent = await SshAgent.start(plainKeyOf(user));

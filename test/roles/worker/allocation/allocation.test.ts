@@ -37,7 +37,7 @@ describe("a job in an allocation", () => {
     await eventually(async () => (await site.events(job_id, "scheduler.job_completed")).length === 1, {
       what: "the scheduler's word on its end",
     });
-  }, 20_000);
+  });
 
   test("that fails ends with its code, which the scheduler knows, too", async () => {
     const { job_id } = await site.submit("exit 3");
@@ -78,7 +78,7 @@ describe("a job in an allocation", () => {
       "slurm did not answer: no such partition",
     ]);
     expect(historyFaults(await site.worker.events(job_id))).toEqual([]);
-  }, 60_000);
+  });
 
   test.each(["lost", "refuses-though-accepted"] as const)(
     "whose submission was %s is found by its marker, and submitted once",
@@ -123,7 +123,7 @@ describe("a job in an allocation", () => {
       scheduler_job_id: mine.id,
       reconciled: true,
     });
-  }, 15_000);
+  });
 });
 
 describe("an allocation that ends by itself", () => {
@@ -161,48 +161,40 @@ describe("an allocation that ends by itself", () => {
     patient.scheduler.run(id);
     await eventually(() => fs.existsSync(path.join(patient.scheduler.directory, `${id}.code`)), { what: "the end of the second run" });
     expect(await patient.worker.stdout(job_id).catch(() => "")).toBe("");
-  }, 60_000);
+  });
 
   test.each([
     ["TIMEOUT", "failed", "timeout", "failed"],
     ["CANCELLED by 1000", "canceled", "canceled", "canceled"],
     ["NODE_FAIL", "failed", "outcome_unknown", "failed"],
-  ] as const)(
-    "with its shim killed, as %s: %s, %s",
-    async (raw_state, phase, reason, state) => {
-      const { job_id } = await site.submit("echo up; sleep 60");
-      await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
-      const id = await native(job_id);
-      site.scheduler.signal(id, "SIGKILL");
-      site.scheduler.say(id, { phase, raw_state });
-      const { job } = await site.worker.ended(job_id);
-      expect(job).toMatchObject({ state, outcome: { reason } });
-      expect(job.outcome?.message).toContain(raw_state);
-      expect(await site.worker.stdout(job_id)).toBe("up\n");
-    },
-    15_000,
-  );
+  ] as const)("with its shim killed, as %s: %s, %s", async (raw_state, phase, reason, state) => {
+    const { job_id } = await site.submit("echo up; sleep 60");
+    await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const id = await native(job_id);
+    site.scheduler.signal(id, "SIGKILL");
+    site.scheduler.say(id, { phase, raw_state });
+    const { job } = await site.worker.ended(job_id);
+    expect(job).toMatchObject({ state, outcome: { reason } });
+    expect(job.outcome?.message).toContain(raw_state);
+    expect(await site.worker.stdout(job_id)).toBe("up\n");
+  });
 
   test.each([
     ["TIMEOUT", "failed", "timeout"],
     ["CANCELLED by 1000", "canceled", "canceled"],
     ["OUT_OF_MEMORY", "failed", "signaled"],
     ["PREEMPTED", "failed", "signaled"],
-  ] as const)(
-    "with TERM to its shim, as %s: its record with the scheduler's word on it",
-    async (raw_state, phase, reason) => {
-      const { job_id } = await site.submit("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done");
-      await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
-      const id = await native(job_id);
-      site.scheduler.say(id, { phase, raw_state });
-      site.scheduler.signal(id, "SIGTERM");
-      const { job } = await site.worker.ended(job_id);
-      expect(job.outcome).toMatchObject({ reason, exit_code: 4 });
-      expect(job.outcome?.message).toContain(raw_state);
-      expect(await site.worker.stdout(job_id)).toBe("up\nbye\n");
-    },
-    15_000,
-  );
+  ] as const)("with TERM to its shim, as %s: its record with the scheduler's word on it", async (raw_state, phase, reason) => {
+    const { job_id } = await site.submit("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done");
+    await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
+    const id = await native(job_id);
+    site.scheduler.say(id, { phase, raw_state });
+    site.scheduler.signal(id, "SIGTERM");
+    const { job } = await site.worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason, exit_code: 4 });
+    expect(job.outcome?.message).toContain(raw_state);
+    expect(await site.worker.stdout(job_id)).toBe("up\nbye\n");
+  });
 
   test.each([
     ["TIMEOUT", "failed", "timeout"],
@@ -228,7 +220,6 @@ describe("an allocation that ends by itself", () => {
       expect(outcome).toMatchObject({ reason, exit_code: 0 });
       if (reason !== "completed") expect(outcome?.message).toContain(raw_state);
     },
-    60_000,
   );
 
   test("with its shim killed: its record is waited for, and that is said", async () => {
@@ -244,7 +235,7 @@ describe("an allocation that ends by itself", () => {
     const said = `slurm says of ${id}: FAILED on n1; the record of its shim is waited for`;
     await eventually(async () => (await obstacle()) === said, { what: said });
     expect((await patient.worker.client.status(job_id)).job.state).toBe("running");
-  }, 60_000);
+  });
 
   test("is no end while no source says so: an id that is nowhere is unknown, and the shim tells", async () => {
     const { job_id } = await site.submit("until [ -e go2 ]; do sleep 0.05; done; echo done");
@@ -256,7 +247,7 @@ describe("an allocation that ends by itself", () => {
     expect((await site.worker.client.status(job_id)).job.state).toBe("running");
     fs.writeFileSync(path.join(site.directory, "go2"), "");
     expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
-  }, 15_000);
+  });
 });
 
 describe("a scheduler that keeps no accounts", () => {
@@ -272,7 +263,7 @@ describe("a scheduler that keeps no accounts", () => {
       reason: "spawn_failed",
       message: `slurm knows nothing of ${id} any more, and nothing of it had started`,
     });
-  }, 60_000);
+  });
 
   test("is believed when it says that a job has ended, and then forgets it", async () => {
     const { job_id } = await site.submit("echo up; sleep 60");
@@ -283,7 +274,7 @@ describe("a scheduler that keeps no accounts", () => {
     site.scheduler.signal(id, "SIGKILL");
     const { job } = await site.worker.ended(job_id);
     expect(job.outcome).toMatchObject({ reason: "outcome_unknown", message: expect.stringContaining("FAILED") });
-  }, 60_000);
+  });
 
   test("and has lost its state, has another job of that number: ours is not there, and nothing is done to the other", async () => {
     const { job_id } = await site.submit("echo up; sleep 60");
@@ -298,7 +289,7 @@ describe("a scheduler that keeps no accounts", () => {
     expect((await site.worker.ended(job_id)).job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
     expect((await status()).scheduler?.[0]?.status).toMatchObject({ record_found: false, nodes: null });
     expect(site.scheduler.jobs().find((job) => job.id === id)?.said?.phase).toBe("running");
-  }, 60_000);
+  });
 });
 
 describe("a cancel", () => {
@@ -318,7 +309,7 @@ describe("a cancel", () => {
       what: "the scheduler's word on its end",
     });
     expect(await site.worker.stdout(job_id)).toBe("up\n");
-  }, 15_000);
+  });
 
   test("of both ends a running job in order, with its outputs and its last words", async () => {
     const { job_id } = await site.submit("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done");
@@ -331,7 +322,7 @@ describe("a cancel", () => {
     expect(site.scheduler.asked()).toContain(`terminate ${id}`);
     expect(site.scheduler.asked()).not.toContain(`cancel ${id}`);
     expect(await site.events(job_id, "scheduler.cancel_requested")).toHaveLength(1);
-  }, 15_000);
+  });
 
   test("of both ends a job that does not listen by the scheduler's own cancel", async () => {
     const { job_id } = await site.submit("trap '' TERM; echo up; while :; do sleep 0.05; done");
@@ -346,7 +337,7 @@ describe("a cancel", () => {
       `terminate ${id}`,
       `cancel ${id}`,
     ]);
-  }, 15_000);
+  });
 
   test("of both ends a job that waits at once, and it never starts", async () => {
     site.scheduler.behave({ holds: true });
@@ -371,5 +362,5 @@ describe("a cancel", () => {
     expect((await site.worker.client.status(job_id)).job.state).toBe("leased");
     site.scheduler.behave({ silent: false });
     expect((await site.worker.ended(job_id)).job.state).toBe("canceled");
-  }, 15_000);
+  });
 });

@@ -20,12 +20,12 @@ describeWith("gridengine", "on real Grid Engine", () => {
     const scheduling = { choice: "gridengine", faster: 20, times: REAL_TIMES };
     const variables = Object.entries(engine.variables).map(([name, value]) => `${name}=${value}`);
     worker = await new WorkerHarness({ scheduling }, directory, ["env", ...variables]).start();
-  }, 60_000);
+  });
   afterAll(async () => {
     await worker?.[Symbol.asyncDispose]();
     await engine?.[Symbol.asyncDispose]();
     removeTree(directory);
-  }, 60_000);
+  });
 
   const submit = (line: string, scheduler: Record<string, unknown> = {}) =>
     worker.submit({ argv: ["/bin/sh", "-c", line], workdir: directory, scheduler });
@@ -46,7 +46,7 @@ describeWith("gridengine", "on real Grid Engine", () => {
     const done = await event(job_id, "scheduler.job_completed");
     expect(done.payload).toMatchObject({ scheduler: "gridengine", scheduler_job_id: payload?.["scheduler_job_id"], phase: "failed" });
     expect(historyFaults(await worker.events(job_id))).toEqual([]);
-  }, 30_000);
+  });
 
   test("a cancel ends a running job in order, though Grid Engine sends it no TERM, and a waiting one before it starts", async () => {
     const running = await submit("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done");
@@ -58,12 +58,12 @@ describeWith("gridengine", "on real Grid Engine", () => {
     expect(await worker.stdout(running.job_id)).toBe("up\nbye\n");
     expect((await worker.ended(waiting.job_id)).job).toMatchObject({ state: "canceled" });
     expect((await worker.events(running.job_id)).map(({ event_type }) => event_type)).not.toContain("scheduler.cancel_failed");
-  }, 30_000);
+  });
 
   test("the time limit ends a job as timeout, with what it wrote before", async () => {
     const { job_id } = await submit("echo up; sleep 60", { time_limit_seconds: 2 });
     const { job } = await worker.ended(job_id);
     expect(job.outcome).toMatchObject({ reason: "timeout" });
     expect(await worker.stdout(job_id)).toBe("up\n");
-  }, 40_000);
+  });
 });

@@ -44,7 +44,7 @@ test("a job in an allocation has its directory, and its inputs, in the spool tha
   const local = await site.worker.shell("echo here");
   expect((await site.worker.ended(local.job_id)).job.state).toBe("succeeded");
   expect(fs.existsSync(path.join(site.worker.spoolDir, local.job_id))).toBe(true);
-}, 30_000);
+});
 
 test("a job that is at the scheduler when another shared spool is named goes on where it lies; the next one gets the new place", async () => {
   using shared = temporaryDirectory();
@@ -72,7 +72,7 @@ test("a job that is at the scheduler when another shared spool is named goes on 
   expect((await last.ended(next.job_id)).job.state).toBe("succeeded");
   expect([before, after].map((place) => fs.readdirSync(place))).toEqual([[job_id], [next.job_id]]);
   expect(site.scheduler.jobs()).toHaveLength(2);
-}, 60_000);
+});
 
 test("a shared spool that is not there while jobs are at the scheduler keeps the worker from starting, and from ending them", async () => {
   using shared = temporaryDirectory();
@@ -100,4 +100,4 @@ test("a shared spool that is not there while jobs are at the scheduler keeps the
   await using free = site.beside({ sharedSpoolDir: null });
   await free.start();
   expect((await free.client.status(job_id)).job.state).toBe("succeeded");
-}, 60_000);
+});

@@ -38,12 +38,12 @@ describeWith("slurm", "on real SLURM", () => {
     );
     fs.writeFileSync(tool("sbatch"), `#!/bin/sh\n${script.join("\n")}\n`, { mode: 0o755 });
     worker = await next().start();
-  }, 60_000);
+  });
   afterAll(async () => {
     await worker?.[Symbol.asyncDispose]();
     await slurm?.[Symbol.asyncDispose]();
     removeTree(directory);
-  }, 60_000);
+  });
 
   const tool = (name: string): string => path.join(directory, "tools", name);
 
@@ -91,7 +91,7 @@ describeWith("slurm", "on real SLURM", () => {
     expect(artifacts.map(({ name }) => name)).toContain("result");
     expect(historyFaults(await worker.events(job_id))).toEqual([]);
     expect((await events(job_id, "scheduler.job_pending")).length).toBeLessThanOrEqual(1);
-  }, 30_000);
+  });
 
   test("what SLURM refuses ends with its words, and without a job there", async () => {
     const { job_id } = await submit("echo ran", { partition: "nowhere" });
@@ -99,35 +99,31 @@ describeWith("slurm", "on real SLURM", () => {
     expect(outcome).toMatchObject({ reason: "spawn_failed" });
     expect(outcome?.message).toContain("invalid partition");
     expect(slurm.must("squeue", "-h", "-t", "all", "-o", "%j")).not.toContain(job_id.replace("job_", ""));
-  }, 20_000);
+  });
 
   test.each([
     ["before its shim is there", true],
     ["while it runs", false],
-  ])(
-    "scancel from outside %s is a cancel",
-    async (_when, held) => {
-      const { job_id } = await submit("echo up; sleep 60", {}, {}, {});
-      const id = await native(job_id);
-      if (held) {
-        // It runs at once on an empty cluster: another one waits for what there is not.
-        await worker.client.cancel(job_id, { cancel_scheduler_job: true });
-        const waiting = await submit("echo ran", { options: ["--begin=now+1hour"] });
-        const other = await native(waiting.job_id);
-        await event(waiting.job_id, "scheduler.job_pending");
-        slurm.must("scancel", other);
-        expect((await worker.ended(waiting.job_id)).job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
-        expect((await worker.ended(job_id)).job.state).toBe("canceled");
-        return;
-      }
-      await output(job_id, "up\n");
-      slurm.must("scancel", id);
-      const { job } = await worker.ended(job_id);
-      expect(job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
-      expect(job.outcome?.message).toContain("CANCELLED");
-    },
-    30_000,
-  );
+  ])("scancel from outside %s is a cancel", async (_when, held) => {
+    const { job_id } = await submit("echo up; sleep 60", {}, {}, {});
+    const id = await native(job_id);
+    if (held) {
+      // It runs at once on an empty cluster: another one waits for what there is not.
+      await worker.client.cancel(job_id, { cancel_scheduler_job: true });
+      const waiting = await submit("echo ran", { options: ["--begin=now+1hour"] });
+      const other = await native(waiting.job_id);
+      await event(waiting.job_id, "scheduler.job_pending");
+      slurm.must("scancel", other);
+      expect((await worker.ended(waiting.job_id)).job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
+      expect((await worker.ended(job_id)).job.state).toBe("canceled");
+      return;
+    }
+    await output(job_id, "up\n");
+    slurm.must("scancel", id);
+    const { job } = await worker.ended(job_id);
+    expect(job).toMatchObject({ state: "canceled", outcome: { reason: "canceled" } });
+    expect(job.outcome?.message).toContain("CANCELLED");
+  });
 
   test("a job that SLURM requeues has ended; what is started again runs nothing", async () => {
     const { job_id } = await submit(`${LINE}; exec sleep 60`);
@@ -141,7 +137,7 @@ describeWith("slurm", "on real SLURM", () => {
     expect(shown(id)).toContain("Restarts=1");
     expect(fs.existsSync(path.join(directory, "again-1"))).toBe(false);
     expect(await worker.stdout(job_id)).toBe("said\n");
-  }, 60_000);
+  });
 
   test("a node that goes down takes its job along", async () => {
     const { job_id } = await submit("trap '' TERM; echo up; while :; do sleep 0.05; done", { options: ["--nodelist=rig2"] });
@@ -150,7 +146,7 @@ describeWith("slurm", "on real SLURM", () => {
     const { job } = await worker.ended(job_id);
     expect(job.state).toBe("failed");
     expect(job.outcome?.message).toContain("NODE_FAIL");
-  }, 60_000);
+  });
 
   test("a worker that comes later goes on with what waits and what runs, and ends both", async () => {
     const running = await submit("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done");
@@ -165,7 +161,7 @@ describeWith("slurm", "on real SLURM", () => {
     expect((await worker.ended(waiting.job_id)).job).toMatchObject({ state: "canceled", attempts: 1 });
     expect(await worker.stdout(running.job_id)).toBe("up\nbye\n");
     for (const id of ids) expect(shown(id)).not.toMatch(/JobState=(?:RUNNING|PENDING)/);
-  }, 40_000);
+  });
 
   test("a controller that stands still for a while costs nothing but time", async () => {
     const { job_id } = await submit("echo up; until [ -e go4 ]; do sleep 0.05; done");
@@ -176,7 +172,7 @@ describeWith("slurm", "on real SLURM", () => {
     expect((await worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
     slurm.signal("slurmctld", "SIGCONT");
     await event(job_id, "scheduler.job_completed");
-  }, 40_000);
+  });
 
   test.each([
     ["before the submission is on record", { when: "before", call: "recordSubmission" }],
@@ -184,30 +180,26 @@ describeWith("slurm", "on real SLURM", () => {
     ["before its start is committed", { when: "before", call: "startAttempt" }],
     ["before its end is committed", { when: "before", call: "settle" }],
     ["once SLURM has accepted, before sbatch says so", null],
-  ] satisfies [string, Death | null][])(
-    "SIGKILL of the worker %s: one job of SLURM, which runs once",
-    async (step, death) => {
-      await worker.kill();
-      for (const name of fs.readdirSync(directory)) if (/^(?:started|again)-/.test(name)) fs.rmSync(path.join(directory, name));
-      const dying = next(death);
-      const child = dying.spawn();
-      worker = dying;
-      if (death === null) fs.writeFileSync(tool("victim"), String(dying.pid));
-      const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
-      const once = () => submit(LINE, {}, {}, { idempotency_key: step });
-      await eventually(async () => ended() || (await once()), { what: "a worker to submit to" });
-      await eventually(ended, { what: "its death" });
-      fs.rmSync(tool("victim"), { force: true });
-      worker = await next().start();
-      const { job_id } = await once();
-      expect((await worker.ended(job_id)).job).toMatchObject({ state: "succeeded", attempts: 1 });
-      expect(fs.readdirSync(directory).filter((name) => /^(?:started|again)-/.test(name))).toEqual(["started-1"]);
-      const names = slurm.must("scontrol", "-o", "show", "job").match(/JobName=\S+/g) ?? [];
-      expect(names.filter((name) => name.includes(job_id.replace("job_", "")))).toHaveLength(1);
-      expect(historyFaults(await worker.events(job_id))).toEqual([]);
-    },
-    40_000,
-  );
+  ] satisfies [string, Death | null][])("SIGKILL of the worker %s: one job of SLURM, which runs once", async (step, death) => {
+    await worker.kill();
+    for (const name of fs.readdirSync(directory)) if (/^(?:started|again)-/.test(name)) fs.rmSync(path.join(directory, name));
+    const dying = next(death);
+    const child = dying.spawn();
+    worker = dying;
+    if (death === null) fs.writeFileSync(tool("victim"), String(dying.pid));
+    const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
+    const once = () => submit(LINE, {}, {}, { idempotency_key: step });
+    await eventually(async () => ended() || (await once()), { what: "a worker to submit to" });
+    await eventually(ended, { what: "its death" });
+    fs.rmSync(tool("victim"), { force: true });
+    worker = await next().start();
+    const { job_id } = await once();
+    expect((await worker.ended(job_id)).job).toMatchObject({ state: "succeeded", attempts: 1 });
+    expect(fs.readdirSync(directory).filter((name) => /^(?:started|again)-/.test(name))).toEqual(["started-1"]);
+    const names = slurm.must("scontrol", "-o", "show", "job").match(/JobName=\S+/g) ?? [];
+    expect(names.filter((name) => name.includes(job_id.replace("job_", "")))).toHaveLength(1);
+    expect(historyFaults(await worker.events(job_id))).toEqual([]);
+  });
 
   test("an agent runs on a node, with its prompt, and leaves its last message", async () => {
     const prompt_path = path.join(directory, "prompt.md");
@@ -220,5 +212,5 @@ describeWith("slurm", "on real SLURM", () => {
     const { artifacts } = await worker.client.artifacts(job_id, { limit: 100 });
     const last = artifacts.find(({ kind }) => kind === "agent_last_message");
     expect(await (await worker.client.artifactContent(last!.artifact_id)).text()).toBe(said);
-  }, 60_000);
+  });
 });

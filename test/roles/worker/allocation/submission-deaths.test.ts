@@ -60,7 +60,6 @@ test.each([
     expect(await worker.drain()).toBe(0);
     expect(await auditOffline(worker.coreDir)).toMatchObject({ ok: true, findings: [] });
   },
-  40_000,
 );
 
 test.each([
@@ -83,7 +82,6 @@ test.each([
     expect(site.scheduler.asked().filter((line) => line.startsWith("submit"))).toEqual([]);
     expect(fs.existsSync(path.join(site.directory, "started-1"))).toBe(false);
   },
-  40_000,
 );
 
 test("SIGKILL of the worker while the marker is looked up, twice: it is found by the next one", async () => {
@@ -99,7 +97,7 @@ test("SIGKILL of the worker while the marker is looked up, twice: it is found by
   expect((await worker.ended(job_id)).job).toMatchObject({ state: "succeeded", attempts: 1 });
   expect(site.scheduler.jobs()).toHaveLength(1);
   expect(site.scheduler.asked().filter((line) => line.startsWith("submit"))).toHaveLength(1);
-}, 40_000);
+});
 
 test("SIGKILL of the worker between winning start.json and the end of a refused submission: it stays refused", async () => {
   await using site = new Site();
@@ -113,7 +111,7 @@ test("SIGKILL of the worker between winning start.json and the end of a refused 
     message: "slurm refused it: no such partition",
   });
   expect(site.scheduler.jobs()).toEqual([]);
-}, 40_000);
+});
 
 test("the executable that a batch script names is on record for as long as something may be at a scheduler", async () => {
   await using site = new Site();
@@ -135,7 +133,7 @@ test("the executable that a batch script names is on record for as long as somet
   await site.worker.drain();
   await site.worker.start();
   expect(fs.existsSync(kept)).toBe(false);
-}, 30_000);
+});
 
 test("a refusal is believed without accounts once nothing can come of it, and not before", async () => {
   await using site = new Site();
@@ -147,7 +145,7 @@ test("a refusal is believed without accounts once nothing can come of it, and no
   expect(start).toMatchObject({ claimed_by: "worker" });
   expect(site.scheduler.asked().filter((line) => line.startsWith("submit"))).toHaveLength(1);
   expect(site.scheduler.asked().filter((line) => line.startsWith("find")).length).toBeGreaterThan(1);
-}, 40_000);
+});
 
 test("a refusal by a scheduler that does not answer is known to the next worker, too", async () => {
   await using site = new Site();
@@ -163,4 +161,4 @@ test("a refusal by a scheduler that does not answer is known to the next worker,
   site.scheduler.behave({ submit: "accepts", silent: false });
   expect((await worker.ended(job_id)).job).toMatchObject({ state: "succeeded", attempts: 2 });
   expect(site.scheduler.jobs()).toHaveLength(1);
-}, 40_000);
+});

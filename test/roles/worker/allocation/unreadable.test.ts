@@ -29,7 +29,7 @@ test("a repair does not end a job that cannot be read while the scheduler has it
   await expect(site.worker.client.cancel(id)).rejects.toMatchObject({ code: "queue_corrupt" });
   expect(await state(site, id)).toBe("canceled");
   expect(isAtWork(site)).toBe(true);
-}, 30_000);
+});
 
 test("a cancel of both asks the scheduler, and ends the job once that has", async () => {
   await using site = new Site();
@@ -42,4 +42,4 @@ test("a cancel of both asks the scheduler, and ends the job once that has", asyn
     { what: "its end" },
   );
   expect(site.scheduler.asked()).toContain("cancel 1");
-}, 30_000);
+});

@@ -82,7 +82,7 @@ describe.skipIf(!HERE)("frames that bring nothing", () => {
 
 describe.skipIf(!HERE)("before TLS is there", () => {
   test("a connection is counted, has its time, and makes room for the next", async () => {
-    const place = new Place({ times: { opening: 1_000 } });
+    const place = new Place({ times: { opening: 3_000 } });
     const idle = await Promise.all(Array.from({ length: 60 }, () => place.socket("tls")));
     await eventually(() => place.relay.gauges().strangers === 60);
     for (const socket of idle) socket.write("\x16");

@@ -17,13 +17,13 @@ let place: Place;
 let watchful: Place;
 beforeAll(() => {
   if (!HERE) return;
-  place = new Place({ times: { stuck: 1_200 } });
-  watchful = new Place({ times: { ping: 100, fresh: 50, silence: 2_500, answer: 1_000 } });
+  place = new Place();
+  watchful = new Place({ times: { ping: 100, fresh: 50, silence: 4_000, answer: 3_000 } });
 });
 afterAll(() => Promise.all([place?.close(), watchful?.close()]));
 
 /** Write until the relay-host holds something, and takes nothing for a while; how many bytes were taken from us. */
-async function writeUntilHeld(stream: Duplex, bytes: Buffer): Promise<number> {
+async function writeUntilHeld({ relay }: Place, stream: Duplex, bytes: Buffer): Promise<number> {
   let taken = 0;
   const piece = 256 * 1024;
   while (taken < bytes.length) {
@@ -31,7 +31,7 @@ async function writeUntilHeld(stream: Duplex, bytes: Buffer): Promise<number> {
     taken += Math.min(piece, bytes.length - taken);
     if (more) continue;
     const drained = new Promise<boolean>((resolve) => stream.once("drain", () => resolve(true)));
-    while (!(await Promise.race([drained, Bun.sleep(200).then(() => false)]))) if (place.relay.gauges().held_bytes > 0) return taken;
+    while (!(await Promise.race([drained, Bun.sleep(200).then(() => false)]))) if (relay.gauges().held_bytes > 0) return taken;
   }
   return taken;
 }
@@ -48,7 +48,7 @@ describe.skipIf(!HERE)("a side that does not read", () => {
       to.pause();
       // More than the kernel may hold on both ways.
       const bytes = randomBytes(64 * MiB);
-      const taken = await writeUntilHeld(from, bytes);
+      const taken = await writeUntilHeld(place, from, bytes);
       expect(taken).toBeLessThan(bytes.length);
       const { held_bytes } = place.relay.gauges();
       expect(held_bytes).toBeGreaterThan(0);
@@ -63,20 +63,22 @@ describe.skipIf(!HERE)("a side that does not read", () => {
   });
 
   test("for ever: the pair is ended, and nobody else is held up", async () => {
-    const { signer, streams, registration } = await place.worker("tcp");
-    const [stuck, other] = [await place.join("tcp", signer.key), await place.join("tcp", signer.key)];
+    const own = new Place({ times: { stuck: 1_200 } });
+    const { signer, streams, registration } = await own.worker("tcp");
+    const [stuck, other] = [await own.join("tcp", signer.key), await own.join("tcp", signer.key)];
     const [behindStuck, behindOther] = await eventually(() => (streams.length === 2 ? streams : null));
     behindStuck!.pause();
-    await writeUntilHeld(stuck, Buffer.alloc(64 * MiB));
     const gone = new Promise((resolve) => stuck.once("close", resolve));
+    await Promise.race([gone, writeUntilHeld(own, stuck, Buffer.alloc(64 * MiB))]);
     const beats = setInterval(() => other.write("x"), 100);
     await gone;
     clearInterval(beats);
     other.write("!");
     await eventually(async () => (await bytesOf(behindOther!, 1)).includes("!"));
-    expect(place.relay.gauges().joins).toBe(1);
+    expect(own.relay.gauges().joins).toBe(1);
     other.destroy();
     registration.close();
+    await own.close();
   });
 });
 

@@ -17,7 +17,7 @@ const HERE = requireComponent("openssl");
 let place: Place;
 beforeAll(() => {
   if (!HERE) return;
-  place = new Place({ times: { opening: 1_500 } });
+  place = new Place({ times: { opening: 4_000 } });
 });
 afterAll(() => place?.close());
 

@@ -55,7 +55,7 @@ describe("a site's command", () => {
   });
 
   test("that hangs is ended with whatever it has started, and what it said is kept", async () => {
-    const { place, end } = site('echo 17; sleep 300 & echo $! > "$(dirname "$0")/child"; wait', { deadlineMs: 300 });
+    const { place, end } = site('echo 17; sleep 300 & echo $! > "$(dirname "$0")/child"; wait', { deadlineMs: 3_000 });
     expect(await end).toMatchObject({ kind: "killed", by: "deadline", stdout: "17\n" });
     const child = Number(fs.readFileSync(path.join(place, "child"), "utf8"));
     await eventually(() => !fs.existsSync(`/proc/${child}`) || /^State:\s+Z/m.test(fs.readFileSync(`/proc/${child}/status`, "utf8")), {
@@ -64,7 +64,7 @@ describe("a site's command", () => {
   });
 
   test("that passes over TERM is killed", async () => {
-    const { end } = site("trap '' TERM; while true; do sleep 0.1; done", { deadlineMs: 200 });
+    const { end } = site("trap '' TERM; while true; do sleep 0.1; done", { deadlineMs: 2_000 });
     expect(await end).toMatchObject({ kind: "killed", by: "deadline", signal: "SIGKILL" });
   });
 

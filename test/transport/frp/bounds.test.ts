@@ -13,7 +13,7 @@ const directories = temporaryDirectories();
 
 test("whoever comes to the echo and says nothing, or does not end, is sent away; there are few of them at a time", async () => {
   const socket = path.join(directories(), "echo");
-  const echo = await Echo.listen(socket, { patienceMs: 300 });
+  const echo = await Echo.listen(socket, { patienceMs: 1_000 });
   const idle = Array.from({ length: 100 }, (_, index) => {
     const one = net.connect({ path: socket, allowHalfOpen: true });
     one.on("error", () => undefined);

@@ -64,8 +64,8 @@ export interface WorkerServices {
   workExpected(lane: Lane): void;
   /** What stands in the way of a job's current attempt, or of the next one; null where nothing does. */
   obstacle(job: Pick<Job, "job_id" | "state">): string | null;
-  /** What JARVIS-CD said last of the pipeline of a job whose attempt is looked after; null where nothing is known. */
-  jarvis(jobId: string): JarvisExecution["said"];
+  /** What JARVIS-CD said last of a job's pipeline; null where nothing is known. */
+  jarvis(jobId: string): Promise<JarvisExecution["said"]>;
   status(): Promise<WorkerStatus>;
   /** What is counted, in Prometheus' text format. */
   metrics(): Promise<string>;

@@ -42,7 +42,7 @@ export type SchedulerCanceled = v.InferOutput<typeof SchedulerCanceled>;
 /** A pipeline's run as JARVIS-CD knows it. */
 export const JarvisExecution = v.strictObject({
   execution_id: text(128),
-  /** What JARVIS said last, as long as a worker looks after the run; null where none does, or JARVIS has said nothing yet. */
+  /** What JARVIS said last, also of a run that has ended; null where it has said nothing yet. */
   said: v.nullable(
     v.strictObject({
       pipeline_id: text(128),

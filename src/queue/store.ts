@@ -2,7 +2,7 @@ import type { Artifact, NewArtifact } from "../domain/artifact.ts";
 import type { Attempt, ProcessIdentity } from "../domain/attempt.ts";
 import type { EmitLine } from "../domain/emit-line.ts";
 import type { Capacity, Endpoint } from "../domain/endpoint.ts";
-import type { Event, NewEvent } from "../domain/event.ts";
+import type { Event, EventType, NewEvent } from "../domain/event.ts";
 import type { Job, JobKind, JobState, JobSubmission, Lane, Outcome } from "../domain/job.ts";
 import type { Lease } from "../domain/lease.ts";
 import type { UsedArtifactRef } from "../domain/lineage.ts";
@@ -266,6 +266,8 @@ export interface QueueStore {
 
   appendEvents(jobId: string, events: readonly NewEvent[]): Promise<void>;
   events(jobId: string, page: PageRequest): Promise<Page<Event>>;
+  /** The newest event of that type whose payload has a member of that name (null is none), of the job's last 10,000 events; null where there is none. */
+  latestEvent(jobId: string, type: EventType, member: string): Promise<Event | null>;
   tasks(jobId: string, page: PageRequest): Promise<Page<Task>>;
   task(taskId: string): Promise<Task>;
   recordTaskEvent(taskId: string, event: NewTaskEvent): Promise<TaskEvent>;

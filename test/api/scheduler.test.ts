@@ -55,7 +55,7 @@ const services = {
     return scheduler;
   },
   obstacle: () => null,
-  jarvis: () => null,
+  jarvis: async () => null,
 } as unknown as WorkerServices;
 const app = workerApp(services, (error) => {
   throw error;

@@ -44,7 +44,7 @@ function worker(schedulers?: readonly SchedulerName[]) {
     },
     workExpected: () => undefined,
     obstacle: () => null,
-    jarvis: () => null,
+    jarvis: async () => null,
   } as unknown as WorkerServices;
   const app = workerApp(services, (error) => {
     throw error;

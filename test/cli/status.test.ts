@@ -44,6 +44,15 @@ describe("a job that is over", () => {
     expect(fields).toMatchObject({ ended: `${at(85)} (15s ago)`, duration: "1m 15s" });
   });
 
+  test("that was a pipeline in an allocation took as long as that ran, and not from its submission on", () => {
+    const attempt = { started_at: at(10), ended_at: at(85) };
+    const there = (start_time: string | null) => [{ attempt: 1, native_id: "7", status: { start_time }, ended_at: at(85) }] as never;
+    const pipeline = { state: "succeeded", kind: "jarvis", spec: { pipeline_yaml: "name: p" } } as never;
+    expect(shown(pipeline, attempt, { scheduler: there(at(60)) })["duration"]).toBe("25s");
+    expect(shown(pipeline, attempt, { scheduler: there(null) })["duration"]).toBe("1m 15s");
+    expect(shown({ state: "succeeded" }, attempt, { scheduler: there(at(60)) })["duration"]).toBe("1m 15s");
+  });
+
   test("and never started shows no duration", () => {
     const fields = shown({ state: "canceled" }, null);
     expect(fields["ended"]).toBe(`${at(90)} (10s ago)`);

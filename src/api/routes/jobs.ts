@@ -169,10 +169,11 @@ async function jobScheduler({ store }: WorkerServices, jobId: string): Promise<J
 export async function jobStatus(services: WorkerServices, jobId: string): Promise<JobStatus> {
   const { store, logs } = services;
   const job = await store.job(jobId);
-  const [attempt, ahead, scheduler, transform, progress, states] = await Promise.all([
+  const [attempt, ahead, scheduler, jarvis, transform, progress, states] = await Promise.all([
     job.attempts === 0 ? null : store.attempt(jobId),
     store.jobsAhead(jobId),
     jobScheduler(services, jobId),
+    job.kind === "jarvis" ? services.jarvis(jobId) : null,
     store.transform(jobId),
     store.latestProgress(jobId),
     Promise.all(LOG_STREAMS.map(async (stream) => ({ stream, ...(await logs.state(jobId, stream)) }))),
@@ -183,7 +184,7 @@ export async function jobStatus(services: WorkerServices, jobId: string): Promis
     obstacle: services.obstacle(job),
     relay_queue: { state: job.state, jobs_ahead: ahead, position: ahead === null ? null : ahead + 1 },
     scheduler,
-    jarvis: job.kind === "jarvis" ? { execution_id: executionIdOf(job), said: services.jarvis(jobId) } : null,
+    jarvis: job.kind === "jarvis" ? { execution_id: executionIdOf(job), said: jarvis } : null,
     transform,
     inputs: await jobInputs(store, job),
     progress: [...progress.items],

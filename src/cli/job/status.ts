@@ -63,7 +63,7 @@ export function statusFields(
     ...(there === null || there.status === null || there.ended_at !== null ? [] : observedLines(there.status, now)),
     ["JARVIS", jarvis == null ? null : jarvisText(jarvis)],
     ["ended", ended === null ? null : `${ended} (${agoText(ended, now)})`],
-    ["duration", ended === null || attempt === null || attempt.started_at === null ? null : between(attempt.started_at, ended)],
+    ["duration", ended === null ? null : lasted(beganAt({ job, attempt, scheduler }), ended)],
     ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],
     ["last failure", isTerminal(job.state) ? null : job.last_error],
     ["next try", waits ? job.not_before : null],
@@ -86,7 +86,15 @@ const jarvisText = ({ execution_id, said }: JarvisExecution): string =>
 const inputText = ({ name, logical_name, size_bytes, sha256 }: JobStatus["inputs"][number]): string =>
   `${name}: ${logical_name}, ${bytesText(size_bytes)}, SHA-256 ${sha256.slice(0, 16)}…`;
 
-const between = (start: string, end: string): string => durationText((Date.parse(end) - Date.parse(start)) / 1_000);
+/** When what the last attempt ran began: a pipeline in an allocation with that, which is later than what submitted it. */
+function beganAt({ job, attempt, scheduler }: Pick<JobStatus, "job" | "attempt" | "scheduler">): string | null {
+  const there = job.kind === "jarvis" ? scheduler?.find((one) => one.attempt === attempt?.attempt) : undefined;
+  return there?.status?.start_time ?? attempt?.started_at ?? null;
+}
+
+/** Null for what never began; a scheduler counts whole seconds by a clock of its own. */
+const lasted = (start: string | null, end: string): string | null =>
+  start === null ? null : durationText(Math.max(0, Date.parse(end) - Date.parse(start)) / 1_000);
 
 const dropped = (capture: JobStatus["logs"][number]["capture"]): string =>
   capture === null || capture.dropped === 0 ? "" : `, ${bytesText(capture.dropped)} dropped (${capture.truncated})`;

@@ -42,8 +42,31 @@ export function events(r: Reading, jobId: string, page: PageRequest): Page<Event
   return pageOf(
     rows,
     (row) => row.seq,
-    (row) => ({ ...row, job_id: jobId, payload: parsed<Metadata>(row.payload, `event ${row.seq} of ${jobId}`) }),
+    (row) => toEvent(row, jobId),
     page,
     job.next_seq - 1,
   );
+}
+
+const toEvent = (row: EventRow, jobId: string): Event => ({
+  ...row,
+  job_id: jobId,
+  payload: parsed<Metadata>(row.payload, `event ${row.seq} of ${jobId}`),
+});
+
+/** Of so many events at the end of a job the newest is looked for. */
+const LATEST_AMONG = 10_000;
+
+/** The newest event of a type whose payload has that member; job_not_found for an unknown job. */
+export function latestEvent(r: Reading, jobId: string, type: EventType, member: string): Event | null {
+  const job = jobHead(r, jobId);
+  const row = r.sql.get<EventRow>(
+    `SELECT seq, event_type, message, level, payload, created_at FROM events WHERE job = ? AND seq >= ? AND event_type = ?
+      AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.' || ?) END IS NOT NULL ORDER BY seq DESC LIMIT 1`,
+    job.sequence,
+    job.next_seq - LATEST_AMONG,
+    type,
+    member,
+  );
+  return row === null ? null : toEvent(row, jobId);
 }

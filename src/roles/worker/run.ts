@@ -28,6 +28,7 @@ import { type Scheduling, schedulersOf } from "./allocation/scheduling.ts";
 import type { Log, WorkerContext, WorkerLimits } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { admitTo, enginesOf, kindsOf, type Programs, pipelineInputs } from "./engines/engines.ts";
+import { lastSaid } from "./engines/jarvis/last-said.ts";
 import type { FrpKeeper, FrpOffer } from "./frp-keeper.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { announcedHostKey, hostKeyPrint } from "./host-key-print.ts";
@@ -388,7 +389,7 @@ function servicesOf(
     },
     workExpected: (lane) => dispatcher.expect(lane),
     obstacle: (job) => dispatcher.obstacle(job),
-    jarvis: (jobId) => dispatcher.run(jobId)?.jarvis ?? null,
+    jarvis: async (jobId) => dispatcher.run(jobId)?.jarvis ?? (await lastSaid(store, jobId)),
     status,
     audit: () => store.audit(),
     repair: () => repairQueue(context, dispatcher),

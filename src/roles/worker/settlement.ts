@@ -44,7 +44,8 @@ export interface Ending {
  * @returns false where the end does not hold any more, and the engine has to be asked again
  */
 export async function settle(given: Ending): Promise<boolean> {
-  const ending = { ...given, exit: { ...given.exit, streams: given.end.streams ?? given.exit.streams } };
+  const { streams = given.exit.streams, ended_at = given.exit.ended_at } = given.end;
+  const ending = { ...given, exit: { ...given.exit, streams, ended_at } };
   const { context, fence, directory, exit, end, patience } = ending;
   const jobDir = path.dirname(directory);
   clearMaking(directory);

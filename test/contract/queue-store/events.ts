@@ -31,6 +31,21 @@ export function eventContract(open: OpenScene): void {
       ]);
     });
 
+    test("the newest of a type that says something is found, whatever follows it", async () => {
+      const scene = await open();
+      const { job_id } = await scene.submit();
+      const said = (payload: Record<string, unknown>) =>
+        scene.store.appendEvents(job_id, [{ event_type: "runtime.metadata_ingested", message: "said", payload: payload as never }]);
+      const latest = (member: string) => scene.store.latestEvent(job_id, "runtime.metadata_ingested", member);
+      expect(await latest("state")).toBeNull();
+      for (const payload of [{ state: "running" }, { state: "completed" }, { state: null }, { port: 1 }]) await said(payload);
+      await scene.store.appendEvents(job_id, [{ event_type: "execution.adopted", message: "adopted", payload: { state: "else" } }]);
+      const found = await latest("state");
+      expect(found).toMatchObject({ job_id, message: "said", payload: { state: "completed" } });
+      expect(found).toEqual((await scene.events(job_id)).find(({ seq }) => seq === found!.seq)!);
+      await refused(scene.store.latestEvent("job_none", "execution.adopted", "state"), "job_not_found");
+    });
+
     test("concurrent writers leave no gap and lose nothing", async () => {
       const scene = await open();
       const { job_id } = await scene.submit();

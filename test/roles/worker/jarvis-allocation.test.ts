@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { SchedulerStatus } from "../../../src/domain/scheduler.ts";
 import { ExecutionRecord, readDocument } from "../../../src/execution/jarvis/documents.ts";
 import { pipelineMarker } from "../../../src/roles/worker/engines/jarvis/allocation.ts";
-import { allocationVerdict } from "../../../src/roles/worker/engines/jarvis/allocation-verdict.ts";
+import { allocationEnd, allocationVerdict } from "../../../src/roles/worker/engines/jarvis/allocation-verdict.ts";
 import { blankStatus } from "../../../src/scheduler/status.ts";
 
 const ID = "jarvis_0123456789abcdef0123456789abcdef";
@@ -57,6 +57,17 @@ test("a record that SLURM contradicts, or that stands alone, is said to be untru
   expect(told(status("canceled", "CANCELLED"), record("completed"))).toEqual(["runtime.metadata_untrusted"]);
   expect(told(null, record("completed"))).toEqual(["runtime.metadata_untrusted"]);
   expect(told(status("completed", "COMPLETED"), record("completed"))).toEqual([]);
+});
+
+test.each([
+  ["by the scheduler", "2030-01-02T03:05:06.000Z", "completed", "2030-01-02T03:05:06.000Z"],
+  ["by JARVIS where the scheduler does not say", null, "completed", "2030-01-02T03:05:00.000Z"],
+  ["not before its submission had ended, whatever another clock says", "2030-01-02T02:00:00.000Z", "completed", "2030-01-02T03:04:10.000Z"],
+  ["not in the future", "2030-01-02T05:00:00.000Z", "completed", "2030-01-02T03:06:00.000Z"],
+  ["now, where nobody says", null, "running", "2030-01-02T03:06:00.000Z"],
+])("it ended %s", (_how, end_time, state, expected) => {
+  const told = { status: status("completed", "COMPLETED", { end_time }), record: record(state), now: "2030-01-02T03:06:00.000Z" };
+  expect(allocationEnd("2030-01-02T03:04:10.000Z", told)).toBe(expected);
 });
 
 test("a pipeline's own name stands before the marker where it can", () => {

@@ -47,9 +47,11 @@ async function survives([_step, deaths, manner, attempts]: Case): Promise<void> 
   await worker.start();
   const { job_id, existing } = await cluster.submit(worker, text);
   expect(existing).toBe(true);
-  const { job, progress } = await worker.ended(job_id);
+  const { job, progress, attempt, jarvis } = await worker.ended(job_id);
   expect(job).toMatchObject({ state: "succeeded", attempts, outcome: { reason: "completed" } });
   expect(progress.map(({ label, current }) => [label, current])).toEqual([["c1", 3]]);
+  expect(jarvis!.said).toMatchObject({ pipeline_id: "p", mode: "scheduler", state: "completed" });
+  expect(Date.parse(attempt!.ended_at!)).toBeGreaterThanOrEqual(Date.parse(jarvis!.said!.updated_at));
   // One run, whoever asked for it: JARVIS has one execution, the scheduler one job, and every step was said once.
   expect(cluster.jarvis.executions("p")).toHaveLength(1);
   expect(cluster.scheduler.jobs()).toHaveLength(1);

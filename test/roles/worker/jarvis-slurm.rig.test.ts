@@ -89,7 +89,13 @@ describeWith(["slurm", "jarvis"], "a pipeline that JARVIS-CD submits to SLURM", 
     await runs.worker.kill();
     await runs.worker.start();
     fs.writeFileSync(go, "");
-    expect((await ended(job.job_id)).job.outcome).toMatchObject({ reason: "completed" });
+    const over = await ended(job.job_id);
+    expect(over.job.outcome).toMatchObject({ reason: "completed" });
+    // That of the run, and not that of what has submitted it.
+    const { start_time, end_time } = over.scheduler![0]!.status!;
+    expect(Date.parse(end_time!)).toBeGreaterThanOrEqual(Date.parse(start_time!));
+    expect(over.attempt!.ended_at).toBe(new Date(end_time!).toISOString());
+    expect(over.jarvis!.said).toMatchObject({ pipeline_id: "live", mode: "scheduler", state: "completed" });
     const log = await runs.worker.stdout(job.job_id);
     for (const step of [1, 2, 3]) expect(log.split(`STEP ${step} of 3`)).toHaveLength(2);
     expect(historyFaults(await runs.worker.events(job.job_id))).toEqual([]);

@@ -64,7 +64,11 @@ describeWith("python3", "a pipeline", () => {
       ["c1", "running"],
       ["c1", "succeeded"],
     ]);
-    expect((await worker.client.status(job.job_id)).jarvis).toEqual({ execution_id: jarvis.executions("well")[0]!, said: null });
+    const [execution_id] = jarvis.executions("well");
+    expect((await worker.client.status(job.job_id)).jarvis).toMatchObject({
+      execution_id,
+      said: { pipeline_id: "well", state: "completed" },
+    });
     expect(jarvis.executions("well")).toEqual([`jarvis_${jarvis.executions("well")[0]!.slice(7)}`]);
   });
 

@@ -1,6 +1,6 @@
 import type { QueueStore } from "../../store.ts";
 import { artifact, artifacts } from "../artifacts.ts";
-import { appendEvents, events } from "../events.ts";
+import { appendEvents, events, latestEvent } from "../events.ts";
 import { latestProgress, progress, recordProgress } from "../progress.ts";
 import { recordTaskEvent, task, taskEvents, tasks } from "../tasks.ts";
 import type { Calls } from "./access.ts";
@@ -9,6 +9,7 @@ type RecordCalls = Pick<
   QueueStore,
   | "appendEvents"
   | "events"
+  | "latestEvent"
   | "tasks"
   | "task"
   | "recordTaskEvent"
@@ -24,6 +25,7 @@ type RecordCalls = Pick<
 export const recordCalls = ({ read, write }: Calls): RecordCalls => ({
   appendEvents: (jobId, added) => write((w) => appendEvents(w, jobId, added)),
   events: (jobId, page) => read((r) => events(r, jobId, page)),
+  latestEvent: (jobId, type, member) => read((r) => latestEvent(r, jobId, type, member)),
   tasks: (jobId, page) => read((r) => tasks(r, jobId, page)),
   task: (taskId) => read((r) => task(r, taskId)),
   recordTaskEvent: (taskId, event) => write((w) => recordTaskEvent(w, taskId, event)),

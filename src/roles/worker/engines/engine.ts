@@ -115,6 +115,8 @@ export interface EngineEnd {
   readonly events: readonly NewEvent[];
   /** Whether the attempt's job of a scheduler is left to go on. */
   readonly retain?: boolean;
+  /** When it ended, where that is not when its shim did. */
+  readonly ended_at?: string;
   /** What the logs hold where more was written to them than by the shim; left out: what the shim recorded. */
   readonly streams?: ExitRecord["streams"];
 }

@@ -45,6 +45,22 @@ export function allocationVerdict(status: SchedulerStatus | null, record: Execut
   return { outcome: byRecord(record, jarvis), events: [] };
 }
 
+/**
+ * When a run in an allocation ended: by the scheduler, else by JARVIS' record. Both have clocks of their own, so that it is never before its submission had ended,
+ * nor in the future.
+ *
+ * @param now as the submission's end, by this host's clock; also what is answered where nobody says
+ */
+export function allocationEnd(
+  submitted: string,
+  { status, record, now }: { readonly status: SchedulerStatus | null; readonly record: ExecutionRecord | null; readonly now: string },
+): string {
+  const told = status?.end_time ?? (record?.terminal === true ? record.updated_at : null);
+  if (told === null) return now;
+  const at = Math.min(Math.max(Date.parse(told), Date.parse(submitted)), Date.parse(now));
+  return new Date(at).toISOString();
+}
+
 function byRecord(record: ExecutionRecord, jarvis: string): Outcome {
   if (record.state === "completed") return outcome("completed", jarvis, 0);
   return outcome(record.state === "canceled" ? "canceled" : "engine_failed", jarvis, code(record.return_code));

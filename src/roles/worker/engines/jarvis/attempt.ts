@@ -5,7 +5,7 @@ import type { LogStream } from "../../../../domain/log.ts";
 import type { JarvisExecution } from "../../../../domain/views.ts";
 import { readSpec } from "../../../../execution/attempt-dir.ts";
 import { inputPath } from "../../../../execution/input-place.ts";
-import type { ExecutionArtifacts, Handle, Read } from "../../../../execution/jarvis/documents.ts";
+import type { ExecutionArtifacts, ExecutionRecord, Handle, Read } from "../../../../execution/jarvis/documents.ts";
 import { executionIdOf } from "../../../../execution/jarvis/execution-id.ts";
 import { packageLines } from "../../../../execution/jarvis/observation.ts";
 import { PIPELINE_MAX_BYTES, PipelineText } from "../../../../execution/jarvis/pipeline-text.ts";
@@ -14,6 +14,7 @@ import { QUESTIONS } from "../../../../execution/jarvis/questions.ts";
 import { directVerdict, MUTE_PACKAGES, type Verdict } from "../../../../execution/jarvis/verdict.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
 import type { ExitRecord } from "../../../../execution/spool-records.ts";
+import { timestamp } from "../../../../lib/clock.ts";
 import { sha256Hex } from "../../../../lib/digest.ts";
 import { readRegular } from "../../../../lib/regular-file.ts";
 import type { Schedulers } from "../../allocation/schedulers.ts";
@@ -21,7 +22,7 @@ import type { EngineAround, EngineAttempt, EngineDocument, EngineEnd, EnginePlan
 import { recordedEnd } from "../engine.ts";
 import { PipelineAllocation } from "./allocation.ts";
 import { AllocationOutput } from "./allocation-output.ts";
-import { allocationVerdict } from "./allocation-verdict.ts";
+import { allocationEnd, allocationVerdict } from "./allocation-verdict.ts";
 import { readHandle } from "./handle.ts";
 import type { JarvisInstallation } from "./installation.ts";
 import { jarvisPlan, PIPELINE_FILE } from "./plan.ts";
@@ -123,7 +124,8 @@ export class JarvisAttempt implements EngineAttempt {
     if (found.kind === "open") {
       if (!canceling) return null;
       const message = "canceled; whether the scheduler has the job was never known: one with the attempt's name may be left there";
-      return this.#ended(watch, handle.read, () => ({ outcome: { ...exit.outcome, reason: "canceled", message }, events: [] }));
+      const end = await this.#ended(watch, handle.read, () => ({ outcome: { ...exit.outcome, reason: "canceled", message }, events: [] }));
+      return { ...end, ended_at: this.#now() };
     }
     const { over } = allocation;
     const output = await this.#allocationOutput(exit);
@@ -139,10 +141,9 @@ export class JarvisAttempt implements EngineAttempt {
     const lagging = over !== null && watch.record?.terminal !== true && over.ms < this.schedulers.times.lag;
     if (gained || over === null || lagging || (over.how === "absent" && over.ms < this.schedulers.times.lag)) return null;
     const status = over.how === "ended" ? allocation.status : null;
-    const end = await this.#ended(watch, handle.read, ({ get }) =>
-      allocationVerdict(status, get.kind === "read" && "document" in get.read ? get.read.document : null, canceling),
-    );
-    return this.#with(output, end);
+    const end = await this.#ended(watch, handle.read, (answers) => allocationVerdict(status, recordIn(answers), canceling));
+    const ended_at = allocationEnd(exit.ended_at, { status, record: watch.record, now: this.#now() });
+    return this.#with(output, { ...end, ended_at });
   }
 
   async #with(output: AllocationOutput | null, end: EngineEnd): Promise<EngineEnd> {
@@ -185,7 +186,16 @@ export class JarvisAttempt implements EngineAttempt {
   #left(nativeId: string | null, exit: ExitRecord, handle: Read<Handle> | null): EngineEnd {
     const message = `canceled; job ${nativeId} of the scheduler was left alone and goes on`;
     const documents = [...this.#pipelineDocuments(), ...handleDocuments(handle)];
-    return { ...recordedEnd({ ...exit, outcome: { ...exit.outcome, reason: "canceled", message } }), documents, retain: true };
+    return {
+      ...recordedEnd({ ...exit, outcome: { ...exit.outcome, reason: "canceled", message } }),
+      documents,
+      retain: true,
+      ended_at: this.#now(),
+    };
+  }
+
+  #now(): string {
+    return timestamp(this.around.context.clock);
   }
 
   #pipelineAllocation(): PipelineAllocation | null {
@@ -287,6 +297,8 @@ function unfinished(end: EngineEnd): EngineEnd {
   const { stdout, stderr } = end.streams;
   return { ...end, streams: { stdout: { ...stdout, complete: false }, stderr: { ...stderr, complete: false } } };
 }
+
+const recordIn = ({ get }: Answers): ExecutionRecord | null => (get.kind === "read" && "document" in get.read ? get.read.document : null);
 
 const kept = (name: string, text: string): EngineDocument => ({ kind: "runtime_metadata", name, text: `${text}\n` });
 

@@ -112,6 +112,7 @@ export class ClusterClient {
       signal: options.signal,
       repeatable: true,
       changes: false,
+      waits: options.timeout_seconds !== 0,
     });
   }
 
@@ -141,7 +142,8 @@ export class ClusterClient {
    */
   async *eventStream(id: string, options: PageOptions = {}): AsyncGenerator<Event, "terminal" | "closed"> {
     const check = await this.http.checker(eventSchema);
-    const messages = this.http.messages(`/jobs/${segment(id)}/events/sse`, { query: { cursor: options.cursor }, signal: options.signal });
+    const request = { query: { cursor: options.cursor }, signal: options.signal, waits: true };
+    const messages = this.http.messages(`/jobs/${segment(id)}/events/sse`, request);
     for await (const { event, data } of messages) {
       if (event === "terminal") return "terminal";
       yield check(data);
@@ -223,7 +225,7 @@ export class ClusterClient {
     options: { offset?: number; tail?: number; follow?: boolean; signal?: AbortSignal } = {},
   ): Promise<Response> {
     const { signal, ...query } = options;
-    return this.http.send(`/jobs/${segment(id)}/logs/${stream}/content`, { query, signal });
+    return this.http.send(`/jobs/${segment(id)}/logs/${stream}/content`, { query, signal, waits: options.follow === true });
   }
 
   /** Bytes of a log from `offset` on, at most `limit`. @throws RelayError range_not_satisfiable behind the end, log_not_found */

@@ -4,7 +4,7 @@ import { isRelayError, RelayError } from "../domain/errors.ts";
 import { ClusterClient } from "./client.ts";
 import type { DesktopStatus } from "./desktop-views.ts";
 import type { HostTaskName, HostTaskOptions } from "./host-views.ts";
-import { type Address, type Door, failureOf, HttpPeer } from "./http-peer.ts";
+import { type Address, type Door, failureOf, HttpPeer, type Turn } from "./http-peer.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";
 import type { ListenerStatus } from "./listener-views.ts";
 import type { PairClusterRequest } from "./pairing-views.ts";
@@ -28,9 +28,9 @@ export class DesktopClient {
     this.http = new HttpPeer(address);
   }
 
-  /** The worker of a cluster, as the daemon forwards it. */
-  cluster(name: string): ClusterClient {
-    return new ClusterClient(name, this.http.under(`/clusters/${encodeURIComponent(name)}`));
+  /** The worker of a cluster, as the daemon forwards it. @param turn when requests to it are sent; null: at once */
+  cluster(name: string, turn: Turn | null = null): ClusterClient {
+    return new ClusterClient(name, this.http.under(`/clusters/${encodeURIComponent(name)}`, undefined, turn));
   }
 
   status(signal?: AbortSignal): Promise<DesktopStatus> {
@@ -105,8 +105,10 @@ export class DesktopClient {
     return this.http.json(`/clusters/${encodeURIComponent(name)}`, entry, { method: "DELETE" });
   }
 
-  async links(signal?: AbortSignal): Promise<LinkStatus[]> {
-    return (await this.http.json("/links", async () => (await links()).LinkList, { signal })).links;
+  /** @param patienceMs how long a worker of this machine has for a sign of life, in milliseconds; 2,000 where it is left out */
+  async links(signal?: AbortSignal, patienceMs?: number): Promise<LinkStatus[]> {
+    const request = { query: { patience_ms: patienceMs }, signal };
+    return (await this.http.json("/links", async () => (await links()).LinkList, request)).links;
   }
 
   /**

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { ClusterEntry } from "../config/cluster-entry.ts";
 import type { DesktopServices } from "./desktop-services.ts";
 import { HOST_TASK_SUMMARIES, HOST_TASKS, type HostTask, type HostTaskName, hostTaskBody } from "./host-views.ts";
-import { AttendedEvent, AttendedRequest, LinkList, LinkStatus, PromptAnswer, PromptTaken } from "./link-views.ts";
+import { AttendedEvent, AttendedRequest, LinkList, LinkStatus, LinksQuery, PromptAnswer, PromptTaken } from "./link-views.ts";
 import { json, type Operation, operation } from "./operation.ts";
 import { PairClusterRequest } from "./pairing-views.ts";
 import { type OutgoingMessage, sseResponse } from "./sse.ts";
@@ -17,9 +17,10 @@ export const linkOperations = (services: DesktopServices): Operation[] => [
     path: "/links",
     id: "listLinks",
     summary: "The way to each cluster's worker, as it is now",
+    query: LinksQuery,
     answer: { kind: "json", schema: LinkList },
     errors: ["configuration_error"],
-    handler: async () => json({ links: await services.links() }),
+    handler: async ({ query }) => json({ links: await services.links(query.patience_ms) }),
   }),
   operation({
     method: "post",

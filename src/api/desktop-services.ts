@@ -29,7 +29,7 @@ export interface DesktopServices {
   /** @throws RelayError cluster_not_found */
   removeCluster(name: string): Promise<ClusterEntry>;
   readonly clock: Clock;
-  links(): Promise<LinkStatus[]>;
+  links(patienceMs?: number): Promise<LinkStatus[]>;
   /**
    * Bring a cluster's link up for somebody who is there. What happens comes to whoever follows; when the one who began leaves, it is given up.
    *

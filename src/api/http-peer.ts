@@ -54,7 +54,12 @@ interface CallOptions {
   readonly repeatable?: boolean;
   /** Whether anything is another than before when it is done; all but reads, unless it is said. */
   readonly changes?: boolean;
+  /** Whether it waits for something to happen, so that its answer may take as long as it likes. */
+  readonly waits?: boolean;
 }
+
+/** When a request is sent that does not wait for something to happen. It gives its place back when its answer is there. @throws the signal's reason */
+export type Turn = (signal: AbortSignal | undefined) => Promise<() => void>;
 
 /** Loads the schema of an answer, while the answer is on its way. */
 type Expected<S> = () => Promise<S>;
@@ -70,12 +75,14 @@ export class HttpPeer {
     private readonly prefix = "",
     /** As people call it. */
     private readonly who = "the desktop daemon",
+    /** null: at once. */
+    private readonly turn: Turn | null = null,
   ) {
     this.door = "kind" in address ? { address: () => address, reopen: () => Promise.resolve(false) } : address;
   }
 
-  under(prefix: string, who = this.who): HttpPeer {
-    return new HttpPeer(this.door, this.prefix + prefix, who);
+  under(prefix: string, who = this.who, turn = this.turn): HttpPeer {
+    return new HttpPeer(this.door, this.prefix + prefix, who, turn);
   }
 
   /**
@@ -84,7 +91,17 @@ export class HttpPeer {
    * @throws RelayError answer_malformed where it is neither
    */
   send(path: string, options: CallOptions = {}): Promise<Response> {
-    return this.endable(options, (ended) => this.sent(path, ended));
+    return this.endable(options, (ended) => this.inTurn(ended, () => this.sent(path, ended)));
+  }
+
+  private async inTurn<T>({ waits = false, signal }: CallOptions, work: () => Promise<T>): Promise<T> {
+    if (this.turn === null || waits) return work();
+    const giveBack = await this.turn(signal);
+    try {
+      return await work();
+    } finally {
+      giveBack();
+    }
   }
 
   /** Do something for which a person may not want to wait to its end. */
@@ -197,11 +214,13 @@ export class HttpPeer {
    * @throws as `send`; RelayError link_down when the answer breaks off
    */
   json<S extends v.GenericSchema>(path: string, expected: Expected<S>, options: CallOptions = {}): Promise<v.InferOutput<S>> {
-    return this.endable(options, async (ended) => {
-      const coming = this.sent(path, ended);
-      const check = this.laterChecker(expected);
-      return (await this.taken(await coming, check, ended)).answer;
-    });
+    return this.endable(options, (ended) =>
+      this.inTurn(ended, async () => {
+        const coming = this.sent(path, ended);
+        const check = this.laterChecker(expected);
+        return (await this.taken(await coming, check, ended)).answer;
+      }),
+    );
   }
 
   /** The same with the head of the answer. */

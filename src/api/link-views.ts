@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { FRP_MODES, MODES } from "../config/cluster-entry.ts";
 import { LINK_STATES } from "../domain/link.ts";
 import { Count, Id, looseText, recordOf, Sequence, Timestamp, text } from "../domain/primitives.ts";
+import { whole } from "../domain/query.ts";
 import { LedgerEntry } from "../transport/ledger.ts";
 
 /** What is known of the way to a cluster's worker. */
@@ -12,9 +13,9 @@ export const LinkStatus = v.strictObject({
   carrier: v.optional(v.nullable(v.picklist(FRP_MODES))),
   /** See docs/connection-model.md. Of mode local: up, the worker answered just now; degraded, it is there and does not answer; down, nobody is there. */
   state: v.picklist(LINK_STATES),
-  /** When it came into this state; null of mode local, which is looked at when it is asked for. */
+  /** When it came into this state. Of mode local, which is looked at when it is asked for: since when it is not answering, else null. */
   since: v.nullable(Timestamp),
-  /** Duration of the last round trip, in milliseconds; null when there was none. */
+  /** Duration of the last round trip, in milliseconds, which may be of before; null when there was none. */
   round_trip_ms: v.nullable(v.number()),
   /** Version of the worker; null while it is not known. */
   worker_version: v.nullable(text(128)),
@@ -30,6 +31,9 @@ export const LinkStatus = v.strictObject({
   ledger: v.array(LedgerEntry),
 });
 export type LinkStatus = v.InferOutput<typeof LinkStatus>;
+
+/** Of mode local who takes longer for a sign of life is as it was known. */
+export const LinksQuery = v.strictObject({ patience_ms: v.optional(whole(0, 2_000)) });
 
 export const LinkList = v.strictObject({ links: v.array(LinkStatus) });
 

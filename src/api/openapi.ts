@@ -91,6 +91,7 @@ const FORWARDED: readonly ErrorCode[] = [
   "worker_not_running",
   "worker_absent",
   "link_down",
+  "cluster_busy",
   "authorization_required",
   "version_mismatch",
   "channel_refused",

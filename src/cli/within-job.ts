@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { ClusterClient } from "../api/client.ts";
 import { DesktopClient } from "../api/desktop-client.ts";
-import { type Door, HttpPeer } from "../api/http-peer.ts";
+import { type Door, HttpPeer, type Turn } from "../api/http-peer.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 
 /** The job in which a command runs, and where its worker is. */
@@ -25,16 +25,16 @@ export class WithinJob extends DesktopClient {
     super(daemon);
   }
 
-  override cluster(name: string): ClusterClient {
+  override cluster(name: string, turn: Turn | null = null): ClusterClient {
     const { cluster, socket } = this.around;
-    if (name !== cluster || !fs.existsSync(socket)) return super.cluster(name);
+    if (name !== cluster || !fs.existsSync(socket)) return super.cluster(name, turn);
     const { ending } = this.daemon;
     const door: Door = {
       address: () => ({ kind: "unix", path: socket }),
       reopen: () => Promise.resolve(false),
       ...(ending === undefined ? {} : { ending }),
     };
-    return new ClusterClient(name, new HttpPeer(door, "", `the worker of ${name}`));
+    return new ClusterClient(name, new HttpPeer(door, "", undefined, turn));
   }
 
   override clusters(): Promise<ClusterEntry[]> {

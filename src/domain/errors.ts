@@ -170,6 +170,7 @@ export const ERRORS = {
 
   // reachability
   link_down: rule(503, "The cluster's link is down", { exit: EXIT.linkDown, retryable: true }),
+  cluster_busy: rule(503, "As many requests to the cluster wait as may", { exit: EXIT.linkDown, retryable: true }),
   link_bringup_failed: rule(502, "The link could not be brought up", { exit: EXIT.linkDown }),
   channel_refused: rule(502, "The other side of the link refused a channel", { exit: EXIT.linkDown, retryable: true }),
   answer_malformed: rule(502, "What came over the link is no well-formed answer", { exit: EXIT.failed }),

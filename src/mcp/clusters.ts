@@ -3,16 +3,24 @@ import type { DesktopClient } from "../api/desktop-client.ts";
 import type { LinkStatus } from "../api/link-views.ts";
 import { recordHolder } from "../api/record-holder.ts";
 import { type ClusterEntry, routeRevision } from "../config/cluster-entry.ts";
-import { RelayError } from "../domain/errors.ts";
+import { isRelayError, RelayError } from "../domain/errors.ts";
 import type { Metadata } from "../domain/primitives.ts";
+import { SharedTurns } from "../lib/shared-turns.ts";
 import { within } from "../lib/within.ts";
+import { clusterBusy } from "../transport/link-failures.ts";
 import { asked } from "./asked.ts";
-import { Held } from "./held.ts";
+import { Held, heldTurns } from "./held.ts";
 
 /** How long the daemon has to say which clusters there are, where it said so before, in milliseconds. */
 const PATIENCE_MS = 1_000;
+/** How long a worker of this machine has for a sign of life before it is told that it is not answering, in milliseconds. */
+const SIGN_MS = 500;
 /** How long the registry is taken to be as it was read, in milliseconds. */
 const FRESH_MS = 1_000;
+/** Requests to clusters that are answered at once, at a time; with those that wait, and what the daemon itself is asked, no more than a process sends (docs/measured.md). */
+const ASKED = 56;
+/** Of one cluster so many more may wait for their turn. */
+const ASKS_WAITING = 1_000;
 /** Places of jobs that are remembered. */
 const REMEMBERED = 10_000;
 
@@ -22,7 +30,7 @@ const JOB_ID = /^job_[0-9a-f]{32}$/;
 export interface Place {
   readonly client: ClusterClient;
   readonly entry: ClusterEntry;
-  /** For requests that wait, of this process. */
+  /** For requests to it that wait. */
   readonly held: Held;
   /** SHA-256 over what decides where requests go. */
   readonly route_revision: string;
@@ -39,7 +47,8 @@ export class Clusters {
   #read: { readonly at: number; readonly entries: Promise<readonly ClusterEntry[]> } | null = null;
   /** As they were read last. */
   #last: readonly ClusterEntry[] | null = null;
-  readonly #held = new Held();
+  readonly #held = heldTurns();
+  readonly #asked = new SharedTurns(ASKED, { waitingMax: ASKS_WAITING });
   /** Where jobs were found, the latest last. */
   readonly #found = new Map<string, string>();
 
@@ -108,11 +117,23 @@ export class Clusters {
   }
 
   #place = (entry: ClusterEntry): Place => ({
-    client: this.desktop.cluster(entry.name),
+    client: this.desktop.cluster(entry.name, (signal) => this.#turn(entry.name, signal)),
     entry,
-    held: this.#held,
+    held: new Held(this.#held, entry.name),
     route_revision: routeRevision(entry),
   });
+
+  /** @throws RelayError cluster_busy; the signal's reason */
+  async #turn(cluster: string, signal: AbortSignal | undefined): Promise<() => void> {
+    try {
+      return await this.#asked.enter(cluster, signal, () =>
+        clusterBusy(cluster, `${ASKS_WAITING} requests to ${cluster} wait here for their turn`),
+      );
+    } catch (error) {
+      if (!isRelayError(error, "observation_timeout")) throw error;
+      throw clusterBusy(cluster, `requests to ${cluster} have not been answered for as long as this one waited for its turn`);
+    }
+  }
 
   /** The cluster that has a job. @throws RelayError job_not_found, link_down, as named */
   async ofJob(id: string, where: Where, signal: AbortSignal): Promise<Place> {
@@ -163,7 +184,8 @@ export class Clusters {
     if (this.#found.size > REMEMBERED) this.#found.delete(this.#found.keys().next().value!);
   }
 
+  /** How each is reached; who does not answer at once is as it was known. */
   links(signal: AbortSignal): Promise<LinkStatus[]> {
-    return asked("the desktop daemon", signal, (bounded) => this.desktop.links(bounded));
+    return asked("the desktop daemon", signal, (bounded) => this.desktop.links(bounded, SIGN_MS));
   }
 }

@@ -6,6 +6,10 @@ export const NOT_SENT: ErrorData = { sent: false };
 export const linkDown = (cluster: string, what: string, data: ErrorData = {}): RelayError =>
   new RelayError("link_down", what, { cluster, ...data }, `clio-relay connect ${cluster}`);
 
+/** A request that found too many others before it. */
+export const clusterBusy = (cluster: string, what: string): RelayError =>
+  new RelayError("cluster_busy", `${what}; this one was not sent`, { cluster, ...NOT_SENT });
+
 /** The command that ends a worker which does not end by itself. */
 export const killCommand = (cluster: string): string => `clio-relay worker stop --kill --cluster ${cluster}`;
 

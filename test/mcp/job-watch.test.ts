@@ -4,7 +4,7 @@ import { ClusterClient } from "../../src/api/client.ts";
 import { HttpPeer } from "../../src/api/http-peer.ts";
 import type { Event } from "../../src/domain/event.ts";
 import type { Place } from "../../src/mcp/clusters.ts";
-import { Held } from "../../src/mcp/held.ts";
+import { Held, heldTurns } from "../../src/mcp/held.ts";
 import { JobWatch } from "../../src/mcp/job-watch.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
@@ -49,7 +49,7 @@ function worker(events: () => Response | Promise<Response>) {
     },
   });
   const client = new ClusterClient("w", new HttpPeer({ kind: "unix", path: socket }));
-  const place = { client, entry: { name: "w" }, held: new Held(1) } as unknown as Place;
+  const place = { client, entry: { name: "w" }, held: new Held(heldTurns(1), "w") } as unknown as Place;
   return {
     place,
     cursors,

@@ -2,8 +2,9 @@ import { RelayError } from "../../domain/errors.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import { endToEnd } from "../../transport/http/end-to-end.ts";
 import type { Link } from "../../transport/link.ts";
-import { workerHangs } from "../../transport/link-failures.ts";
-import { nobodyListens, probe } from "../probe.ts";
+import { clusterBusy, workerHangs } from "../../transport/link-failures.ts";
+import { isFull, nobodyListens, whileFull } from "../probe.ts";
+import type { LocalWorkers } from "./local-workers.ts";
 import { logContent } from "./log-content.ts";
 
 /** When a worker that is connected but silent is asked whether it lives, and how long it has to say so; milliseconds. */
@@ -13,6 +14,16 @@ export interface Patience {
 }
 
 export const PATIENCE: Patience = { silentMs: 15_000, probeMs: 5_000 };
+
+/** What a request is forwarded with. */
+export interface Forwarding {
+  readonly cluster: string;
+  /** What is asked of the worker, its path and query. */
+  readonly target: string;
+  readonly request: Request;
+  /** Called when its answer has come to its end, also if nobody takes it to there; not where forwarding it throws. */
+  readonly over: () => void;
+}
 
 /**
  * Send a request on to the app on a Unix socket. Bodies stream both ways with back-pressure; who goes away on one side is gone
@@ -25,10 +36,9 @@ export const PATIENCE: Patience = { silentMs: 15_000, probeMs: 5_000 };
  * @throws RelayError worker_not_running when nobody listens, link_down when the worker hangs or goes away before it answered
  */
 export async function forwardToSocket(
-  cluster: string,
+  { cluster, target, request, over }: Forwarding,
   socket: string,
-  target: string,
-  request: Request,
+  workers: Pick<LocalWorkers, "alive">,
   patience: Patience = PATIENCE,
 ): Promise<Response> {
   const headers = endToEnd(request.headers);
@@ -36,27 +46,33 @@ export async function forwardToSocket(
   for (const name of ["host", "authorization"]) headers.delete(name);
   const hung = new AbortController();
   const watched: Watched = async <T>(work: () => Promise<T>): Promise<T> => {
-    const probing = setInterval(() => void probe(socket, patience.probeMs).catch(() => hung.abort()), patience.silentMs);
+    const dead = () => hung.abort();
+    const probing = setInterval(
+      () => void workers.alive(socket, patience.probeMs).then((lives) => (lives ? undefined : dead()), dead),
+      patience.silentMs,
+    );
     return work().finally(() => clearInterval(probing));
   };
+  const signal = AbortSignal.any([request.signal, hung.signal]);
+  const send = () =>
+    fetch(`http://worker${target}`, {
+      method: request.method,
+      headers,
+      body: request.body,
+      signal,
+      redirect: "manual",
+      unix: socket,
+      proxy: false,
+      // The bytes go on as they are, whatever they are encoded in.
+      decompress: false,
+      timeout: false,
+      // A kept connection may be one that the worker closed meanwhile; only reads can be sent again over another.
+      keepalive: request.method === "GET",
+    } as unknown as RequestInit);
   try {
-    const answer = await watched(() =>
-      fetch(`http://worker${target}`, {
-        method: request.method,
-        headers,
-        body: request.body,
-        signal: AbortSignal.any([request.signal, hung.signal]),
-        redirect: "manual",
-        unix: socket,
-        proxy: false,
-        // The bytes go on as they are, whatever they are encoded in.
-        decompress: false,
-        timeout: false,
-        // A kept connection may be one that the worker closed meanwhile; only reads can be sent again over another.
-        keepalive: request.method === "GET",
-      } as unknown as RequestInit),
-    );
-    return new Response(await bodyOf(answer, target, watched), { status: answer.status, headers: endToEnd(answer.headers) });
+    // A body is given to one try only.
+    const answer = await watched(() => (request.body === null ? whileFull(signal, send) : send()));
+    return new Response(await bodyOf(answer, target, watched, over), { status: answer.status, headers: endToEnd(answer.headers) });
   } catch (error) {
     if (request.signal.aborted) throw error;
     throw failureOf(cluster, error, hung.signal.aborted);
@@ -68,20 +84,27 @@ type Watched = <T>(work: () => Promise<T>) => Promise<T>;
 /** Answers of up to this go on when they are complete: what is cheap for both sides, and breaks off before an answer of ours has begun. */
 const WHOLE_BYTES = 64 * 1024;
 
-function bodyOf(answer: Response, target: string, watched: Watched): Promise<ArrayBuffer> | ReadableStream<Uint8Array> | null {
-  if (answer.body === null || isFollowed(target, answer)) return answer.body;
+async function bodyOf(
+  answer: Response,
+  target: string,
+  watched: Watched,
+  over: () => void,
+): Promise<ArrayBuffer | ReadableStream<Uint8Array> | null> {
+  if (answer.body !== null && isFollowed(target, answer)) return givingBack(answer.body, over);
   const length = answer.headers.get("content-length");
-  return length !== null && Number(length) <= WHOLE_BYTES ? watched(() => answer.arrayBuffer()) : watchedBody(answer.body, watched);
+  const whole = answer.body === null || (length !== null && Number(length) <= WHOLE_BYTES);
+  if (!whole) return givingBack(answer.body, over, watched);
+  const bytes = answer.body === null ? null : await watched(() => answer.arrayBuffer());
+  over();
+  return bytes;
 }
 
 /** Whether an answer may be quiet for as long as its job is. */
 const isFollowed = (target: string, { headers }: Response): boolean =>
   headers.get("content-type")?.startsWith("text/event-stream") === true || /[?&]follow=(?:true|1)(?:&|$)/.test(target);
 
-const watchedBody = (body: ReadableStream<Uint8Array>, watched: Watched): ReadableStream<Uint8Array> => givingBack(body, watched);
-
-/** A body whose pieces are given back when they have been written. */
-function givingBack(body: ReadableStream<Uint8Array>, watched: Watched = (work) => work()): ReadableStream<Uint8Array> {
+/** A body whose pieces are given back when they have been written. @param over called at its end, which may be early */
+function givingBack(body: ReadableStream<Uint8Array>, over: () => void, watched: Watched = (work) => work()): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let given: Uint8Array = new Uint8Array();
   return new ReadableStream(
@@ -91,15 +114,22 @@ function givingBack(body: ReadableStream<Uint8Array>, watched: Watched = (work) 
           // Who asks for more has written the piece before, which is nobody else's.
           giveBack(given);
           const { done, value } = await watched(() => reader.read());
-          if (done) return controller.close();
+          if (done) {
+            over();
+            return controller.close();
+          }
           given = value;
           controller.enqueue(value);
         } catch {
+          over();
           // Bun writes what a body fails with to standard error, with source and stack, unless it is nothing.
           controller.error(undefined);
         }
       },
-      cancel: (reason) => reader.cancel(reason),
+      cancel(reason) {
+        over();
+        return reader.cancel(reason);
+      },
     },
     { highWaterMark: 0 },
   );
@@ -107,6 +137,7 @@ function givingBack(body: ReadableStream<Uint8Array>, watched: Watched = (work) 
 
 function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
   if (hung) return workerHangs(cluster);
+  if (isFull(error)) return clusterBusy(cluster, `as many requests as may wait to be let in by the worker of ${cluster}`);
   if (nobodyListens(error)) {
     return new RelayError(
       "worker_not_running",
@@ -132,7 +163,7 @@ const CONTENT = /^(\/(?:link|artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/cont
  *
  * @throws as Link.request
  */
-export async function forwardOverLink(link: Link, target: string, request: Request): Promise<Response> {
+export async function forwardOverLink({ target, request, over }: Omit<Forwarding, "cluster">, link: Link): Promise<Response> {
   const { method, headers, body, signal } = request;
   const forwarded = { method, target, headers, body };
   const [, path, query = ""] = CONTENT.exec(target) ?? [];
@@ -141,6 +172,7 @@ export async function forwardOverLink(link: Link, target: string, request: Reque
   const answer = partOfLog
     ? await logContent(link, forwarded, path, new URLSearchParams(query), signal)
     : await link.request(forwarded, { signal, bulk });
-  const content = answer.body instanceof ReadableStream ? givingBack(answer.body) : answer.body;
+  const content = answer.body instanceof ReadableStream ? givingBack(answer.body, over) : answer.body;
+  if (content === answer.body) over();
   return new Response(content as Bun.BodyInit | null, { status: answer.status, headers: answer.headers });
 }

@@ -3,27 +3,36 @@ import type { AttendedRequest, LinkStatus } from "../../api/link-views.ts";
 import type { PairClusterRequest } from "../../api/pairing-views.ts";
 import { problemOf } from "../../api/problem.ts";
 import { type ClusterEntry, isOutbound, type OutboundEntry, sshView } from "../../config/cluster-entry.ts";
-import type { Environment } from "../../config/environment.ts";
+import { type Environment, variable } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { relayAuthorities } from "../../config/relay-ca.ts";
 import { relayToken } from "../../config/relay-token.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { LinkInfo } from "../../domain/link.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { SharedTurns } from "../../lib/shared-turns.ts";
 import { Ledger } from "../../transport/ledger.ts";
 import type { LinkSnapshot } from "../../transport/link.ts";
+import { clusterBusy } from "../../transport/link-failures.ts";
 import { caFiles } from "../../transport/outbound/certificates.ts";
 import type { Level } from "../log-line.ts";
-import { nobodyListens, probe } from "../probe.ts";
 import type { Follow } from "./attended-stream.ts";
 import { forwardOverLink, forwardToSocket, type Patience } from "./forward.ts";
 import { frpWanted } from "./frp-way.ts";
+import { LocalWorkers } from "./local-workers.ts";
 import type { ClusterRegistry } from "./registry.ts";
 import { RelayCluster } from "./relay-cluster.ts";
 import { SshCluster } from "./ssh-cluster.ts";
 import { withPins } from "./worker-pins.ts";
 
+/** How long a worker of this machine has for a sign of life, unless somebody cannot wait for it, in milliseconds. */
 const WITHIN_MS = 2_000;
+
+/** Requests that this process sends at a time unless its environment says otherwise, and those that are kept for what it asks itself (docs/measured.md). */
+const SENDS = 256;
+const OWN_SENDS = 16;
+/** Beyond its share of these so many requests to one cluster wait for their turn. */
+const WAITING = 1_000;
 
 export interface LinksOptions {
   readonly registry: ClusterRegistry;
@@ -45,8 +54,14 @@ export class Links {
   readonly #ssh = new Map<string, SshCluster>();
   readonly #relay = new Map<string, RelayCluster>();
   #ledger: Ledger | null = null;
+  readonly #local: LocalWorkers;
+  readonly #turns: SharedTurns;
 
-  constructor(private readonly options: LinksOptions) {}
+  constructor(private readonly options: LinksOptions) {
+    this.#local = new LocalWorkers(options.clock);
+    const sends = Number(variable(options.env, "BUN_CONFIG_MAX_HTTP_REQUESTS")) || SENDS;
+    this.#turns = new SharedTurns(sends - OWN_SENDS, { waitingMax: WAITING });
+  }
 
   /** Bring up what comes up by itself. */
   start(): void {
@@ -158,12 +173,26 @@ export class Links {
     else if (isOutbound(entry)) await this.#met(entry.name).entryChanged();
   }
 
-  /** @throws RelayError cluster_not_found, worker_not_running, link_down, authorization_required, version_mismatch */
-  forward(name: string, target: string, request: Request): Promise<Response> {
+  /**
+   * Send a request on to a cluster. One whose requests are not answered has never all that can be sent.
+   *
+   * @throws RelayError cluster_not_found, worker_not_running, link_down, cluster_busy, authorization_required, version_mismatch
+   */
+  async forward(cluster: string, target: string, request: Request): Promise<Response> {
     const { registry, paths, patience } = this.options;
-    const entry = registry.entry(name);
-    if (entry.mode === "local") return forwardToSocket(name, paths.workerSocket(name), target, request, patience);
-    return forwardOverLink((isOutbound(entry) ? this.#met(name) : this.#cluster(name)).link, target, request);
+    const entry = registry.entry(cluster);
+    const full = () => clusterBusy(cluster, `${WAITING} requests to ${cluster} wait for their turn`);
+    const over = await this.#turns.enter(cluster, request.signal, full);
+    // Of an answer whose client is gone nobody asks for the end.
+    request.signal.addEventListener("abort", over, { once: true });
+    const forwarding = { cluster, target, request, over };
+    try {
+      if (entry.mode === "local") return await forwardToSocket(forwarding, paths.workerSocket(cluster), this.#local, patience);
+      return await forwardOverLink(forwarding, (isOutbound(entry) ? this.#met(cluster) : this.#cluster(cluster)).link);
+    } catch (error) {
+      over();
+      throw error;
+    }
   }
 
   /** Connections that this process dialed, by cluster. */
@@ -171,13 +200,13 @@ export class Links {
     return this.#ledger?.dials ?? new Map();
   }
 
-  /** How each is now. Those of this machine are asked for a sign of life, all at once; the slowest costs two seconds. */
-  states(): Promise<LinkStatus[]> {
-    return Promise.all(this.options.registry.all().map((entry) => this.#state(entry)));
+  /** How each is now. Those of this machine are asked for a sign of life, all at once. @param patienceMs how long they have for it; who takes longer is as it was known */
+  states(patienceMs = WITHIN_MS): Promise<LinkStatus[]> {
+    return Promise.all(this.options.registry.all().map((entry) => this.#state(entry, patienceMs)));
   }
 
-  #state(entry: ClusterEntry): Promise<LinkStatus> | LinkStatus {
-    if (entry.mode === "local") return localState(entry.name, this.options.paths.workerSocket(entry.name));
+  #state(entry: ClusterEntry, patienceMs = WITHIN_MS): Promise<LinkStatus> | LinkStatus {
+    if (entry.mode === "local") return this.#local.state(entry.name, this.options.paths.workerSocket(entry.name), patienceMs);
     return (isOutbound(entry) ? this.#met(entry.name) : this.#cluster(entry.name)).status();
   }
 
@@ -233,6 +262,7 @@ export class Links {
   }
 
   async close(): Promise<void> {
+    this.#local.close();
     const ssh = [...this.#ssh.values()].map((cluster) => cluster.disconnect());
     await Promise.all([...ssh, ...[...this.#relay.values()].map((cluster) => cluster.close())]);
   }
@@ -242,29 +272,6 @@ export class Links {
 function asOutbound(entry: ClusterEntry): OutboundEntry {
   if (isOutbound(entry)) return entry;
   throw new RelayError("link_down", "the cluster's entry leads elsewhere now", { cluster: entry.name });
-}
-
-async function localState(cluster: string, socket: string): Promise<LinkStatus> {
-  const base = {
-    cluster,
-    mode: "local",
-    since: null,
-    round_trip_ms: null,
-    worker_version: null,
-    detail: null,
-    bytes_in: null,
-    bytes_out: null,
-    ssh_connections_since_bring_up: null,
-    bring_up_seq: null,
-    ledger: [],
-  } as const;
-  try {
-    const { roundTripMs, version } = await probe(socket, WITHIN_MS);
-    return { ...base, ledger: [], state: "up", round_trip_ms: Math.round(roundTripMs * 1_000) / 1_000, worker_version: version };
-  } catch (error) {
-    if (nobodyListens(error)) return { ...base, ledger: [], state: "down", detail: "no worker is running" };
-    return { ...base, ledger: [], state: "degraded", detail: `the worker did not answer within ${WITHIN_MS} ms` };
-  }
 }
 
 /** Keep what a worker has said of itself; nothing is written where nothing is new. */

@@ -183,7 +183,7 @@ function appFor(
       return removed;
     },
     clock: options.clock,
-    links: () => links.states(),
+    links: (patienceMs) => links.states(patienceMs),
     connect: (name, request, signal) => links.connect(name, request, signal),
     host: (name, task, request, signal) => links.host(name, task, request, signal),
     pair: (name, request, signal) => links.pair(name, request, signal),

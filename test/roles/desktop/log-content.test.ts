@@ -28,7 +28,9 @@ async function site(log: Buffer) {
   await rig.connect();
   const get = async (query: string, headers: Record<string, string> = {}) => {
     asked.length = 0;
-    const answer = await forwardOverLink(rig.link, `${PATH}${query}`, new Request(`http://x${PATH}${query}`, { headers }));
+    const target = `${PATH}${query}`;
+    const request = new Request(`http://x${target}`, { headers });
+    const answer = await forwardOverLink({ target, request, over: () => undefined }, rig.link);
     const pieces: Buffer[] = [];
     // A piece is its reader's until the next one is asked for.
     if (answer.body !== null)

@@ -5,7 +5,6 @@ import path from "node:path";
 import { counterPipeline, JarvisStandIn } from "../rigs/jarvis/stand-in.ts";
 import { describeWith } from "../runner/components.ts";
 import { removeTree } from "../runner/remove.ts";
-import { eventually } from "../runner/wait.ts";
 import { onTerminal } from "./on-terminal.ts";
 import { type SourceRelay, withWorker } from "./source-relay.ts";
 
@@ -36,7 +35,7 @@ describeWith("python3", "pipelines on the command line", () => {
     write("shown.yaml", counterPipeline("shown", { steps: 500, delay: 0.2 }));
     const id = await relay.submit("--jarvis-yaml", "shown.yaml");
     const watch = onTerminal(relay, ["job", "watch", id], { NO_COLOR: "1" });
-    await eventually(() => watch.shown().includes("JARVIS running  "), { what: "JARVIS' state on the line that is kept current" });
+    await watch.shows("JARVIS running  ");
     const [execution] = jarvis.executions("shown");
     expect(watch.shown()).toContain(`JARVIS runs shown as ${execution}`);
     expect(await relay.ok("job", "status", id)).toMatch(new RegExp(`JARVIS +${execution}, pipeline shown: running`));

@@ -30,6 +30,11 @@ export function onTerminal(
     child,
     /** Everything since the start. */
     shown: () => shown.replace(END, ""),
+    /** Wait until it shows this. @throws Error with what it shows instead where it ends without */
+    async shows(text: string): Promise<void> {
+      await eventually(() => shown.includes(text) || shown.endsWith(END), { what: JSON.stringify(text) });
+      if (!shown.includes(text)) throw new Error(`it ends without ${JSON.stringify(text)}: ${JSON.stringify(shown)}`);
+    },
     press: (keys: string) => terminal.write(keys),
     async end(): Promise<number> {
       const code = await child.exited;

@@ -42,12 +42,12 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
     const before = node.sshd.connections();
     await using relay = await desk();
     const command = onTerminal(relay, ["connect", "far"], {}, thenEcho(`"$@" </dev/null >out 2>err`));
-    await eventually(() => command.shown().includes("Is it the right one"), { what: "the question about the host key" });
+    await command.shows("Is it the right one");
     expect(command.shown()).toContain(node.sshd.fingerprint());
     command.press("yes\r");
-    await eventually(() => command.shown().includes("Password: "), { what: "the question for the password" });
+    await command.shows("Password: ");
     command.press(`${node.password}\r`);
-    await eventually(() => command.shown().includes("Verification code: "), { what: "the question for the code" });
+    await command.shows("Verification code: ");
     const code = node.code();
     command.press(`${code}\r`);
     expect(await command.end()).toBe(0);
@@ -75,9 +75,9 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
     const before = node.sshd.connections();
     await using relay = await desk();
     const command = onTerminal(relay, ["connect", "far"], {}, thenEcho(`"$@"`));
-    await eventually(() => command.shown().includes("Is it the right one"));
+    await command.shows("Is it the right one");
     command.press("yes\r");
-    await eventually(() => command.shown().includes("Password: "));
+    await command.shows("Password: ");
     command.press(key);
     expect(await command.end()).toBe(code);
     expect(command.shown()).not.toEndWith("-echo ");
@@ -94,14 +94,14 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
     const before = node.sshd.connections();
     await using relay = await desk();
     const first = onTerminal(relay, ["connect", "far"]);
-    await eventually(() => first.shown().includes("Is it the right one"));
+    await first.shows("Is it the right one");
     const second = onTerminal(relay, ["connect", "far"]);
-    await eventually(() => second.shown().includes("does so already"), { what: "the second command" });
+    await second.shows("does so already");
     const other = relay.start(["job", "list"]);
     first.press("yes\r");
-    await eventually(() => first.shown().includes("Password: "));
+    await first.shows("Password: ");
     first.press(`${node.password}\r`);
-    await eventually(() => first.shown().includes("Verification code: "));
+    await first.shows("Verification code: ");
     first.press(`${node.code()}\r`);
     expect(await Promise.all([first.end(), second.end(), other.exited])).toEqual([0, 0, 0]);
     expect(second.shown()).toContain("far is up: ");
@@ -118,9 +118,9 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
       env: { CLIO_RELAY_LOCAL_LISTEN: "tcp" },
     });
     const command = onTerminal(relay, ["connect", "far"]);
-    await eventually(() => command.shown().includes("Password: "), { what: "the question for the password" });
+    await command.shows("Password: ");
     command.press(`${node.password}\r`);
-    await eventually(() => command.shown().includes("Verification code: "), { what: "the question for the code" });
+    await command.shows("Verification code: ");
     command.press(`${node.code()}\r`);
     expect(await command.end()).toBe(0);
     const id = await relay.submit("--wait", "--", "id", "-un");
@@ -128,7 +128,7 @@ describeWith(["sshd-2fa", "ssh"], "a login node that asks for a password and a c
     // A command that is killed takes its dial with it.
     await relay.ok("disconnect", "far");
     const killed = onTerminal(relay, ["connect", "far"]);
-    await eventually(() => killed.shown().includes("Password: "), { what: "the question for the password" });
+    await killed.shows("Password: ");
     for (const pid of relay.processes("connect far")) await relay.kill(pid);
     await eventually(async () => (await farLink(relay)).ledger[1]?.outcome === "cancelled", { what: "the end of the dial" });
     await killed.child.exited;

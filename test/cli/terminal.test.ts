@@ -56,7 +56,7 @@ describe("watch", () => {
     expect(await eventually(() => /^running \d+(?:\.\d)?s \[#####-{15}\] 25% 1\/4 epoch$/.test(last()))).toBe(true);
     expect(watch.shown()).not.toContain("queued");
     await relay.ok("worker", "stop");
-    await eventually(() => watch.shown().includes("trying again"));
+    await watch.shows("trying again");
     // Whether it still runs, and how long, is not known meanwhile.
     await eventually(() => /^no connection for \d+(?:\.\d)?s; last seen running$/.test(screen(watch.shown()).at(-1)!));
     await relay.ok("worker", "start");
@@ -73,7 +73,7 @@ describe("watch", () => {
     await using relay = await withWorker();
     const id = await relay.submit("--", "sh", "-c", "echo here; exec sleep 100");
     const watch = onTerminal(relay, ["job", "watch", id], { NO_COLOR: "1" });
-    await eventually(() => watch.shown().includes("here"));
+    await watch.shows("here");
     watch.press("\x03");
     expect(await watch.end()).toBe(130);
     const lines = screen(watch.shown());
@@ -150,7 +150,7 @@ describe("lists", () => {
 test("a script that is typed is asked for, and ends with a key", async () => {
   await using relay = await withWorker();
   const submit = onTerminal(relay, ["job", "submit", "--stdin", "--wait"]);
-  await eventually(() => submit.shown().includes("notice: the script is read from this terminal until Ctrl-D"));
+  await submit.shows("notice: the script is read from this terminal until Ctrl-D");
   submit.press("echo typed\r\x04");
   expect(await submit.end()).toBe(0);
   const id = /job_[0-9a-f]{32}/.exec(submit.shown())![0];
@@ -161,7 +161,7 @@ describe("questions", () => {
   const remove = async (relay: SourceRelay, keys: string, ...options: string[]) => {
     const command = onTerminal(relay, ["cluster", "remove", "local", ...options]);
     if (keys !== "") {
-      await eventually(() => command.shown().includes("Go on? [y/N]"));
+      await command.shows("Go on? [y/N]");
       command.press(keys);
     }
     return { code: await command.end(), shown: command.shown() };

@@ -217,9 +217,9 @@ for (const site of SITES) {
 
     const typed = async (relay: SourceRelay): Promise<string> => {
       const command = onTerminal(relay, ["cluster", "bootstrap", "--cluster", "far", "--artifact", EXECUTABLE]);
-      await eventually(() => command.shown().includes("Password: "), { what: "the question for the password" });
+      await command.shows("Password: ");
       command.press(`${node.password}\r`);
-      await eventually(() => command.shown().includes("Verification code: "), { what: "the question for the code" });
+      await command.shows("Verification code: ");
       command.press(`${node.code()}\r`);
       expect(await command.end()).toBe(0);
       return command.shown();

@@ -6,7 +6,6 @@ import { must } from "../rigs/sshd.ts";
 import { SecondFactorSshd } from "../rigs/sshd-2fa.ts";
 import { describeWith } from "../runner/components.ts";
 import { EXECUTABLE, Relay } from "../runner/relay.ts";
-import { eventually } from "../runner/wait.ts";
 
 const ROOT = path.dirname(path.dirname(import.meta.dir));
 
@@ -66,9 +65,9 @@ describeWith(["sshd-2fa", "ssh"], "a cluster over SSH", () => {
       { PATH: `${path.dirname(EXECUTABLE)}:${process.env.PATH}`, CLIO_RELAY_SSH_CONFIG: config, NO_COLOR: "1" },
       `sh -c '${script.replaceAll("'", "'\\''")}'`,
     );
-    await eventually(() => shown.shown().includes("Password: "), { what: "the question for the password" });
+    await shown.shows("Password: ");
     shown.press(`${node.password}\r`);
-    await eventually(() => shown.shown().includes("Verification code: "), { what: "the question for the code" });
+    await shown.shows("Verification code: ");
     shown.press(`${node.code()}\r`);
     const code = await shown.end();
     const text = shown.shown();

@@ -60,14 +60,17 @@ export function kill(pid: number): void {
 const processesBelow = (directory: string): Other[] =>
   others(({ command, environment, cwd }) => [command, environment, cwd].some((trace) => trace.includes(directory)));
 
+/** How long what is left may take to end by itself, on a machine that does ten other things; milliseconds. */
+const GRACE_MS = 10_000;
+
 /**
  * End what a file's tests left behind, after giving it a moment to end by itself: what descends from the run, and what knows the directory of
  * its temporary files, as shims and jobs do, who have nothing of the environment. Returns one line for each process that did not.
  */
-export async function endLeftovers(run: string, directory: string, graceMs = 3_000): Promise<string[]> {
+export async function endLeftovers(run: string, directory: string): Promise<string[]> {
   const look = (): Map<number, string> =>
     new Map([...processesMarked(RUN_MARK, run), ...processesBelow(directory)].map(({ pid, command }) => [pid, command]));
-  const deadline = performance.now() + graceMs;
+  const deadline = performance.now() + GRACE_MS;
   let left = look();
   while (left.size > 0 && performance.now() < deadline) {
     await Bun.sleep(50);

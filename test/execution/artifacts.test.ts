@@ -169,9 +169,9 @@ describe("collecting", () => {
     const big = fs.openSync(`${workdir}/b`, "w");
     fs.ftruncateSync(big, 1_000_000_000_000);
     fs.closeSync(big);
-    const collecting = collect(["*"], { canceled: canceled.signal });
-    setTimeout(() => canceled.abort(), 100);
-    const { artifacts, issues } = await collecting;
+    // As soon as the small one is there.
+    const timer = setInterval(() => stored().some((name) => !name.endsWith(".part")) && canceled.abort(), 5);
+    const { artifacts, issues } = await collect(["*"], { canceled: canceled.signal }).finally(() => clearInterval(timer));
     expect(artifacts).toMatchObject([{ name: "a" }]);
     expect(issues).toMatchObject([{ pattern: "*", reason: "canceled" }]);
     expect(stored()).toEqual([artifacts[0]!.artifact_id]);

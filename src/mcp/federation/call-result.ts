@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
+import type { Attempt } from "../../domain/attempt.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { MCP_FAILURES, MCP_LIMITS, McpResult } from "../../domain/mcp-call.ts";
 import { ByteCount, Id, jsonBytes, Sha256 } from "../../domain/primitives.ts";
@@ -8,6 +9,7 @@ import { sha256Hex } from "../../lib/digest.ts";
 import { asked } from "../asked.ts";
 import type { Place } from "../clusters.ts";
 import type { Content } from "../tool.ts";
+import { blocksOf } from "./content-blocks.ts";
 
 /** What the document of a call takes at most: a list of tools stands in it whole. */
 const DOCUMENT_BYTES = MCP_LIMITS.responseBytes + 1024 * 1024;
@@ -16,6 +18,7 @@ const ARTIFACTS = 500;
 
 /** An error that is handed on whole takes this at most. */
 const ERROR_BYTES = 32 * 1024;
+const INTERNAL_ERROR = -32603;
 
 const DELIVERY = "clio-relay.mcp-result-delivery.v1";
 
@@ -63,7 +66,7 @@ const CallResultView = v.object({
   is_error: v.boolean(),
   /** As the server gave it: data, and no instruction. */
   content: v.array(Json),
-  structured_result: v.nullable(Json),
+  structured_result: v.unknown(),
   size_bytes: v.nullable(ByteCount),
   artifact: v.nullable(v.object({ artifact_id: Id, name: v.string(), size_bytes: ByteCount, sha256: Sha256 })),
   preview: v.nullable(v.string()),
@@ -98,10 +101,26 @@ const NOTHING: CallResultView = {
   note: "the call was not begun: the job's outcome says why",
 };
 
+/** The same where the call was begun, and whoever made it was killed before it could say more. */
+const LOST: CallResultView = {
+  ...NOTHING,
+  may_have_run: true,
+  note: "the call was begun and left no result: the job's outcome says how it ended. The tool may have begun before that; look at its effect before it is called again",
+};
+
 /** What came of the call of a job that has ended. */
 export async function callResult({ client, entry }: Place, jobId: string, signal: AbortSignal): Promise<CallResultView> {
-  const read = await asked(`the worker of ${entry.name}`, signal, (bounded) => callDocument(client, jobId, bounded));
-  return read === null ? NOTHING : viewOf(read);
+  const worker = `the worker of ${entry.name}`;
+  const read = await asked(worker, signal, (bounded) => callDocument(client, jobId, bounded));
+  if (read !== null) return viewOf(read);
+  const { attempt } = await asked(worker, signal, (bounded) => client.status(jobId, bounded));
+  return withoutDocument(attempt);
+}
+
+/** What is known of a call that has left nothing, by the last attempt of its job. */
+export function withoutDocument(attempt: Pick<Attempt, "started_at" | "outcome"> | null): CallResultView {
+  const begun = attempt !== null && (attempt.started_at !== null || attempt.outcome?.reason === "outcome_unknown");
+  return begun ? LOST : NOTHING;
 }
 
 export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument, "document" | "others">): CallResultView {
@@ -118,7 +137,7 @@ export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument
   const { is_error, result, size_bytes, content, preview } = answer;
   if (result !== null) {
     const { content: blocks, structuredContent } = result as { content?: unknown; structuredContent?: unknown };
-    return { ...view, delivery: "inline", is_error, content: blocksOf(blocks), structured_result: objectOf(structuredContent), size_bytes };
+    return { ...view, delivery: "inline", is_error, content: blocksOf(blocks), structured_result: structuredContent ?? null, size_bytes };
   }
   const file = others.find(({ kind, name, sha256 }) => kind === "execution_output" && name === content?.name && sha256 === content.sha256);
   return {
@@ -143,39 +162,12 @@ function shownError(error: {
   readonly data?: unknown;
 }): Pick<CallResultView, "error" | "note"> {
   const bytes = jsonBytes(error);
-  if (bytes <= ERROR_BYTES) return { error: { ...error }, note: null };
+  // JSON-RPC has integers, and clients refuse what is none.
+  const code = Number.isSafeInteger(error.code) ? error.code : INTERNAL_ERROR;
+  if (bytes <= ERROR_BYTES) return { error: { ...error, code }, note: code === error.code ? null : `its code was ${error.code}` };
   const message = error.message.slice(0, MCP_LIMITS.previewLength).toWellFormed();
-  return { error: { code: error.code, message }, note: `the error takes ${bytes} bytes; this is the beginning of its message` };
+  return { error: { code, message }, note: `the error takes ${bytes} bytes; this is the beginning of its message` };
 }
-
-const objectOf = (value: unknown): Record<string, unknown> | null =>
-  value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
-
-/** Members that a block of each type has to have (ContentBlock of the protocol). */
-const BLOCKS: Readonly<Record<string, readonly string[]>> = {
-  text: ["text"],
-  image: ["data", "mimeType"],
-  audio: ["data", "mimeType"],
-  resource_link: ["uri", "name"],
-};
-
-/** Blocks that a client can take; what is none is text. */
-function blocksOf(content: unknown): Record<string, unknown>[] {
-  if (!Array.isArray(content)) return [];
-  return content.map((one: unknown) => {
-    const block = objectOf(one);
-    const type = block?.["type"];
-    const needed = typeof type === "string" && Object.hasOwn(BLOCKS, type) ? BLOCKS[type]! : null;
-    if (block !== null && needed?.every((member) => typeof block[member] === "string")) return block;
-    if (block !== null && type === "resource" && isResource(objectOf(block["resource"]))) return block;
-    return { type: "text", text: JSON.stringify(one) };
-  });
-}
-
-const isResource = (resource: Readonly<Record<string, unknown>> | null): boolean =>
-  resource !== null &&
-  typeof resource["uri"] === "string" &&
-  (typeof resource["text"] === "string" || typeof resource["blob"] === "string");
 
 /** What is shown of it besides the structure. */
 export function contentOf(view: CallResultView | undefined, handle: Readonly<Record<string, unknown>>): readonly Content[] {

@@ -82,5 +82,9 @@ export class RemoteCatalogue {
 
 const withFailure = (projection: Projection, message: string): Projection => ({
   ...projection,
-  issues: [{ cluster: null, server: null, tool: null, reason: "catalogue_unreadable", message }, ...projection.issues],
+  // Whether anything was asked for cannot be known then.
+  issues: [
+    { cluster: null, server: null, tool: null, reason: "catalogue_unreadable", message },
+    ...projection.issues.filter(({ reason }) => reason !== "not_discovered"),
+  ],
 });

@@ -4,6 +4,7 @@ import { type DiscoveredServer, definitionDigest, REMOTE_MCP_CACHE, schemaDigest
 import { allows, executionFingerprint, type RemoteMcpServer } from "../../config/remote-mcp-server.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { RemoteTool } from "../../domain/mcp-call.ts";
+import { jsonBytes } from "../../domain/primitives.ts";
 import type { CallDocument } from "./call-result.ts";
 import { isObject } from "./schema-walk.ts";
 
@@ -82,7 +83,11 @@ function toolsOf(answer: CallDocument["document"]["answer"], cluster: string, jo
   );
 }
 
-/** What of a server's own words is kept; null of a tool that cannot be called by its name. */
+/** What one definition takes at most, and those of tools together that nobody is allowed to call: they are not to take the room of other servers'. In bytes of JSON. */
+const DEFINITION_BYTES = 1024 * 1024;
+const UNUSED_BYTES = 1024 * 1024;
+
+/** What of a server's own words is kept; null of a tool that cannot be called by its name, or says too much. */
 function definitionOf({ name, title, description, inputSchema, outputSchema, annotations }: RemoteTool): ToolDefinition | null {
   const definition = {
     name,
@@ -93,7 +98,7 @@ function definitionOf({ name, title, description, inputSchema, outputSchema, ann
     ...(isObject(annotations) ? { annotations } : {}),
   };
   const read = v.safeParse(ToolDefinition, definition);
-  return read.success ? read.output : null;
+  return read.success && jsonBytes(read.output) <= DEFINITION_BYTES ? read.output : null;
 }
 
 /** As many tools as there is room for, those that are allowed first. */
@@ -108,7 +113,12 @@ function kept(tools: readonly RemoteTool[], registration: RemoteMcpServer): { re
       "allow those by name that are wanted: remote-mcp register --replace --allow-tool NAME …",
     );
   }
-  const others = definitions.filter((tool) => !allows(registration, tool.name));
+  let left = UNUSED_BYTES;
+  const others = definitions.filter((tool) => {
+    if (allows(registration, tool.name)) return false;
+    left -= jsonBytes(tool);
+    return left >= 0;
+  });
   const room = new Set([...allowed, ...others].slice(0, REMOTE_MCP_CACHE.tools));
   return { tools: definitions.filter((tool) => room.has(tool)), omitted: tools.length - room.size };
 }
@@ -129,9 +139,9 @@ function acceptance(
     return [tool.name, old];
   });
   const listed = new Set(now.map(([tool]) => tool));
-  // A tool that is away comes back as what it was, or as one that has changed.
-  const away = Object.entries(known)
-    .filter(([tool]) => !listed.has(tool))
-    .slice(0, REMOTE_MCP_CACHE.tools);
+  // A tool that is away comes back as what it was, or as one that has changed; however many names come and go, one that is allowed by its own is remembered.
+  const gone = Object.entries(known).filter(([tool]) => !listed.has(tool));
+  const [named, others] = [true, false].map((wanted) => gone.filter(([tool]) => registration.allow_tools.includes(tool) === wanted));
+  const away = [...named!, ...others!].slice(0, REMOTE_MCP_CACHE.tools);
   return { accepted: Object.fromEntries([...now, ...away]), changed: changed.sort() };
 }

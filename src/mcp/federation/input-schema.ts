@@ -25,6 +25,8 @@ const SIMPLE: ReadonlySet<string> = new Set([
 /** Dialects in which a schema within another one cannot be given an id that its references begin at. */
 const OLD_DIALECT = /^http:\/\/json-schema\.org\/draft-0[34]\/schema#?$/;
 const NESTED = "arguments";
+/** Names of properties that models' interfaces take at a root; for another one, some refuse all tools together. */
+const PROPERTY = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
  * A server's input schema with the arguments of this endpoint. A plain closed object gets them beside its own; what else there is stays whole below `arguments`, so that
@@ -37,7 +39,7 @@ export function withControls(schema: JsonSchema, clusters: readonly string[], co
   const cluster = { type: "string", enum: [...clusters], description: "the cluster on which it is called" };
   if (isPlain(schema, controls)) {
     const { properties = {}, required = [] } = schema as { properties?: JsonSchema; required?: readonly string[] };
-    const merged = { ...schema, properties: { cluster, ...properties, ...controls }, required: ["cluster", ...required] };
+    const merged = { ...schema, properties: { cluster, ...properties, ...controls }, required: ["cluster", ...new Set(required)] };
     return { form: "flat", schema: merged };
   }
   const dialect = schema["$schema"];
@@ -57,7 +59,9 @@ function isPlain(schema: JsonSchema, controls: JsonSchema): boolean {
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
   if (schema["additionalProperties"] !== false) return false;
   if (!Object.keys(schema).every((keyword) => SIMPLE.has(keyword))) return false;
-  if (Object.keys(properties).some((name) => name === "cluster" || Object.hasOwn(controls, name))) return false;
+  const { required = [] } = schema as { required?: readonly string[] };
+  if ([...Object.keys(properties), ...required].some((name) => name === "cluster" || Object.hasOwn(controls, name))) return false;
+  if (!Object.keys(properties).every((name) => PROPERTY.test(name))) return false;
   let whole = false;
   visitSchemas(schema, (one, own) => {
     // Who refers to the whole means it as it is, without anything added.

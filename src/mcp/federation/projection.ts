@@ -108,7 +108,10 @@ function candidatesOf(route: Route, issue: (reason: HiddenReason, message: strin
   const names = new Set(all.map(({ tool }) => tool.name));
   for (const name of registration.allow_tools)
     if (name !== ALL_TOOLS && !names.has(name)) issue("tool_missing", "the server has no tool of that name", name);
-  if (found.omitted_tools > 0) issue("tools_omitted", `${found.omitted_tools} tools of it are not kept: there are too many`, null);
+  if (found.omitted_tools > 0) {
+    const why = "there is no room for more, or their names or definitions are too long";
+    issue("tools_omitted", `tools of it that are not kept: ${found.omitted_tools}; ${why}`, null);
+  }
   return all.flatMap(({ tool, digest, problem }) => {
     if (!allows(registration, tool.name)) return [];
     if (problem !== null) issue("invalid_schema", `its input schema cannot be used: ${problem}`, tool.name);

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { ToolDefinition } from "../../config/remote-mcp-cache.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { JsonValue } from "../../domain/primitives.ts";
 import type { Listed } from "../catalogue.ts";
@@ -10,8 +11,9 @@ import type { FederatedTool, Route } from "./federated.ts";
 import { splitArguments } from "./input-schema.ts";
 import { answered, RemoteCallView, remoteContent, remoteFailed, submitCall } from "./remote-call.ts";
 
-/** Characters of a server's description that an agent is shown. */
+/** Characters of a server's description, and of its title, that an agent is shown. */
 const DESCRIPTION_LENGTH = 16 * 1024;
+const TITLE_LENGTH = 256;
 /** Meta of a listed tool: where it comes from. */
 const ORIGIN = "clio-relay/origin";
 
@@ -35,8 +37,8 @@ const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHi
 
 /** A tool's tools/list entry. What its server says of it is handed on as that server's words. */
 export function listedRemote({ alias, definition, namespace, contract, routes, input }: FederatedTool): Listed {
-  const title = typeof definition.annotations?.["title"] === "string" ? definition.annotations["title"] : definition.title;
   const given = definition.annotations ?? {};
+  const title = shortTitle(definition);
   const hints = Object.fromEntries(HINTS.flatMap((hint) => (typeof given[hint] === "boolean" ? [[hint, given[hint]]] : [])));
   const servers = [...new Set([...routes.values()].map(({ server }) => server))];
   return {
@@ -57,6 +59,14 @@ export function listedRemote({ alias, definition, namespace, contract, routes, i
   };
 }
 
+/** On one line; undefined where the server gives none. */
+function shortTitle({ annotations, title }: ToolDefinition): string | undefined {
+  const given = typeof annotations?.["title"] === "string" ? annotations["title"] : title;
+  if (given === undefined) return undefined;
+  const shown = given.replaceAll(/[\p{Cc}\p{Bidi_Control}]+/gu, " ").toWellFormed();
+  return shown.length > TITLE_LENGTH ? `${shown.slice(0, TITLE_LENGTH - 1).toWellFormed()}…` : shown;
+}
+
 function described(text: string, servers: readonly string[]): string {
   const shown = text.toWellFormed();
   const left = shown.length - DESCRIPTION_LENGTH;
@@ -75,7 +85,7 @@ export function remoteTool(tool: FederatedTool, revision: string): Tool {
     submitCall({ as: alias, route: routeOf(tool, cluster), tool: definition.name, given: remote, idempotency_key }, call);
   return defineTool({
     name: alias,
-    title: definition.title ?? definition.name,
+    title: shortTitle(definition) ?? definition.name,
     profile: "user",
     description: "",
     hints: RUNS,

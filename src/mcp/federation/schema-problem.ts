@@ -1,5 +1,5 @@
 import { JSON_BOUNDS } from "../json-bounds.ts";
-import { atPointer, isObject, type JsonSchema, visitSchemas } from "./schema-walk.ts";
+import { atPointer, hasOwnId, isObject, type JsonSchema, visitSchemas } from "./schema-walk.ts";
 
 /** What one schema takes at most, as JSON. */
 const SCHEMA_BYTES = 256 * 1024;
@@ -16,8 +16,8 @@ export function inputSchemaProblem(schema: unknown): string | null {
   if (!Object.values(properties ?? {}).every((one) => isObject(one) || typeof one === "boolean"))
     return "one of its properties is no schema";
   if (required !== undefined && !isNames(required)) return "its required are no list of names";
-  const missing = danglingReference(schema);
-  return missing === null ? null : `its reference ${JSON.stringify(missing.slice(0, 200))} leads nowhere`;
+  const wrong = wrongReference(schema);
+  return wrong === null ? null : `its reference ${JSON.stringify(wrong.$ref.slice(0, 200))} leads ${wrong.leads}`;
 }
 
 const isNames = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
@@ -32,19 +32,42 @@ function depthOf(value: object): number {
   }
 }
 
-/** A reference within the document that leads nowhere in it; null where there is none. Those to other documents are for whoever follows them. */
-function danglingReference(schema: JsonSchema): string | null {
-  const anchors = new Set<string>();
+interface WrongReference {
+  readonly $ref: string;
+  readonly leads: "nowhere" | "back to itself";
+}
+
+/** A reference within the document that leads to no schema in it; null where there is none. Those to other documents are for whoever follows them. */
+function wrongReference(schema: JsonSchema): WrongReference | null {
+  const anchors = anchorsOf(schema);
+  let wrong: WrongReference | null = null;
+  visitSchemas(schema, ({ $ref }, own) => {
+    if (own && wrong === null && isLocal($ref)) wrong = problemOf($ref);
+  });
+  return wrong;
+
+  function problemOf($ref: string): WrongReference | null {
+    const passed = new Set<string>();
+    for (let at: unknown = $ref; isLocal(at); ) {
+      if (passed.has(at)) return { $ref, leads: "back to itself" };
+      passed.add(at);
+      const fragment = at.slice(1);
+      const target = anchors.get(fragment) ?? atPointer(schema, fragment);
+      if (target === undefined) return { $ref, leads: "nowhere" };
+      // A document of its own has its own references.
+      at = isObject(target) && (target === schema || !hasOwnId(target)) ? target["$ref"] : null;
+    }
+    return null;
+  }
+}
+
+const isLocal = ($ref: unknown): $ref is string => typeof $ref === "string" && $ref.startsWith("#");
+
+function anchorsOf(schema: JsonSchema): ReadonlyMap<string, JsonSchema> {
+  const anchors = new Map<string, JsonSchema>();
   visitSchemas(schema, (one) => {
-    for (const name of [one["$anchor"], one["$dynamicAnchor"]]) if (typeof name === "string") anchors.add(name);
-    for (const id of [one["$id"], one["id"]]) if (typeof id === "string" && id.startsWith("#")) anchors.add(id.slice(1));
+    for (const name of [one["$anchor"], one["$dynamicAnchor"]]) if (typeof name === "string") anchors.set(name, one);
+    for (const id of [one["$id"], one["id"]]) if (typeof id === "string" && id.startsWith("#")) anchors.set(id.slice(1), one);
   });
-  let dangling: string | null = null;
-  visitSchemas(schema, (one, own) => {
-    const { $ref } = one;
-    if (!own || dangling !== null || typeof $ref !== "string" || !$ref.startsWith("#")) return;
-    const fragment = $ref.slice(1);
-    if (!anchors.has(fragment) && atPointer(schema, fragment) === undefined) dangling = $ref;
-  });
-  return dangling;
+  return anchors;
 }

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import type { Artifact } from "../../../src/domain/artifact.ts";
+import type { Outcome } from "../../../src/domain/job.ts";
 import type { McpAnswer, McpResult } from "../../../src/domain/mcp-call.ts";
-import { contentOf, viewOf } from "../../../src/mcp/federation/call-result.ts";
+import { contentOf, viewOf, withoutDocument } from "../../../src/mcp/federation/call-result.ts";
 
 const seen = (answer: McpAnswer, { sent = true, others = [] as Artifact[] } = {}) =>
   viewOf({ document: { answer, sent } as McpResult, others });
@@ -36,6 +37,27 @@ test("a structure without blocks is shown as text, and what is no block is one",
   );
 });
 
+test("a structure of another kind than an object is handed on, too", () => {
+  for (const structuredContent of [[1, { a: 2 }], "text", 0, false]) {
+    const view = seen(result({ content: [], structuredContent }));
+    expect(view.structured_result).toEqual(structuredContent);
+    expect(contentOf(view, HANDLE)).toEqual([{ type: "text", text: JSON.stringify(structuredContent) }, JOB]);
+  }
+});
+
+test("a call that was begun and left nothing is not said to have had no effect", () => {
+  const ended = (started_at: string | null, reason: string) => withoutDocument({ started_at, outcome: { reason } as Outcome });
+  const STARTED = "2026-01-02T00:00:00.000Z";
+  for (const lost of [ended(STARTED, "signaled"), ended(STARTED, "canceled"), ended(null, "outcome_unknown")]) {
+    expect(lost).toMatchObject({ delivery: "none", is_error: true, may_have_run: true });
+    expect(lost.note).toContain("before it is called again");
+  }
+  for (const none of [withoutDocument(null), ended(null, "canceled"), ended(null, "spawn_failed")]) {
+    expect(none).toMatchObject({ delivery: "none", is_error: true, may_have_run: false });
+    expect(none.note).toContain("not begun");
+  }
+});
+
 test("a result that is too long for an answer is an artifact that can be read, with its beginning", () => {
   const content = { name: "mcp-tool-result.json", size_bytes: 200_000, sha256: "a".repeat(64) };
   const answer: McpAnswer = {
@@ -66,6 +88,12 @@ test("what a tool says went wrong, what its server refuses, and what kept it fro
   const after = seen({ kind: "failure", reason: "server_exited", message: "it ended" });
   expect(after).toMatchObject({ failure: { reason: "server_exited" }, may_have_run: true });
   expect(after.note).toContain("before it is called again");
+});
+
+test("a code that is no integer is one of the protocol, with the server's in the note", () => {
+  const odd = seen({ kind: "error", error: { code: -32000.5, message: "m" } });
+  expect([odd.error, odd.note]).toEqual([{ code: -32603, message: "m" }, "its code was -32000.5"]);
+  expect(seen({ kind: "error", error: { code: 1e300, message: "x".repeat(60_000) } }).error?.code).toBe(-32603);
 });
 
 test("an error of the server's that is longer than an answer is cut, and says so", () => {

@@ -104,6 +104,22 @@ test("tools that no job can name are counted, and hide no other", () => {
   expect([kept.tools.map(({ name }) => name), kept.omitted_tools]).toEqual([["inspect"], 2]);
 });
 
+test("what nobody is allowed to call takes little room, and a definition that is too long none", () => {
+  const its = registration({ allow_tools: ["inspect", "long"] });
+  const some = Array.from({ length: 20 }, (_, n) => tool(`t${n}`, { description: "x".repeat(100_000) }));
+  const { found: kept } = refreshed([...some, tool("inspect"), tool("long", { description: "x".repeat(2_000_000) })], { its });
+  expect(kept.tools.map(({ name }) => name)).toEqual([...some.slice(0, 10).map(({ name }) => name), "inspect"]);
+  expect([kept.omitted_tools, Object.keys(kept.accepted).length]).toEqual([11, 11]);
+});
+
+test("an allowed tool is remembered, however many others come and go meanwhile", () => {
+  const its = registration({ allow_tools: ["inspect"] });
+  const flood = (name: string) => Array.from({ length: 2_048 }, (_, n) => tool(`${name}${n}`));
+  let known = refreshed([tool("inspect")], { its }).found;
+  for (const name of ["a", "b", "c"]) known = refreshed(flood(name), { its, before: known }).found;
+  expect(refreshed([tool("inspect", { description: "Otherwise." })], { its, before: known }).changed).toEqual(["inspect"]);
+});
+
 test("no list is a failure that says why, and a list of another command is none of this one", () => {
   expect(failure(() => refreshed({ kind: "failure", reason: "server_exited", message: "it ended" }))).toEqual([
     "mcp_discovery_failed",

@@ -47,6 +47,8 @@ test.each<[string, Schema]>([
   ["one with a property of a control", closed({ idempotency_key: { type: "string" } })],
   ["recursive at its root", closed({ next: { $ref: "#" } })],
   ["recursive by $dynamicRef", closed({ next: { $dynamicRef: "#node" } }, { $dynamicAnchor: "node" })],
+  ["one with a property that models' interfaces refuse", closed({ 数据: { type: "string" } })],
+  ["one with a property of a long name", closed({ ["x".repeat(65)]: {} })],
   ["one with an example", closed({ a: {} }, { examples: [{ a: 1 }] })],
 ])("%s stands whole below arguments", (_what, schema) => {
   const { form, schema: made } = injected(schema);
@@ -132,6 +134,25 @@ test.each<[string, unknown, string | null]>([
   ["a long one", closed({ a: { description: "x".repeat(300_000) } }), "it takes 300084 bytes, and may take 262144"],
 ])("a schema that is %s", (_what, schema, problem) => {
   expect(inputSchemaProblem(schema)).toBe(problem);
+});
+
+test("names that are required twice are required once, and those of this endpoint stay with the server's", () => {
+  const { form, schema } = injected(closed({ a: {} }, { required: ["a", "a"] }));
+  expect([form, schema["required"]]).toEqual(["flat", ["cluster", "a"]]);
+  for (const name of ["cluster", "idempotency_key"]) expect(injected(closed({ a: {} }, { required: [name] })).form).toBe("nested");
+});
+
+test("references that lead to nothing but each other are refused, and recursion through properties is not", () => {
+  const chain = (more: Schema, $ref = "#/$defs/a") => inputSchemaProblem(closed({ x: { $ref } }, { $defs: more }));
+  expect(chain({ a: { $ref: "#/$defs/a" } })).toContain("leads back to itself");
+  expect(chain({ a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/c", title: "c" }, c: { $ref: "#/$defs/b" } })).toContain(
+    "leads back to itself",
+  );
+  expect(chain({ a: { $anchor: "n", $ref: "#n" } }, "#n")).toContain("leads back to itself");
+  expect(chain({ a: { $ref: "#/$defs/b" } })).toContain("leads nowhere");
+  expect(chain({ a: { $ref: "#/$defs/b" }, b: closed({ again: { $ref: "#/$defs/a" } }) })).toBeNull();
+  expect(chain({ a: { $id: "https://example.edu/a.json", $ref: "#/x", x: {} } })).toBeNull();
+  expect(inputSchemaProblem({ type: "object", $ref: "#" })).toContain("leads back to itself");
 });
 
 test("a schema that is nested without end is refused, and not followed", () => {

@@ -70,6 +70,17 @@ test("what a server says of its tool is marked as its words, and cut where it is
   expect(long!.description).toEndWith("[3616 further characters are left out]");
 });
 
+test("a title is one line, and a short one", () => {
+  const long = "t".repeat(100_000);
+  const odd = "two\nlines \u001b]0;x\u0007 and \u202eback";
+  const titled = listing([tool("a", { title: long, annotations: { title: long } }), tool("b", { title: odd }), tool("c")]).tools.slice(-3);
+  expect(titled.map(({ title, annotations }) => [title, annotations["title"]])).toEqual([
+    [`${"t".repeat(255)}…`, `${"t".repeat(255)}…`],
+    ["two lines  ]0;x  and  back", "two lines  ]0;x  and  back"],
+    ["c", undefined],
+  ]);
+});
+
 test("nothing is made anew while nothing is another; what expires is gone by itself, and its stamp is another", () => {
   let [now, stamp, reads] = [NOW, "1", 0];
   const its = found(C, "science", many(2), { expires_at: new Date(NOW + 1_000).toISOString() });

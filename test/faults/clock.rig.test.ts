@@ -26,24 +26,18 @@ describeWith("faketime", "a wall clock that steps", () => {
     expect((await relay.run(["init"])).code).toBe(0);
     await relay.worker([], { env });
     const submit = (...args: string[]) => relay.json<{ job_id: string }>("job", "submit", "--cluster", "local", ...args);
-    const steady = await submit("--", "/bin/sh", "-c", "sleep 3; echo done");
-    const retried = await submit(
-      "--retries",
-      "2",
-      "--workdir",
-      relay.directory,
-      "--",
-      "/bin/sh",
-      "-c",
-      "test -e tried && exit 0; touch tried; exit 1",
-    );
-    const limited = await submit("--timeout", "2s", "--", "sleep", "600");
+    // None of them can end before the clock has stepped.
+    const place = ["--workdir", relay.directory];
+    const steady = await submit(...place, "--", "/bin/sh", "-c", "until [ -e stepped ]; do sleep 0.1; done; echo done");
+    const retried = await submit("--retries", "9", ...place, "--", "/bin/sh", "-c", "test -e stepped && exit 0; touch tried; exit 1");
     await eventually(() => fs.existsSync(path.join(relay.directory, "tried")));
+    const limited = await submit("--timeout", "8s", "--", "sleep", "600");
 
     fs.writeFileSync(clock, "-5h\n");
+    fs.writeFileSync(path.join(relay.directory, "stepped"), "");
     const states = await Promise.all(
       [steady, retried, limited].map(async ({ job_id }) => {
-        const { code } = await relay.run(["job", "wait", job_id, "--timeout-seconds", "40"]);
+        const { code } = await relay.run(["job", "wait", job_id, "--timeout-seconds", "120"]);
         const { job } = await relay.json<{ job: { state: string; outcome: { reason: string }; created_at: string; updated_at: string } }>(
           "job",
           "status",

@@ -213,7 +213,7 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     await installEndpointService(remote, service("cid", { start: false }));
     expect((await serviceStatus(remote, PLACE)).state).toBe("inactive-unexpected");
     // A worker that runs alone holds the queue.
-    const stuck = await activateService(remote, { ...PLACE, action: "start", clock: systemClock, observeMs: 3_000 });
+    const stuck = await activateService(remote, { ...PLACE, action: "start", clock: systemClock, observeMs: 8_000 });
     expect(stuck).toMatchObject({ outcome: "in-progress", status: { state: "recovering" } });
     expect(rig.succeeds("test", "-e", `${core}/owner.json`)).toBe(true);
     asUser("cid", "systemctl", "--user", "stop", UNIT);

@@ -1,18 +1,20 @@
 import { isRelayError } from "../domain/errors.ts";
+import { giveBack } from "../lib/give-back.ts";
 
 /** Content of up to this is read before it is answered: what fails then is an answer of its own, and the length is said. */
 const AT_ONCE_BYTES = 512 * 1024;
 
 /**
- * The body of an answer with `bytes` bytes of content.
+ * The body of an answer with `bytes` bytes of content, for the runtime's server and nobody else: a piece's memory is given back when it has been sent.
  *
+ * @param source gives pieces whose memory is nobody else's
  * @throws what the source fails with, where the content is small
  */
 export async function contentOf(
   source: AsyncIterable<Uint8Array>,
   bytes: number,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
-  if (bytes > AT_ONCE_BYTES) return contentBody(source);
+  if (bytes > AT_ONCE_BYTES) return contentBody(source, giveBack);
   const pieces = await Array.fromAsync(source);
   return pieces.length === 1 ? (pieces[0] as Uint8Array<ArrayBuffer>) : Buffer.concat(pieces);
 }
@@ -20,16 +22,25 @@ export async function contentOf(
 /**
  * A body that pulls from its source, so that a slow reader holds the source back. A source that fails breaks the answer off, which is all that
  * a client can be told by then; failures that can be expected (RelayErrors) leave no trace in the process's log.
+ *
+ * @param sent told of each piece but the last when it has been sent
  */
-export function contentBody(source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+export function contentBody(
+  source: AsyncIterable<Uint8Array>,
+  sent: (piece: Uint8Array) => void = () => undefined,
+): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]();
+  let last = new Uint8Array();
   return new ReadableStream(
     {
       async pull(controller) {
         try {
+          // Who asks for more has written the piece before.
+          sent(last);
           const next = await iterator.next();
-          if (next.done) controller.close();
-          else controller.enqueue(next.value);
+          if (next.done) return controller.close();
+          last = next.value as Uint8Array<ArrayBuffer>;
+          controller.enqueue(last);
         } catch (error) {
           // Bun writes what a body fails with to standard error, with source and stack, unless it is nothing.
           controller.error(isRelayError(error) ? undefined : error);

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import net from "node:net";
 import path from "node:path";
+import { contentOf } from "../../src/api/content-body.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 
@@ -52,3 +53,36 @@ test("one that nobody expected is told", async () => {
   expect(answer).not.toEndWith("0\r\n\r\n");
   expect(said).toContain("a surprise");
 });
+
+test("pieces that are nobody else's are given back when they have been sent, and arrive as they were, also where the client is slower", async () => {
+  const socket = path.join(temporary(), "s.sock");
+  const PIECE = 64 * 1024;
+  const COUNT = 256;
+  const made: Uint8Array[] = [];
+  const sent = new Bun.CryptoHasher("sha256");
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for (let i = 0; i < COUNT; i++) {
+      const piece = new Uint8Array(PIECE).fill(i);
+      piece[i] = ~i;
+      sent.update(piece);
+      made.push(piece);
+      yield piece;
+    }
+  }
+  using _server = Bun.serve({ unix: socket, fetch: async () => new Response(await contentOf(pieces(), COUNT * PIECE)) } as never);
+  const { body } = await fetch("http://relay/", { unix: socket, proxy: false } as never);
+  let heldBackAt: number | null = null;
+  const came = new Bun.CryptoHasher("sha256");
+  for await (const part of body as unknown as AsyncIterable<Uint8Array>) {
+    // So that the server has to wait for its client, with a piece that was taken in part.
+    if (heldBackAt === null) {
+      await Bun.sleep(100);
+      heldBackAt = made.length;
+    }
+    came.update(part);
+  }
+  expect(heldBackAt).toBeLessThan(COUNT);
+  expect(came.digest("hex")).toBe(sent.digest("hex"));
+  expect(made.filter((piece) => piece.length > 0).length).toBeLessThanOrEqual(1);
+  expect(made.length).toBe(COUNT);
+}, 60_000);

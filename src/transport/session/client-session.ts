@@ -7,6 +7,7 @@ import { methodOf } from "./client-authentication.ts";
 import { ClientSession } from "./client-channels.ts";
 import { watchFailures } from "./failure-watch.ts";
 import { FirstOffer } from "./first-offer.ts";
+import { ownPackets } from "./packets.ts";
 import { Patience } from "./patience.ts";
 import { IDENTIFICATION, Wire } from "./wire.ts";
 
@@ -106,6 +107,7 @@ class BringUp {
     this.#wire.on("close", () => this.#closed());
     try {
       client.connect(this.#configuration());
+      ownPackets(client);
       watchFailures(client, (methods, partialSuccess) => {
         this.#said = { methods, partialSuccess: partialSuccess || (this.#said?.partialSuccess ?? false) };
       });

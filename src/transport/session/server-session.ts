@@ -5,6 +5,7 @@ import { Admission, type KeyDoor, type Verdict } from "./admission.ts";
 import { ALGORITHMS } from "./algorithms.ts";
 import { Channels } from "./channels.ts";
 import { joinChannel } from "./join.ts";
+import { ownPackets } from "./packets.ts";
 import type { SessionStats } from "./session.ts";
 import { IDENTIFICATION, Wire } from "./wire.ts";
 
@@ -112,6 +113,7 @@ class Served implements ServerSession {
 
   #greet(connection: Connection): void {
     this.#connection = connection;
+    ownPackets(connection);
     connection.on("error", (error: Error) => {
       this.#trouble ??= error;
     });

@@ -32,7 +32,7 @@ describeWith("frp", "the worker's frpc", () => {
       linkSocket: path.join(files.path, "link.sock"),
       clock: systemClock,
       timers: systemTimers,
-      times: { askMs: 200, answerMs: 500, againMs: 50 },
+      times: { askMs: 2_000, answerMs: 1_000, againMs: 50 },
       log: { info: note, warn: note, error: note },
     });
     await reached();

@@ -144,7 +144,7 @@ describeWith("frp", "over a real frps", () => {
     const fallbacks: RelayError[] = [];
     // Nobody answers there, so that frpc never learns how it is seen.
     const arrival = await visit(
-      visitOf({ stunServer: "127.0.0.1:9" }, { direct: true, directMs: 1_000, onFallback: (reason) => fallbacks.push(reason) }),
+      visitOf({ stunServer: "127.0.0.1:9" }, { direct: true, directMs: 5_000, onFallback: (reason) => fallbacks.push(reason) }),
       hello,
       never,
     );

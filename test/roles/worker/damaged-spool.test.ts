@@ -78,7 +78,7 @@ describe("taken away while no worker runs", () => {
     fs.rmSync(worker.attemptDir(job_id), { recursive: true });
     await worker.start();
     await worker.client.cancel(job_id);
-    const { job } = await worker.ended(job_id, 40_000);
+    const { job } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "canceled", attempts: 1 });
     expect(isAlive(attempt!.process!)).toBe(false);
   });
@@ -136,7 +136,7 @@ describe("a job that spoils its own directory", () => {
   ])("that %s ends with its outcome unknown", async (_, line) => {
     await using worker = await new WorkerHarness().start();
     const { job_id } = await worker.shell(`sleep 0.3; ${line}`, { outputs: ["*.none"] });
-    const { job } = await worker.ended(job_id, 40_000);
+    const { job } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "failed", outcome: { reason: "outcome_unknown" } });
     expect(historyFaults(await worker.events(job_id))).toEqual([]);
     await goesOn(worker);
@@ -153,7 +153,7 @@ describe("a job that spoils its own directory", () => {
     const { job_id } = await worker.shell(
       `echo out; sleep 0.3; ${here}; for f in ${files}; do rm -rf $f; ${make} $f; done; sleep 0.3; exit 3`,
     );
-    const { job } = await worker.ended(job_id, 60_000);
+    const { job } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "failed", outcome: { reason: "exit_nonzero", exit_code: 3 } });
     expect(Object.keys(await damages(worker, job_id))).toEqual(expect.arrayContaining(["stdout.log", "spec.json"]));
     const piece = await worker.client.log(job_id, "stdout", { offset: 0 });
@@ -190,7 +190,7 @@ describe("a job that spoils its own directory", () => {
     fs.mkdirSync(precious);
     fs.writeFileSync(path.join(precious, "file"), "keep");
     const { job_id } = await worker.shell(`sleep 0.2; ${here}; ln -s ${precious} ../artifacts`);
-    await worker.ended(job_id, 40_000);
+    await worker.ended(job_id);
     expect(fs.readFileSync(path.join(precious, "file"), "utf8")).toBe("keep");
   });
 
@@ -200,7 +200,7 @@ describe("a job that spoils its own directory", () => {
   ])("with %s in the way of artifacts ends as it ended", async (_, line) => {
     await using worker = await new WorkerHarness().start();
     const { job_id } = await worker.shell(`sleep 0.2; ${here}; ${line}; exit 3`);
-    expect((await worker.ended(job_id, 40_000)).job).toMatchObject({ state: "failed", outcome: { reason: "exit_nonzero" } });
+    expect((await worker.ended(job_id)).job).toMatchObject({ state: "failed", outcome: { reason: "exit_nonzero" } });
     await goesOn(worker);
   });
 });
@@ -264,7 +264,7 @@ describe("outputs that no reading brings", () => {
       worker.submit({ argv: ["true"], workdir: "/sys/kernel", outputs: ["*", "mm/**"] }),
     ]);
     for (const { job_id } of jobs) {
-      const { job } = await worker.ended(job_id, 60_000);
+      const { job } = await worker.ended(job_id);
       expect(job).toMatchObject({ state: "failed", outcome: { reason: "output_missing" } });
     }
     const { job_id } = await worker.shell("echo free");
@@ -310,7 +310,7 @@ describeWith("root", "a worker that is subject to permissions", () => {
     const { job_id } = await worker.shell(
       `echo out; sleep 0.3; cd "$(dirname "$CLIO_RELAY_EVENTS")"; chmod 000 ${what}; sleep 0.3; exit 3`,
     );
-    const { job } = await worker.ended(job_id, 60_000);
+    const { job } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "failed", outcome: { reason } });
     await goesOn(worker);
   });

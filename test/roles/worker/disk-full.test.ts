@@ -47,10 +47,10 @@ describeWith("tmpfs", "a full disk", () => {
     fs.writeFileSync(release, "");
     await eventually(() => fs.readFileSync(path.join(worker.attemptDir(job_id), "stdout.log"), "utf8") === "before\nafter\n");
     fs.rmSync(ballast);
-    const { job } = await worker.ended(job_id, 40_000);
+    const { job } = await worker.ended(job_id);
     expect(job.state).toBe("succeeded");
     expect(historyFaults(await worker.events(job_id))).toEqual([]);
-    for (const id of accepted) expect((await worker.ended(id, 40_000)).job.state).toBe("succeeded");
+    for (const id of accepted) expect((await worker.ended(id)).job.state).toBe("succeeded");
     expect(await worker.drain()).toBe(0);
     expect(await auditOffline(worker.coreDir)).toMatchObject({ ok: true, findings: [], checked: { leases: 0 } });
   });
@@ -88,7 +88,7 @@ describeWith("tmpfs", "a full disk", () => {
       const delays = async () => (await worker.events(job_id)).filter(({ event_type }) => event_type === "execution.delayed");
       await eventually(async () => (await delays()).length > 0);
       fs.rmSync(ballast);
-      const { job, obstacle: after } = await worker.ended(job_id, 60_000);
+      const { job, obstacle: after } = await worker.ended(job_id);
       expect([job.state, after]).toEqual(["succeeded", null]);
       for (const { message } of await delays()) expect(message).toContain("has not started yet");
     },
@@ -106,7 +106,7 @@ describeWith("tmpfs", "a full disk", () => {
     const obstacle = await eventually(async () => (await worker.client.status(job_id)).obstacle);
     expect(obstacle).toContain("cannot record the end: ENOSPC");
     for (const file of fillers) fs.rmSync(file);
-    const { job, obstacle: after } = await worker.ended(job_id, 40_000);
+    const { job, obstacle: after } = await worker.ended(job_id);
     expect([job.state, after]).toEqual(["succeeded", null]);
     expect(await worker.stdout(job_id)).toBe("done\n");
   });
@@ -117,7 +117,7 @@ describeWith("tmpfs", "a full disk", () => {
     await worker.start();
     const { job_id } = await worker.shell("head -c 3000000 /dev/zero; echo done >&2; exit 4");
     await worker.running(job_id);
-    const { job, logs } = await worker.ended(job_id, 60_000);
+    const { job, logs } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "failed", outcome: { reason: "exit_nonzero", exit_code: 4 } });
     const { capture, size_bytes } = logs.find((log) => log.stream === "stdout")!;
     expect(capture).toMatchObject({ observed: 3_000_000, truncated: "disk_full", complete: true });
@@ -128,7 +128,7 @@ describeWith("tmpfs", "a full disk", () => {
     fs.rmSync(path.join(worker.attemptDir(job_id), "stdout.log"));
     expect(fs.statfsSync(disk).bavail).toBeGreaterThan(0);
     const next = await worker.shell("echo again");
-    await worker.ended(next.job_id, 40_000);
+    await worker.ended(next.job_id);
     expect(await worker.stdout(next.job_id)).toBe("again\n");
     expect(await worker.drain()).toBe(0);
     expect(await auditOffline(worker.coreDir)).toMatchObject({ ok: true, findings: [], checked: { leases: 0 } });
@@ -146,7 +146,7 @@ describeWith("tmpfs", "a full disk", () => {
     await worker.client.cancel(job_id);
     await eventually(() => !isAlive(attempt!.process!), { what: "the end of the job's process" });
     fs.rmSync(path.join(disk, "ballast"));
-    expect((await worker.ended(job_id, 40_000)).job).toMatchObject({ state: "canceled", attempts: 1 });
+    expect((await worker.ended(job_id)).job).toMatchObject({ state: "canceled", attempts: 1 });
   });
 
   test("below the reserve: submissions are refused before anything is written", async () => {

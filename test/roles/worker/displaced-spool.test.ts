@@ -30,7 +30,7 @@ describe("a job that removes what its shim has reserved", () => {
     await using worker = await new WorkerHarness().start();
     const runs = path.join(worker.directory, "runs");
     const { job_id } = await worker.shell(`echo run >> ${runs}; ${D} ${line}; exit 3`);
-    const { job } = await worker.ended(job_id, 40_000);
+    const { job } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "failed", attempts: 1, outcome: { reason: "exit_nonzero", exit_code: 3 } });
     expect(fs.readFileSync(runs, "utf8")).toBe("run\n");
     expect(historyFaults(await worker.events(job_id))).toEqual([]);
@@ -57,7 +57,7 @@ describe("a job that puts something else in the place of its directory", () => {
       const { job_id } = await worker.shell(`echo run >> ${runs}; ${when === "later" ? "sleep 0.3;" : ""} ${D} ${way(elsewhere)}; exit 0`, {
         outputs: ["*.none"],
       });
-      const { job } = await worker.ended(job_id, 50_000);
+      const { job } = await worker.ended(job_id);
       expect(job).toMatchObject({ state: "failed", attempts: 1, outcome: { reason: "outcome_unknown" } });
       expect(fs.readFileSync(runs, "utf8")).toBe("run\n");
       expect(fs.readdirSync(elsewhere, { recursive: true }).filter((file) => file !== "script" && file !== "attempt-1")).toEqual([]);
@@ -77,12 +77,12 @@ describe("a job that puts something else in the place of its directory", () => {
     const { job_id: other } = await worker.shell(`echo other; until [ -e ${release} ]; do sleep 0.05; done; echo over`);
     await worker.running(other);
     const { job_id } = await worker.shell(`echo own; sleep 0.3; ${D} ${way(worker.attemptDir(other))}; exit 0`);
-    const { job } = await worker.ended(job_id, 50_000);
+    const { job } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "failed", outcome: { reason: "outcome_unknown" } });
     expect((await aboutDirectory(worker, job_id)).length).toBe(1);
     if (kind === "a link to it") expect(await worker.stdout(job_id).catch(() => "")).not.toContain("other");
     fs.writeFileSync(release, "");
-    const ended = (await worker.ended(other, 50_000)).job;
+    const ended = (await worker.ended(other)).job;
     if (kind === "a link to it") {
       expect(ended.state).toBe("succeeded");
       expect(await worker.stdout(other)).toBe("other\nover\n");
@@ -101,7 +101,7 @@ describe("a job that puts something else in the place of its directory", () => {
     fs.writeFileSync(`${elsewhere}.go`, "");
     await eventually(() => fs.existsSync(`${elsewhere}.done`));
     await worker.client.cancel(job_id);
-    expect((await worker.ended(job_id, 50_000)).job.state).toBe("canceled");
+    expect((await worker.ended(job_id)).job.state).toBe("canceled");
     expect(isAlive(attempt!.process!)).toBe(false);
     expect(fs.readdirSync(elsewhere)).toEqual([]);
   });
@@ -114,7 +114,7 @@ describe("a job that puts something else in the place of its directory", () => {
       outputs: ["r"],
       workdir: worker.directory,
     });
-    await worker.ended(job_id, 60_000);
+    await worker.ended(job_id);
     expect(fs.readdirSync(elsewhere)).toEqual([]);
     const said = (await worker.events(job_id)).filter((event) => event.event_type === "execution.spool_damaged");
     expect(said.map(({ payload }) => payload["about"])).toContain("documents");
@@ -125,7 +125,7 @@ describe("a job that puts something else in the place of its directory", () => {
 test("a log that a job made larger than any disk: its end is settled, its log is what was written", async () => {
   await using worker = await new WorkerHarness().start();
   const { job_id } = await worker.shell(`echo aaaa; sleep 0.3; ${D} truncate -s 7T "$d/stdout.log"; sleep 0.5`);
-  const { job } = await worker.ended(job_id, 40_000);
+  const { job } = await worker.ended(job_id);
   expect(job.state).toBe("succeeded");
   const { artifacts } = await worker.client.artifacts(job_id);
   expect(artifacts.find(({ kind }) => kind === "stdout")).toMatchObject({ size_bytes: 5 });

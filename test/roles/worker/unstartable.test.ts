@@ -64,7 +64,7 @@ test("an attempt whose directory cannot be made ends as not started, after a few
   await using worker = await new WorkerHarness().start();
   const line = 'cd "$(dirname "$CLIO_RELAY_EVENTS")/.." && job="$PWD" && rm -rf "$job" && : > "$job"';
   const { job_id } = await worker.shell(line, { retries: 1 });
-  const { job } = await worker.ended(job_id, 40_000);
+  const { job } = await worker.ended(job_id);
   expect(job).toMatchObject({ state: "failed", attempts: 2, outcome: { reason: "spawn_failed" } });
   const { attempts } = await worker.client.attempts(job_id);
   expect(attempts.map(({ outcome }) => outcome?.reason)).toEqual(["outcome_unknown", "spawn_failed"]);

@@ -13,6 +13,8 @@ export interface SlurmOptions {
   readonly nodes?: number;
   /** GPUs of each node, that are counted and are no devices. */
   readonly gpus?: number;
+  /** What a job asks for of memory is all that its processes can have: the kernel ends what takes more. See `noMemoryBound`. */
+  readonly boundsMemory?: boolean;
   /** Further lines of slurm.conf(5). */
   readonly config?: readonly string[];
 }
@@ -34,7 +36,7 @@ export class Slurm implements AsyncDisposable {
     readonly directory: string,
     options: SlurmOptions,
   ) {
-    this.#options = { accounting: false, nodes: 1, gpus: 0, config: [], ...options };
+    this.#options = { accounting: false, nodes: 1, gpus: 0, boundsMemory: false, config: [], ...options };
   }
 
   static async start(options: SlurmOptions = {}): Promise<Slurm> {
@@ -110,7 +112,9 @@ export class Slurm implements AsyncDisposable {
   }
 
   #nodeNames(): string[] {
-    return Array.from({ length: this.#options.nodes }, (_, index) => `rig${index + 1}`);
+    // Control groups have a node's name, and are the machine's.
+    const name = this.#options.boundsMemory ? `rig${process.pid}n` : "rig";
+    return Array.from({ length: this.#options.nodes }, (_, index) => `${name}${index + 1}`);
   }
 
   async #up(): Promise<void> {
@@ -137,7 +141,7 @@ export class Slurm implements AsyncDisposable {
   }
 
   #configure(): void {
-    const { accounting, gpus, config } = this.#options;
+    const { accounting, gpus, boundsMemory, config } = this.#options;
     const port = (name: string): number => this.#ports.get(name)!;
     const host = os.hostname().split(".")[0]!;
     const slurm = [
@@ -150,9 +154,9 @@ export class Slurm implements AsyncDisposable {
       "CredType=cred/munge",
       "MpiDefault=none",
       "ProctrackType=proctrack/linuxproc",
-      "TaskPlugin=task/none",
+      `TaskPlugin=task/${boundsMemory ? "cgroup" : "none"}`,
       "SelectType=select/cons_tres",
-      "SelectTypeParameters=CR_Core",
+      `SelectTypeParameters=${boundsMemory ? "CR_Core_Memory" : "CR_Core"}`,
       "SchedulerType=sched/builtin",
       "SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0",
       `SlurmctldPidFile=${this.#at("slurmctld.pid")}`,
@@ -188,6 +192,7 @@ export class Slurm implements AsyncDisposable {
     ];
     fs.writeFileSync(this.#at("slurm.conf"), `${slurm.join("\n")}\n`);
     if (gpus > 0) this.#makeGpus(gpus);
+    if (boundsMemory) fs.writeFileSync(this.#at("cgroup.conf"), MEMORY_BOUND);
     if (!accounting) return;
     const database = [
       "AuthType=auth/munge",
@@ -255,7 +260,45 @@ export class Slurm implements AsyncDisposable {
     // Steps outlive their node's daemon; each of them and every job has the name of this directory in its environment.
     await eventually(() => endBelow(this.directory) === 0, { what: "the end of SLURM's jobs" });
     if (this.#databaseDirectory !== "") removeTree(this.#databaseDirectory);
+    if (this.#options.boundsMemory) for (const name of this.#nodeNames()) await removeGroups(path.join(MEMORY_GROUPS, `slurm_${name}`));
     removeTree(this.directory);
+  }
+}
+
+const MEMORY_GROUPS = "/sys/fs/cgroup/memory";
+const MEMORY_BOUND = `CgroupPlugin=cgroup/v1
+CgroupMountpoint=${path.dirname(MEMORY_GROUPS)}
+ConstrainRAMSpace=yes
+ConstrainSwapSpace=yes
+AllowedSwapSpace=0
+`;
+
+/** Why a SLURM of this machine cannot bound its jobs' memory; null where it can. Its plugin for cgroup v2 wants a systemd. */
+export function noMemoryBound(): string | null {
+  const group = path.join(MEMORY_GROUPS, `clio-relay-probe-${process.pid}`);
+  try {
+    fs.mkdirSync(group);
+    fs.rmdirSync(group);
+    return null;
+  } catch (error) {
+    return `no groups can be made in ${MEMORY_GROUPS} (cgroup v1): ${(error as Error).message}`;
+  }
+}
+
+/** Remove a control group with those below it, once their last processes are gone. */
+async function removeGroups(group: string): Promise<void> {
+  if (!fs.existsSync(group)) return;
+  for (const entry of fs.readdirSync(group, { withFileTypes: true }))
+    if (entry.isDirectory()) await removeGroups(path.join(group, entry.name));
+  await eventually(() => !fs.existsSync(group) || removed(group), { what: `the end of ${group}` });
+}
+
+function removed(group: string): boolean {
+  try {
+    fs.rmdirSync(group);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -13,6 +13,7 @@ import { generator } from "../rigs/openapi-typescript/generator.ts";
 import { prometheusClient } from "../rigs/prometheus-client/parser.ts";
 import { crateValidator } from "../rigs/ro-crate/validator.ts";
 import { schemathesis } from "../rigs/schemathesis/program.ts";
+import { noMemoryBound } from "../rigs/slurm.ts";
 import type { SkipRecord } from "./verdict.ts";
 
 /** Something that a machine may lack and a test may need. */
@@ -166,6 +167,7 @@ export const COMPONENTS = {
     probe: daemons("slurmctld", "slurmd", "sbatch", "munged", "slurmdbd", "mariadbd"),
     packages: ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "slurmdbd", "mariadb-server"],
   },
+  "slurm-memory": { probe: noMemoryBound },
   gridengine: {
     probe: daemons("sge_qmaster", "sge_execd", "qsub"),
     packages: ["gridengine-master", "gridengine-exec", "gridengine-client"],

@@ -18,7 +18,7 @@ import { refusalIn, remembering } from "./refusal.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { type Found, Submission } from "./submission.ts";
 import type { SubmitTurn } from "./submit-turns.ts";
-import { awaitedRecord, batchWords, endedFor, explained, mayBeTheirs, saidOf } from "./words.ts";
+import { awaitedRecord, batchWords, besidesOf, endedFor, explained, mayBeTheirs, saidOf } from "./words.ts";
 
 type Refusal = Extract<Found, { kind: "refused" }>;
 
@@ -324,7 +324,7 @@ export class AllocationHost implements AttemptHost {
     }
     if (!mayBeTheirs(exit)) return exit;
     if (status !== null && hasEnded(status.phase))
-      return { ...exit, outcome: explained(exit, status, requestOf(this.around.job).time_limit_seconds) };
+      return { ...exit, outcome: explained(exit, status, requestOf(this.around.job).time_limit_seconds, besidesOf(this.around.directory)) };
     return this.#record == null || this.#now - this.#exitAt >= this.schedulers.times.why ? exit : null;
   }
 
@@ -358,7 +358,10 @@ export class AllocationHost implements AttemptHost {
         why,
         `${why === "timeout" ? "ended after its time limit" : "canceled at the scheduler"}; its shim left no record: ${said}`,
       );
-    return outcome("outcome_unknown", `its shim left no record, so nobody knows how the command ended: ${said}`);
+    return outcome(
+      "outcome_unknown",
+      `its shim left no record, so nobody knows how the command ended: ${said}${besidesOf(this.around.directory)}`,
+    );
   }
 
   async askToEnd(_claim: ShimClaim, write: boolean): Promise<void> {

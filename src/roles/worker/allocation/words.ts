@@ -55,14 +55,28 @@ const isBySignal = ({ reason, exit_code }: Outcome): boolean =>
 /** 128 and the number of TERM, KILL, XCPU, USR1 or USR2, which are what schedulers send. */
 const SIGNALED_CODES: ReadonlySet<number> = new Set([143, 137, 152, 138, 140]);
 
-/** The outcome of an end with the scheduler's word on it. */
-export function explained(exit: ExitRecord, status: SchedulerStatus, limitSeconds: number | null): Outcome {
+/**
+ * The outcome of an end with the scheduler's word on it.
+ *
+ * @param besides what it has written into its output file, as `besidesOf`
+ */
+export function explained(exit: ExitRecord, status: SchedulerStatus, limitSeconds: number | null, besides = ""): Outcome {
   const { outcome } = exit;
   const ended = isTheirs(exit) ? endedFor(status, limitSeconds) : null;
   // Somebody may have asked for its end without ending the allocation: then it has ended well.
   if (outcome.reason === "completed" && status.phase === "completed") return outcome;
   const why = ended ?? (outcome.reason === "completed" ? "signaled" : null);
-  return { ...outcome, reason: why ?? outcome.reason, message: `${outcome.message}; ${saidOf(status)}`.slice(0, 2_000) };
+  return {
+    ...outcome,
+    reason: why ?? outcome.reason,
+    message: `${outcome.message}; ${saidOf(status)}${ended === null ? besides : ""}`.slice(0, 2_000),
+  };
+}
+
+/** What a scheduler says of an end in its output file besides its word (of memory that ran out, for example), as the end of a sentence. */
+export function besidesOf(directory: string): string {
+  const words = batchWords(directory);
+  return words === null ? "" : `; its output file ends with: ${words}`;
 }
 
 /** The end of what the batch script said before it became the shim; null where it has said nothing. */

@@ -171,11 +171,14 @@ describe("an allocation that ends by itself", () => {
     const { job_id } = await site.submit("echo up; sleep 60");
     await eventually(async () => (await site.worker.stdout(job_id).catch(() => "")) === "up\n", { what: "its output" });
     const id = await native(job_id);
+    // As slurmstepd does where it knows more than a state says.
+    fs.appendFileSync(path.join(site.worker.attemptDir(job_id), "scheduler.log"), "error: exceeded memory limit\n");
     site.scheduler.signal(id, "SIGKILL");
     site.scheduler.say(id, { phase, raw_state });
     const { job } = await site.worker.ended(job_id);
     expect(job).toMatchObject({ state, outcome: { reason } });
     expect(job.outcome?.message).toContain(raw_state);
+    if (reason === "outcome_unknown") expect(job.outcome?.message).toContain("exceeded memory limit");
     expect(await site.worker.stdout(job_id)).toBe("up\n");
   });
 

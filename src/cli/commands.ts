@@ -20,6 +20,12 @@ export const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>
     disconnect: command("End the link to a cluster; its worker and jobs go on", () => import("./disconnect.ts")),
     "install-frp": command("Install frpc and frps for modes frp-stcp and frp-xtcp", () => import("./install-frp.ts")),
     "mcp-server": command("Serve the clusters to an agent, by MCP", () => import("./mcp-server.ts")),
+    "mcp-call": command("Call an MCP server on a cluster once", () => import("./mcp-call.ts")),
+    "jarvis-mcp-call": command("Call the MCP server of JARVIS-CD on a cluster once", () => import("./jarvis-mcp-call.ts")),
+    "jarvis-mcp-refresh": command(
+      "Ask the MCP server of JARVIS-CD on a cluster which tools it has",
+      () => import("./jarvis-mcp-refresh.ts"),
+    ),
     completion: command("Print what a shell needs to complete command lines", () => import("./completion.ts")),
     version: command("Print the version", () => import("./version.ts")),
   },

@@ -13,14 +13,27 @@ export const METADATA = {
 } as const;
 
 /** What the two options say together. @throws RelayError usage when both are given, or when the file holds no JSON object; local_file_unusable, payload_too_large */
-export function metadataOf(
+export const metadataOf = (
   io: CliIo,
   flags: { readonly "metadata-json": Record<string, unknown> | undefined; readonly "metadata-json-file": string | undefined },
-): Record<string, unknown> {
-  const file = flags["metadata-json-file"];
-  if (file === undefined) return flags["metadata-json"] ?? {};
-  if (flags["metadata-json"] !== undefined) throw new RelayError("usage", "--metadata-json and --metadata-json-file exclude each other");
-  const value = jsonObject.read(readLocalText(io, `--metadata-json-file ${file}`, file, MAX_BYTES));
+): Record<string, unknown> => objectOf(io, "--metadata-json", flags["metadata-json"], flags["metadata-json-file"]);
+
+/** `--arguments-json` and its twin that reads a file. */
+export const ARGUMENTS = {
+  "arguments-json": option(jsonObject, "Arguments of the tool, as a JSON object; none unless given"),
+  "arguments-json-file": option(text("FILE"), "The same, from a file"),
+} as const;
+
+/** The same of these. @throws as metadataOf */
+export const argumentsOf = (
+  io: CliIo,
+  flags: { readonly "arguments-json": Record<string, unknown> | undefined; readonly "arguments-json-file": string | undefined },
+): Record<string, unknown> => objectOf(io, "--arguments-json", flags["arguments-json"], flags["arguments-json-file"]);
+
+function objectOf(io: CliIo, name: string, given: Record<string, unknown> | undefined, file: string | undefined): Record<string, unknown> {
+  if (file === undefined) return given ?? {};
+  if (given !== undefined) throw new RelayError("usage", `${name} and ${name}-file exclude each other`);
+  const value = jsonObject.read(readLocalText(io, `${name}-file ${file}`, file, MAX_BYTES));
   if (value === undefined) throw new RelayError("usage", `${file} holds no JSON object`);
   return value;
 }

@@ -93,6 +93,10 @@ const VERBS: Readonly<Record<string, ((known: Known) => readonly string[]) | nul
   "job submit-pipeline": null,
   // There is no agent.
   "agent run": null,
+  "mcp-call": () => ["--server", "/none", "--operation", "tools/list"],
+  // There is no MCP server of JARVIS-CD.
+  "jarvis-mcp-call": null,
+  "jarvis-mcp-refresh": null,
   "job watch": ({ job }) => [job],
   "job read-log": ({ job }) => [job, "--follow"],
   "job wait": ({ job }) => [job],

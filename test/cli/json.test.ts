@@ -32,6 +32,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "job submit-pipeline": "test/cli/jarvis.rig.test.ts",
   "agent run": "test/cli/agent.rig.test.ts",
   "remote-mcp refresh": "test/mcp/remote-servers.rig.test.ts",
+  "jarvis-mcp-call": "test/cli/mcp-call.test.ts",
+  "jarvis-mcp-refresh": "test/cli/mcp-call.test.ts",
   "relay-host service install": "test/cli/relay-host/service.rig.test.ts",
   "relay-host service uninstall": "test/cli/relay-host/service.rig.test.ts",
   "mcp-server": "test/mcp/http.test.ts",
@@ -114,6 +116,7 @@ async function walkInstallation(walk: Walk): Promise<void> {
 async function walkJobs(walk: Walk): Promise<void> {
   const { job_id: job } = await walk.one<{ job_id: string }>("job submit", "--output", "f*", "--", "sh", "-c", "echo said | tee f");
   await walk.one("job submit", "--wait", "--", "true");
+  await walk.one("mcp-call", "--server", "/none", "--operation", "tools/list");
   await walk.one("job wait", job);
   await walk.one("job status", job);
   await walk.one("job monitor", job);

@@ -51,7 +51,7 @@ const APART = new Set([
     "emit progress",
     "emit task-event",
   ],
-  ...["install-frp", "completion", "job submit-pipeline", "agent run"],
+  ...["install-frp", "completion", "job submit-pipeline", "agent run", "mcp-call", "jarvis-mcp-call", "jarvis-mcp-refresh"],
   // There is no scheduler.
   ...["scheduler status", "scheduler cancel"],
   ...Object.entries(COMMANDS).flatMap(([noun, verbs]) =>

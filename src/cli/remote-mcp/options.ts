@@ -2,6 +2,7 @@ import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import type { RemoteMcpServer } from "../../config/remote-mcp-server.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { isId } from "../../domain/id.ts";
+import { JARVIS_SERVER } from "../../mcp/jarvis/server.ts";
 import { clusterName, type Reader } from "../values.ts";
 import { required } from "../verb.ts";
 
@@ -28,7 +29,7 @@ export function registered(entry: ClusterEntry, name: string): RemoteMcpServer {
     `no MCP server ${name} is registered on ${entry.name}`,
     { cluster: entry.name, server: name },
     known.length === 0
-      ? `clio-relay remote-mcp register --cluster ${entry.name} --name ${name} --command PROGRAM`
+      ? `clio-relay remote-mcp register --cluster ${entry.name} --name ${name} --command ${name === JARVIS_SERVER ? `${JARVIS_SERVER} --allow-tool '*'` : "PROGRAM"}`
       : `there are ${known.slice(0, 20).join(", ")}`,
   );
 }

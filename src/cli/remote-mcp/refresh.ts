@@ -12,15 +12,16 @@ import { freshKey, send } from "../job/hand-over.ts";
 import { surroundingTrace } from "../job/surrounding-trace.ts";
 import { printJson } from "../print/table.ts";
 import { patience, text, whole } from "../values.ts";
-import { type Call, defineVerb, ignored, option, optionOr, toggle } from "../verb.ts";
+import { type Call, defineVerb, type FlagValues, ignored, option, optionOr, toggle } from "../verb.ts";
 import type { CatalogueView } from "./catalogue-view.ts";
 import { REGISTRATION, refreshCommand, registered } from "./options.ts";
 
 /** Characters of a description that whoever is to accept it is shown. */
 const DESCRIPTION_SHOWN = 2_000;
 
-const FLAGS = {
-  ...REGISTRATION,
+/** Options of every verb that asks a server which tools it has. */
+export const REFRESH = {
+  cluster: REGISTRATION.cluster,
   "timeout-seconds": optionOr(whole(1, 86_400), MCP_LIMITS.listSeconds, "How long the server may take for its list"),
   "wait-timeout-seconds": optionOr(patience, LIMITS.waitDefaultSeconds, "How long to wait for that; the job goes on after it"),
   "poll-seconds": ignored("waiting is by notification"),
@@ -28,42 +29,48 @@ const FLAGS = {
   accept: toggle("Take on what the server describes otherwise than before"),
 } as const;
 
+/** What is said of each of them. */
+export const REFRESH_DETAILS =
+  "Starts the server once on the cluster, as a job, and keeps how it describes its tools; a running mcp-server shows them by itself. " +
+  "An allowed tool that is described otherwise than when it was accepted is hidden until --accept, so that nobody's agent reads what nobody has looked at.";
+
 export const verb = defineVerb({
   summary: "Ask an MCP server on a cluster which tools it has",
-  details:
-    "Starts the server once on the cluster, as a job, and keeps how it describes its tools; a running mcp-server shows them by itself. " +
-    "An allowed tool that is described otherwise than when it was accepted is hidden until --accept, so that nobody's agent reads what nobody has looked at.",
+  details: REFRESH_DETAILS,
   positionals: {},
-  flags: FLAGS,
+  flags: { ...REGISTRATION, ...REFRESH },
   examples: [
     ["remote-mcp refresh --cluster c --name science", "before its tools are shown, and when they may be others"],
     ["remote-mcp refresh --cluster c --name science --accept", "when the new descriptions have been read"],
   ],
-  async run(call) {
-    const { flags, io, relay } = call;
-    const { cluster: name, name: server } = flags;
-    const entry = await relay.clusterEntry(name);
-    const registration = registered(entry, server);
-    const cluster = relay.desktop.cluster(name);
-    const handing = { cluster, overLink: entry.mode !== "local", trace: await surroundingTrace(io) };
-    const key = flags["idempotency-key"] ?? freshKey();
-    const { job_id: jobId, existing } = await send(io, handing, listing(name, server, registration, flags["timeout-seconds"], key));
-    const again = `${refreshCommand(name, server)} --idempotency-key ${key}`;
-    return interruptible(
-      io,
-      () => `no longer waiting; the job goes on. Take what it finds on with: ${again}`,
-      async (signal) => {
-        const { updated_at } = await ended(call, cluster, jobId, again, signal);
-        // What was found long ago is no newer for being asked for again; the cluster's clock may be a wrong one.
-        const foundAt = existing ? Math.min(io.clock.now(), Date.parse(updated_at)) : io.clock.now();
-        await report(call, await keep(call, cluster, jobId, foundAt, signal));
-        return EXIT.ok;
-      },
-    );
-  },
+  run: (call) => refresh(call, call.flags.name),
 });
 
-type Refresh = Call<typeof FLAGS, Record<never, never>>;
+/** Ask a server that is registered, and keep what it says. @throws RelayError not_found, observation_timeout, mcp_discovery_failed, state_conflict, payload_too_large */
+export async function refresh(call: Refresh, server: string): Promise<number> {
+  const { flags, io, relay } = call;
+  const name = flags.cluster;
+  const entry = await relay.clusterEntry(name);
+  const registration = registered(entry, server);
+  const cluster = relay.desktop.cluster(name);
+  const handing = { cluster, overLink: entry.mode !== "local", trace: await surroundingTrace(io) };
+  const key = flags["idempotency-key"] ?? freshKey();
+  const { job_id: jobId, existing } = await send(io, handing, listing(name, server, registration, flags["timeout-seconds"], key));
+  const again = `${refreshCommand(name, server)} --idempotency-key ${key}`;
+  return interruptible(
+    io,
+    () => `no longer waiting; the job goes on. Take what it finds on with: ${again}`,
+    async (signal) => {
+      const { updated_at } = await ended(call, cluster, jobId, again, signal);
+      // What was found long ago is no newer for being asked for again; the cluster's clock may be a wrong one.
+      const foundAt = existing ? Math.min(io.clock.now(), Date.parse(updated_at)) : io.clock.now();
+      await report(call, await keep(call, server, cluster, jobId, foundAt, signal));
+      return EXIT.ok;
+    },
+  );
+}
+
+type Refresh = Pick<Call, "io" | "json" | "relay"> & { readonly flags: FlagValues<typeof REFRESH> };
 
 function listing(cluster: string, server: string, registration: RemoteMcpServer, timeout_seconds: number, key: string): JobSubmissionInput {
   const { command, args, env_from, contract } = registration;
@@ -95,6 +102,7 @@ async function ended(
 /** What the job has found, kept as far as it can be shown. */
 async function keep(
   { flags, io, relay }: Refresh,
+  server: string,
   cluster: ClusterClient,
   jobId: string,
   now: number,
@@ -111,13 +119,13 @@ async function keep(
   // What is registered by now counts.
   const entries = await relay.clusters();
   const entry = await relay.clusterEntry(flags.cluster);
-  const registration = registered(entry, flags.name);
-  const isRegistered = ({ cluster: its, server }: DiscoveredServer): boolean =>
-    Object.hasOwn(entries.find(({ name }) => name === its)?.remote_mcp_servers ?? {}, server);
+  const registration = registered(entry, server);
+  const isRegistered = (one: DiscoveredServer): boolean =>
+    Object.hasOwn(entries.find(({ name }) => name === one.cluster)?.remote_mcp_servers ?? {}, one.server);
   let result: Discovered | undefined;
   await updateRemoteMcpCache(relay.paths, io.env, (known) => {
-    const before = known.find((one) => one.cluster === flags.cluster && one.server === flags.name) ?? null;
-    result = discovered({ entry, name: flags.name, registration, jobId, left, before, accept: flags.accept, now });
+    const before = known.find((one) => one.cluster === flags.cluster && one.server === server) ?? null;
+    result = discovered({ entry, name: server, registration, jobId, left, before, accept: flags.accept, now });
     return withEntry(known.filter(isRegistered), result.found);
   });
   return result!;

@@ -2,9 +2,7 @@ import { RelayError } from "../../domain/errors.ts";
 import type { Place } from "../clusters.ts";
 import type { Route } from "../federation/federated.ts";
 import type { ToolCall } from "../tool.ts";
-
-/** What the registration of a cluster's MCP server of JARVIS-CD is called. */
-export const JARVIS_SERVER = "jarvis";
+import { JARVIS_SERVER } from "./server.ts";
 
 /** How a tool of JARVIS-CD is served: by its MCP server; null: by what the worker does with its command line. */
 export interface JarvisRoute {

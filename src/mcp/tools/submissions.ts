@@ -4,7 +4,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { SchedulerRequest } from "../../domain/scheduler.ts";
 import { CommandSpec, JarvisSpec, McpCallSpec, RemoteAgentSpec } from "../../domain/specs.ts";
 import type { Place } from "../clusters.ts";
-import { JARVIS_SERVER } from "../jarvis/route.ts";
+import { jarvisServer } from "../jarvis/server.ts";
 import { receiptOf, SubmittedView, submit, submitted, type Wanted } from "../submit.ts";
 import { defineTool, type Profile, RUNS, type Tool, type ToolCall } from "../tool.ts";
 import { CLUSTER, SUBMISSION, said, THEN_WAIT } from "./arguments.ts";
@@ -138,13 +138,6 @@ const toolName = said(v.nonNullable(v.unwrap(tool)), "the tool to call");
 const toolArguments = said(given, "arguments of the tool");
 const callEnds = said(callTimeout, "wall clock after which the call is ended; 300 when left out");
 
-function jarvisServer({ remote_mcp_servers }: ClusterEntry): Readonly<Record<string, unknown>> {
-  const registered = remote_mcp_servers?.[JARVIS_SERVER];
-  if (registered?.enabled !== true) return { operation: "tools/call", server: JARVIS_SERVER };
-  const { command, args, env_from, contract, reuse } = registered;
-  return { operation: "tools/call", server: command, server_args: args, env_from, expected_registered_contract: contract, reuse };
-}
-
 export const submissionTools: readonly Tool[] = [
   command,
   agent("relay_submit_agent", "user"),
@@ -189,7 +182,7 @@ export const submissionTools: readonly Tool[] = [
       "Calls one tool of the MCP server of JARVIS-CD: of the one that is registered as jarvis, else of the one that the cluster's worker is configured with.",
     kind: "mcp_call",
     spec: { tool: toolName, arguments: toolArguments, timeout_seconds: callEnds },
-    fixed: jarvisServer,
+    fixed: (entry) => ({ operation: "tools/call", ...jarvisServer(entry) }),
     task: true,
   }),
 ];

@@ -19,7 +19,11 @@ test("it begins as a skill does: a name, and when it is of use", () => {
 });
 
 test("it has every tool, and every command that an agent may use", () => {
-  for (const { name } of TOOLS) expect(text).toContain(`\`${name}\``);
+  for (const { name } of TOOLS) {
+    const [line] = new RegExp(`^- \`${name}\`: .+$`, "m").exec(text) ?? [];
+    // A whole sentence.
+    expect(line).toEndWith(".");
+  }
   const commands = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
     Object.entries(verbs).map(([verb, { alias, summary }]) => [`- \`clio-relay ${`${noun} ${verb}`.trim()}\`: ${summary}`, alias] as const),
   );

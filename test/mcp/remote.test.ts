@@ -65,6 +65,7 @@ test("a tool of a server on a cluster is among an agent's, and what is not shown
 
 test("arguments are looked at before anything is submitted", async () => {
   await registered("science", [tool("inspect")], "--profile", "user");
+  await registered("open", [tool("look", { inputSchema: { type: "object" } })], "--profile", "user");
   await using agent = await Agent.of(relay);
   for (const args of [
     {},
@@ -74,6 +75,8 @@ test("arguments are looked at before anything is submitted", async () => {
   ]) {
     expect(await agent.problem(INSPECT, args)).toMatchObject({ reason: "request_validation_failed" });
   }
+  const misplaced = await agent.problem("remote_open_look", { cluster: "local", path: "/x" });
+  expect(misplaced).toMatchObject({ reason: "request_validation_failed", hint: expect.stringContaining("`arguments`") });
   // What is right goes to the cluster, which has no worker here.
   expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
 });

@@ -60,7 +60,7 @@ function isPlain(schema: JsonSchema, controls: JsonSchema): boolean {
   if (schema["additionalProperties"] !== false) return false;
   if (!Object.keys(schema).every((keyword) => SIMPLE.has(keyword))) return false;
   const { required = [] } = schema as { required?: readonly string[] };
-  if ([...Object.keys(properties), ...required].some((name) => name === "cluster" || Object.hasOwn(controls, name))) return false;
+  if ([...Object.keys(properties), ...required].some((name) => isOwnArgument(name, controls))) return false;
   if (!Object.keys(properties).every((name) => PROPERTY.test(name))) return false;
   let whole = false;
   visitSchemas(schema, (one, own) => {
@@ -88,13 +88,16 @@ function retargeted(schema: JsonSchema): JsonSchema {
   });
 }
 
+/** Whether a name is that of an argument of this endpoint. */
+export const isOwnArgument = (name: string, controls: JsonSchema): boolean => name === "cluster" || Object.hasOwn(controls, name);
+
 /** What a caller gave, as the server takes it, and what is this endpoint's own. @param controls names of further arguments */
 export function splitArguments(
   form: ArgumentForm,
   given: Readonly<Record<string, unknown>>,
   controls: JsonSchema,
 ): { readonly own: Readonly<Record<string, unknown>>; readonly remote: unknown } {
-  const isOwn = (name: string): boolean => name === "cluster" || Object.hasOwn(controls, name);
+  const isOwn = (name: string): boolean => isOwnArgument(name, controls);
   const members = Object.entries(given);
   if (form === "flat") {
     return {

@@ -98,7 +98,10 @@ export function hiddenServer(
     return ["expired", `what was found counted until ${found.expires_at}; refresh it`];
   const { server_artifact: artifact } = found.provenance;
   if (profile === "user" && !artifact.immutable)
-    return ["mutable_server_artifact", `the server may be another program tomorrow (${artifact.cause}): it is for the profile admin only`];
+    return [
+      "mutable_server_artifact",
+      `the server may be another program tomorrow (${artifact.cause}): only agents of mcp-server --profile admin are shown its tools`,
+    ];
   return null;
 }
 

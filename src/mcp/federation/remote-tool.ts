@@ -8,7 +8,7 @@ import { type Admitted, submitted } from "../submit.ts";
 import { defineTool, RUNS, type Tool, type ToolCall, type ToolHints } from "../tool.ts";
 import { CONTROLS, OwnArguments } from "./controls.ts";
 import type { FederatedTool, Route } from "./federated.ts";
-import { splitArguments } from "./input-schema.ts";
+import { isOwnArgument, splitArguments } from "./input-schema.ts";
 import { answered, RemoteCallView, remoteContent, remoteFailed, submitCall } from "./remote-call.ts";
 
 /** Characters of a server's description, and of its title, that an agent is shown. */
@@ -106,10 +106,19 @@ function argumentsOf({ alias, input }: FederatedTool, given: Readonly<Record<str
   // Many clients send what they leave open as null; of the server's own arguments it is left to the server what null means.
   const present = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== null));
   const read = v.safeParse(OwnArguments, present);
-  if (!read.success) throw argumentsProblem(alias, read.issues);
+  if (!read.success) {
+    const isElsewhere = input.form === "nested" && Object.keys(own).some((name) => !isOwnArgument(name, CONTROLS));
+    throw isElsewhere ? misplaced(alias, read.issues) : argumentsProblem(alias, read.issues);
+  }
   const object = v.safeParse(RemoteArguments, remote);
   if (!object.success) throw argumentsProblem(alias, object.issues, "arguments");
   return { ...read.output, remote: remote as Record<string, unknown> };
+}
+
+/** The server's own arguments given beside those of this endpoint: where they belong is told, since the name alone is right. */
+function misplaced(alias: string, issues: Parameters<typeof argumentsProblem>[1]): RelayError {
+  const { code, message, data } = argumentsProblem(alias, issues);
+  return new RelayError(code, message, data, "the arguments of the server's own belong into the object `arguments`");
 }
 
 function routeOf({ alias, routes }: FederatedTool, cluster: string): Route {

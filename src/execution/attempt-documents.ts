@@ -12,7 +12,13 @@ import type { OutputIssue } from "./output-issue.ts";
 import { holdArtifacts, openAttemptFile } from "./own-place.ts";
 import { versionMetadata } from "./recorded-version.ts";
 import { type AttemptSpec, type ExitRecord, logFile } from "./spool-records.ts";
-import { flushDirectory, storeDocument } from "./stored-copy.ts";
+import { flushDirectory, storeDocuments } from "./stored-copy.ts";
+
+interface AttemptDocument {
+  readonly kind: ArtifactKind;
+  readonly name: string;
+  readonly text: string;
+}
 
 export interface DocumentsInput {
   readonly jobDir: string;
@@ -20,7 +26,7 @@ export interface DocumentsInput {
   readonly spec: AttemptSpec;
   readonly exit: ExitRecord;
   /** What the attempt leaves besides, each as an artifact with this text. */
-  readonly documents?: readonly { readonly kind: ArtifactKind; readonly name: string; readonly text: string }[];
+  readonly documents?: readonly AttemptDocument[];
   /** SHA-256 of a script job's text; null for others. */
   readonly scriptSha256: string | null;
   readonly outputs: readonly NewArtifact[];
@@ -57,14 +63,11 @@ export async function attemptDocuments(input: DocumentsInput): Promise<Documents
       left.push(stream);
     }
   }
-  const more: NewArtifact[] = [];
-  for (const { kind, name, text } of input.documents ?? []) more.push(await document(kind, name, text, input, place.path));
-  const documents = [
-    ...more,
-    await document("log_capture", "log-capture.json", asText(logCapture(input)), input, place.path),
-    await document("provenance", "provenance.json", asText(provenance(input, logs)), input, place.path),
-  ];
-  flushDirectory(place.path);
+  const documents = await stored(input, place.path, [
+    ...(input.documents ?? []),
+    { kind: "log_capture", name: "log-capture.json", text: asText(logCapture(input)) },
+    { kind: "provenance", name: "provenance.json", text: asText(provenance(input, logs)) },
+  ]);
   return { artifacts: [...logs, ...documents], left };
 }
 
@@ -101,18 +104,22 @@ async function logArtifact(stream: LogStream, input: DocumentsInput): Promise<Ne
 const eitherOf = ({ signal, canceled }: DocumentsInput): AbortSignal =>
   AbortSignal.any([signal, canceled].filter((one) => one !== undefined));
 
-async function document(kind: ArtifactKind, name: string, text: string, { spec }: DocumentsInput, directory: string): Promise<NewArtifact> {
-  const artifactId = newId("artifact");
-  const stat = await storeDocument(directory, artifactId, text);
-  return {
-    artifact_id: artifactId,
+async function stored({ spec }: DocumentsInput, directory: string, documents: readonly AttemptDocument[]): Promise<NewArtifact[]> {
+  const ids = documents.map(() => newId("artifact"));
+  const stats = await storeDocuments(
+    directory,
+    documents.map(({ text }, at) => ({ name: ids[at]!, text })),
+  );
+  flushDirectory(directory);
+  return documents.map(({ kind, name, text }, at) => ({
+    artifact_id: ids[at]!,
     kind,
     name,
-    uri: spoolUri(`artifacts/${artifactId}`),
+    uri: spoolUri(`artifacts/${ids[at]}`),
     size_bytes: Buffer.byteLength(text),
     sha256: sha256Hex(text),
-    metadata: { attempt: spec.attempt, stored: true, ...versionMetadata(stat) },
-  };
+    metadata: { attempt: spec.attempt, stored: true, ...versionMetadata(stats[at]!) },
+  }));
 }
 
 const asText = (content: Json): string => `${JSON.stringify(content, null, 2)}\n`;

@@ -1,7 +1,17 @@
-import type fs from "node:fs";
+import fs from "node:fs";
 import path from "node:path";
 import { fsyncDirectory } from "../lib/atomic-file.ts";
 import { type FileInTheMaking, makeWholeFile } from "../lib/whole-file.ts";
+
+/** Up to this size a document is written at once, without a thread. */
+const SMALL_BYTES = 64 * 1024;
+
+/** A document on its way into a directory of the spool. */
+export interface DocumentText {
+  /** Of the file, which nothing has and nobody knows before the document is recorded. */
+  readonly name: string;
+  readonly text: string;
+}
 
 /** Begin a copy in a directory of the spool, which exists. Its name is made durable by flushDirectory, once for many. */
 export function beginCopy(directory: string, name: string): Promise<FileInTheMaking> {
@@ -11,13 +21,40 @@ export function beginCopy(directory: string, name: string): Promise<FileInTheMak
 /** Make the names of finished copies durable. */
 export const flushDirectory = (directory: string): void => fsyncDirectory(directory);
 
-/** Write a small document as a whole. Returns what it was when it had been written. */
-export async function storeDocument(directory: string, name: string, text: string): Promise<fs.BigIntStats> {
-  const copy = await beginCopy(directory, name);
+/**
+ * Write documents, all of them or, when that throws, none. They are flushed at the same time, for which a file system writes its journal about once.
+ *
+ * @returns what each was when it had been written
+ */
+export async function storeDocuments(directory: string, documents: readonly DocumentText[]): Promise<fs.BigIntStats[]> {
+  const open: { readonly fd: number; readonly file: string }[] = [];
   try {
-    await copy.write(Buffer.from(text));
-    return await copy.finish();
+    for (const { name, text } of documents) {
+      const file = path.join(directory, name);
+      const fd = fs.openSync(file, "wx", 0o600);
+      open.push({ fd, file });
+      await writeAll(fd, Buffer.from(text));
+    }
+    await Promise.all(open.map(({ fd }) => flushed(fd)));
+    return open.map(({ fd }) => fs.fstatSync(fd, { bigint: true }));
+  } catch (error) {
+    for (const { file } of open) fs.rmSync(file, { force: true });
+    throw error;
   } finally {
-    await copy.discard();
+    for (const { fd } of open) fs.closeSync(fd);
   }
+}
+
+const flushed = (fd: number): Promise<void> =>
+  new Promise((resolve, reject) => fs.fsync(fd, (error) => (error === null ? resolve() : reject(error))));
+
+async function writeAll(fd: number, bytes: Uint8Array): Promise<void> {
+  if (bytes.length <= SMALL_BYTES) {
+    for (let at = 0; at < bytes.length; ) at += fs.writeSync(fd, bytes, at, bytes.length - at);
+    return;
+  }
+  for (let at = 0; at < bytes.length; )
+    at += await new Promise<number>((resolve, reject) => {
+      fs.write(fd, bytes, at, bytes.length - at, null, (error, count) => (error === null ? resolve(count) : reject(error)));
+    });
 }

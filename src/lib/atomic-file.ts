@@ -137,8 +137,10 @@ export class PreparedFile {
    * Give it its name and flush the directory, or find that somebody else has taken the name. Exactly one of several callers gets
    * true. Where there are no hard links, O_EXCL decides, and a crash may then leave the file empty or cut short, as it may one that was not flushed before. The file where it
    * waited stays until `discard`, so that whoever is in a hurry removes it later.
+   *
+   * @param durable false leaves out what is not flushed yet, for what need not outlive a crash of the machine
    */
-  publish(target: string): boolean {
+  publish(target: string, durable = true): boolean {
     try {
       const outcome = takeFreeName(this.#temporary, target);
       if (outcome === "unsupported") return createByOpening(target, this.data);
@@ -148,6 +150,7 @@ export class PreparedFile {
       if (elsewhere && isErrno(error, "EXDEV", "ENOENT")) return createFileExclusive(target, this.data);
       throw error;
     }
+    if (!durable) return true;
     if (!this.flushed) fsyncFile(target);
     fsyncDirectory(path.dirname(target));
     return true;

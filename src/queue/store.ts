@@ -50,8 +50,17 @@ export interface Notice {
   readonly event: NewEvent;
 }
 
+/** That an attempt runs, and as what. */
+export interface Started {
+  readonly shim: ProcessIdentity;
+  readonly process: ProcessIdentity;
+  readonly started_at: string;
+}
+
 /** Everything that the end of an attempt brings. */
 export interface Settlement {
+  /** Of an attempt whose start was not recorded by itself: as startAttempt, in the same commit. */
+  readonly started?: Started;
   readonly outcome: Outcome;
   readonly ended_at: string;
   readonly captures: Readonly<Record<LogStream, StreamCapture>>;
@@ -202,7 +211,7 @@ export interface QueueStore {
   /** Milliseconds until the next delayed retry becomes eligible; null when none is delayed. */
   nextDelay(): Promise<number | null>;
   /** claimed -> running. Repeating it with the same identities changes nothing; with others it is refused (state_conflict). */
-  startAttempt(fence: Fence, started: { shim: ProcessIdentity; process: ProcessIdentity; started_at: string }): Promise<Job>;
+  startAttempt(fence: Fence, started: Started): Promise<Job>;
   /** claimed -> void; the job is queued again, or canceled where that was asked for. Refused for an attempt that runs, or may be at a scheduler (state_conflict). */
   voidAttempt(fence: Fence, reason: string): Promise<Job>;
   /**

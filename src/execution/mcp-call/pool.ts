@@ -1,4 +1,6 @@
+import fs from "node:fs";
 import path from "node:path";
+import { fsyncDirectory } from "../../lib/atomic-file.ts";
 import { linesOf } from "../../lib/bounded-lines.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
@@ -9,8 +11,10 @@ import { JobProcesses } from "../shim/job-processes.ts";
 import { abandon, type Provision, provide } from "../shim/provision.ts";
 import { ShimLog } from "../shim/shim-log.ts";
 import { listenForTerm, type TermSignal } from "../shim/term-signal.ts";
+import { FILES } from "../spool-records.ts";
 import { HeldServer } from "./held-server.ts";
 import { endEverything, runKept } from "./kept-attempt.ts";
+import { CALL_FILES } from "./request-file.ts";
 
 /** What the program needs of the process around it. */
 export interface McpPoolIo {
@@ -26,7 +30,7 @@ const GRACE_SECONDS = 2;
 
 /**
  * `__mcp-pool SPOOL`: a shim that keeps an MCP server between attempts (docs/federation.md, Warm servers). Each line of standard input is the directory of one,
- * claimed and recorded as any; the end of the input is that of the server, when the attempt that is under way has ended.
+ * claimed and recorded as any, but for the flushes (docs/spool.md, Kept servers); the end of the input is that of the server, when the attempt that is under way has ended.
  *
  * @returns the exit code: 0; 1 where the system has no threads for it; 2 for arguments that are none of these
  */
@@ -50,6 +54,8 @@ export async function runMcpPool(argv: readonly string[], io: McpPoolIo): Promis
     new JobProcesses(server.pid).running();
   }
   pool.close();
+  // A worker that is gone has made nothing of it yet, and may not for a long time.
+  pool.flushLast();
   await server.end();
   await endEverything({ cancel_grace_seconds: GRACE_SECONDS }, io.clock);
   return 0;
@@ -58,6 +64,8 @@ export async function runMcpPool(argv: readonly string[], io: McpPoolIo): Promis
 /** One attempt after the other. */
 class Pool {
   #provision: Provision | null;
+  /** Directory of the attempt that it has run last. */
+  #last: string | null = null;
 
   constructor(
     private readonly server: HeldServer,
@@ -86,12 +94,27 @@ class Pool {
         term: this.term,
         provision,
         patienceMs: PATIENCE_MS,
+        flushes: false,
         runs: (options, made) => runKept(options, made, { server: this.server, clientInfo }),
       });
     } catch (error) {
       log.note(`not claimed: ${String(error)}`);
     }
+    this.#last = directory;
     this.#provision = this.#provide();
+  }
+
+  /** Flush what is left of the last attempt, and the way to it. */
+  flushLast(): void {
+    if (this.#last === null) return;
+    using place = held(this.#last);
+    if (place === null) return;
+    try {
+      for (const name of [FILES.start, FILES.exit, ...Object.values(CALL_FILES)]) flushed(path.join(place.path, name));
+      for (const directory of [place.path, path.dirname(this.#last), this.spool]) fsyncDirectory(directory);
+    } catch (error) {
+      new ShimLog(place.path, this.io.clock).note(`not flushed: ${String(error)}`);
+    }
   }
 
   close(): void {
@@ -102,10 +125,25 @@ class Pool {
   /** What the next attempt has to have; where it cannot be made now, it is when there is one. */
   #provide(): Provision | null {
     try {
-      return provide(this.spool, this.io.version, true);
+      return provide(this.spool, this.io.version, false);
     } catch {
       return null;
     }
+  }
+}
+
+function flushed(file: string): void {
+  let fd: number;
+  try {
+    fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
+  } catch {
+    // It was not made, or is not the shim's any more.
+    return;
+  }
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
   }
 }
 

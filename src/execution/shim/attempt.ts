@@ -39,6 +39,8 @@ export interface AttemptOptions {
   readonly patienceMs: number;
   /** As in Supervision. */
   readonly drainMs?: number | undefined;
+  /** False where the queue says without the claim and the record of the end that the attempt may have started (docs/spool.md, Kept servers). */
+  readonly flushes?: boolean | undefined;
   /** What takes the place of starting the spec's program and seeing to its end; never throws once something runs. */
   readonly runs?: RunClaimed | undefined;
 }
@@ -73,7 +75,7 @@ export async function runAttempt(options: AttemptOptions): Promise<Outcome | nul
   await recordExit({
     ...options,
     isThere: () => place.isAt(directory),
-    commit: () => provision.exit.commit(place.path, content, true),
+    commit: () => provision.exit.commit(place.path, content, options.flushes !== false),
   });
   provision.exit.abandon();
   return exit.outcome;
@@ -87,10 +89,13 @@ function provisionFor({ place, version, provision, surroundings }: AttemptOption
   return provide(place.path, version, false, surroundings?.allocation);
 }
 
-function claim({ directory, place, version, surroundings }: AttemptOptions, provision: Provision): boolean {
+function claim({ directory, place, version, surroundings, flushes = true }: AttemptOptions, provision: Provision): boolean {
   const target = path.join(place.path, FILES.start);
-  if (!(holds(provision) ? provision.claim.publish(target) : createFileExclusive(target, claimText(version, surroundings?.allocation))))
-    return false;
+  const isOurs = holds(provision)
+    ? provision.claim.publish(target, flushes)
+    : createFileExclusive(target, claimText(version, surroundings?.allocation));
+  if (!isOurs) return false;
+  if (!flushes) return true;
   // A claim has to be found again: the way to it is flushed before anything is executed.
   fsyncDirectory(path.dirname(directory));
   fsyncDirectory(path.dirname(path.dirname(directory)));

@@ -1,7 +1,7 @@
 import type { ProcessIdentity } from "../../domain/attempt.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { CancellationRequest, Job } from "../../domain/job.ts";
-import type { Fence } from "../store.ts";
+import type { Fence, Started } from "../store.ts";
 import type { Writing } from "./access.ts";
 import { type AttemptRow, openRow } from "./attempt-rows.ts";
 import { acknowledge } from "./cancel.ts";
@@ -11,12 +11,6 @@ import { toJob } from "./job-rows.ts";
 import { dropLease } from "./leases.ts";
 import { parsedOrNull, storable } from "./record-json.ts";
 import { closeSchedulerTask, conflict, schedulerRow } from "./scheduler-rows.ts";
-
-interface Started {
-  readonly shim: ProcessIdentity;
-  readonly process: ProcessIdentity;
-  readonly started_at: string;
-}
 
 /** claimed -> running, and the job with it. Repeating it with the same processes changes nothing; with others it is a state_conflict. */
 export function startAttempt(w: Writing, fence: Fence, started: Started): Job {

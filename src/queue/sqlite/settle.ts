@@ -5,6 +5,7 @@ import type { Fence, Settlement } from "../store.ts";
 import type { Writing } from "./access.ts";
 import { insertArtifacts } from "./artifacts.ts";
 import { openRow } from "./attempt-rows.ts";
+import { startAttempt } from "./attempt-start.ts";
 import { acknowledge } from "./cancel.ts";
 import { closeSegment } from "./ingest.ts";
 import { JobEdit } from "./job-edit.ts";
@@ -21,6 +22,7 @@ import { closeSchedulerTask, conflict, type SchedulerRow, schedulerRow } from ".
  * @param retain leave the attempt's job of a scheduler to go on; refused (state_conflict) unless the job was asked to be canceled without it
  */
 export function settle(w: Writing, fence: Fence, settlement: Settlement, { retain } = { retain: false }): Job {
+  if (settlement.started !== undefined) startAttempt(w, fence, settlement.started);
   const { row } = openRow(w, fence);
   const { outcome } = settlement;
   const retained = retain ? retainScheduled(w, fence, row, outcome) : null;

@@ -7,7 +7,7 @@ import type { ExitRecord } from "../../execution/spool-records.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { Backoff } from "../../lib/backoff.ts";
 import { Bell } from "../../lib/bell.ts";
-import type { Fence, Notice } from "../../queue/store.ts";
+import type { Fence, Notice, Started } from "../../queue/store.ts";
 import { AllocationHost } from "./allocation/allocation-host.ts";
 import { AsideAttempt } from "./aside.ts";
 import type { AttemptHost, HostedAttempt } from "./attempt-host.ts";
@@ -49,6 +49,8 @@ export class AttemptRun {
   /** Null until a shim is known to have claimed the attempt. */
   #claim: ShimClaim | null = null;
   #startRecorded = false;
+  /** Until when its start may wait for its end, on the monotonic clock: both are one commit then. */
+  #briefUntil = 0;
   #canceling: boolean;
   #detached = false;
   #settling = false;
@@ -165,7 +167,7 @@ export class AttemptRun {
         if (went === "failed") await this.#delay.wait(this.#backoff.next());
         else {
           this.#backoff.reset();
-          await this.#doorbell.wait(POLL_MS);
+          await this.#doorbell.wait(this.#isBrief ? this.#briefUntil - this.context.clock.monotonic() : POLL_MS);
         }
       }
     } finally {
@@ -227,7 +229,8 @@ export class AttemptRun {
       this.#startRecorded = beginning.recorded;
     }
     this.#classify();
-    if (!this.#startRecorded)
+    const isBrief = this.#isBrief;
+    if (!this.#startRecorded && !isBrief)
       await patience.run(
         "record its start",
         () => this.#recordStart(),
@@ -236,6 +239,7 @@ export class AttemptRun {
     const claim = this.#claim!;
     const exit = await this.#host.end(claim);
     if (exit === "over") return true;
+    if (exit === null && isBrief && !this.#canceling) return false;
     // Before anything that can fail for want of room: a job must be stoppable then, too.
     if (exit === null && this.#canceling)
       await patience.run(
@@ -270,7 +274,8 @@ export class AttemptRun {
     if (end === null) return false;
     this.#settling = true;
     const canceled = this.#stopCollecting.signal;
-    this.#settling = await settle({ context, job, fence, directory, exit, end, patience, signal: this.#abort.signal, canceled });
+    const started = this.#startRecorded ? null : this.#readStarted();
+    this.#settling = await settle({ context, job, fence, directory, exit, end, started, patience, signal: this.#abort.signal, canceled });
     return this.#settling;
   }
 
@@ -279,6 +284,7 @@ export class AttemptRun {
     if (this.mode === "recovered")
       await this.context.store.appendEvents(this.fence.job_id, [recoveredEvent(this.#host.lives(claim), this.fence)]);
     this.#claim = claim;
+    if (this.mode === "new") this.#briefUntil = this.context.clock.monotonic() + (this.#engine.briefMs ?? 0);
     this.#host.started();
     this.#doorbell.open();
   }
@@ -292,13 +298,23 @@ export class AttemptRun {
     return this.context.store.ingest(this.fence, { deltas: [], truncations: [], emits: [], notices: [notice] });
   }
 
+  /** Whether its end may come before its start has to be on record. */
+  get #isBrief(): boolean {
+    return this.#claim !== null && !this.#startRecorded && this.context.clock.monotonic() < this.#briefUntil;
+  }
+
   async #recordStart(): Promise<void> {
-    const record = this.#startRecorded ? null : readProcess(this.directory);
-    const shim = this.#claim?.shim;
-    if (shim == null || record === null) return;
-    const { process, started_at } = record;
-    await this.context.store.startAttempt(this.fence, { shim, process, started_at });
-    this.#claim = { ...this.#claim!, process, startedAt: started_at };
+    const started = this.#startRecorded ? null : this.#readStarted();
+    if (started === null) return;
+    await this.context.store.startAttempt(this.fence, started);
+    this.#claim = { ...this.#claim!, process: started.process, startedAt: started.started_at };
     this.#startRecorded = true;
+  }
+
+  /** What is to be recorded of its start; null while that is not known. */
+  #readStarted(): Started | null {
+    const shim = this.#claim?.shim;
+    const record = shim == null ? null : readProcess(this.directory);
+    return shim == null || record === null ? null : { shim, process: record.process, started_at: record.started_at };
   }
 }

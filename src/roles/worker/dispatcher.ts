@@ -9,6 +9,7 @@ import { AttemptRun } from "./attempt-run.ts";
 import type { WorkerContext } from "./context.ts";
 import { OBSTACLE_MAX } from "./obstacle.ts";
 import { isPassing, messageOf } from "./patience.ts";
+import { settledUnflushed } from "./unflushed-claim.ts";
 
 /** A delayed retry is looked for at least this often, so that a clock that stepped cannot hide it for long. */
 const DELAY_CAP_MS = 60_000;
@@ -44,6 +45,7 @@ export class Dispatcher {
     const backoff = new Backoff(250, 30_000);
     for (let held = false; !held; ) {
       try {
+        if (await settledUnflushed(this.context, job, attempt)) return;
         await store.takeOverLease({ job_id: job.job_id, attempt: attempt.attempt }, endpointId);
         held = true;
       } catch (error) {

@@ -52,6 +52,7 @@ export class LocalHost implements AttemptHost {
 
   started(): void {
     this.#started = true;
+    if (this.around.mode === "new") this.#watch.begun();
     this.#launch.close();
   }
 

@@ -15,7 +15,7 @@ import { existingArtifacts } from "../../execution/own-place.ts";
 import { type AttemptSpec, type ExitRecord, FILES, logFile } from "../../execution/spool-records.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
-import type { Fence, Settlement } from "../../queue/store.ts";
+import type { Fence, Settlement, Started } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 import type { EngineEnd } from "./engines/engine.ts";
 import { changedInputs } from "./inputs.ts";
@@ -30,6 +30,8 @@ export interface Ending {
   readonly exit: ExitRecord;
   /** What the engine makes of that. */
   readonly end: EngineEnd;
+  /** Where its start is not on record yet. */
+  readonly started: Started | null;
   readonly patience: Patience;
   /** Aborted when this worker lets go of the attempt. */
   readonly signal: AbortSignal;
@@ -82,6 +84,7 @@ export async function settle(given: Ending): Promise<boolean> {
   const { artifacts: documents, damages } = await documentsOf(ending, spec, jobDir, { artifacts: outputs, issues });
   const { stdout, stderr } = exit.streams;
   const essence = {
+    ...(given.started === null ? {} : { started: given.started }),
     outcome: end.outputs.required ? withOutputs(end.outcome, issues) : end.outcome,
     ended_at: exit.ended_at,
     captures: { stdout: capture(stdout), stderr: capture(stderr) },

@@ -52,6 +52,11 @@ export class ShimWatch {
     return this.#obstacle;
   }
 
+  /** The shim has begun just now: nothing of its job is to be seen before the next look is due. */
+  begun(): void {
+    this.#lookedAt ??= this.context.clock.monotonic();
+  }
+
   /** The record of the attempt's end; `lost` when its shim is gone without one that counts, null while it may still come. */
   async end(claim: ShimClaim): Promise<ExitRecord | "lost" | null> {
     const read = () =>

@@ -1,10 +1,28 @@
 import { describe, expect, test } from "bun:test";
 import { OUTCOME_REASONS } from "../../../src/domain/job.ts";
 import { verdict } from "../../../src/domain/retry.ts";
-import { artifact, capture, type OpenScene, outcome, ROOMY, refused, settlement, withRetries } from "./scene.ts";
+import { artifact, capture, type OpenScene, outcome, ROOMY, refused, settlement, started, withRetries } from "./scene.ts";
 
 export function settleContract(open: OpenScene): void {
   describe("settle", () => {
+    test("brings along a start that was not recorded by itself, as startAttempt does; others than are on record are refused", async () => {
+      const scene = await open();
+      const { fence, job } = await scene.claimed();
+      const processes = started(scene.clock);
+      await scene.store.settle(fence, settlement(scene.clock, "completed", { started: processes }));
+      expect(await scene.store.attempt(job.job_id)).toMatchObject({ state: "ended", ...processes });
+      expect((await scene.eventTypes(job.job_id)).slice(-4)).toEqual(["job.leased", "execution.started", "job.running", "job.succeeded"]);
+      const other = await scene.running();
+      await scene.store.settle(other.fence, settlement(scene.clock, "completed", { started: started(scene.clock) }));
+      expect((await scene.eventTypes(other.fence.job_id)).filter((type) => type === "job.running").length).toBe(1);
+      const { fence: third } = await scene.running();
+      await refused(
+        scene.store.settle(third, settlement(scene.clock, "completed", { started: started(scene.clock, 9_000) })),
+        "state_conflict",
+      );
+      expect((await scene.store.job(third.job_id)).state).toBe("running");
+    });
+
     test("writes everything that the end of an attempt brings", async () => {
       const scene = await open();
       const { fence } = await scene.running();

@@ -169,8 +169,9 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     answer(id, text("said"));
     fs.writeSync(2, `late ${nonce}\n`);
   },
-  counts: ({ id }) => {
+  counts: async ({ id }) => {
     fs.appendFileSync(argument, "x");
+    while (fs.existsSync(`${argument}.hold`)) await Bun.sleep(20);
     answer(id, text("counted"));
   },
   "dies-after": ({ id }) => {

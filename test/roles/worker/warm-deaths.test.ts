@@ -1,19 +1,10 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import type { JobSubmissionInput } from "../../../src/domain/job.ts";
-import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
-import { BAD_SERVER, McpCalls } from "./mcp-calls.ts";
+import { McpCalls } from "./mcp-calls.ts";
 import type { Death } from "./mortal.ts";
-
-const submit = (worker: WorkerHarness, file: string) =>
-  worker.client.submit({
-    cluster: "local",
-    kind: "mcp_call",
-    idempotency_key: "once",
-    spec: { server: process.execPath, server_args: [BAD_SERVER, "counts", file], operation: "tools/call", tool: "echo", reuse: {} },
-  } as JobSubmissionInput);
+import { countingCall, diesOver } from "./warm-death.ts";
 
 test.each<Death>([
   { call: "keep", when: "before" },
@@ -23,15 +14,13 @@ test.each<Death>([
 ])("a worker that dies over a call of a kept server (%j) leaves one that is made once", async (death) => {
   await using worker = new WorkerHarness();
   const file = path.join(worker.directory, "counted");
-  const dying = new WorkerHarness({ death }, worker.directory);
-  const child = dying.spawn();
-  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
-  await eventually(async () => hasEnded() || (await submit(dying, file)), { what: "a worker to submit to" });
-  await eventually(hasEnded, { what: "its death" });
-  expect(child.signalCode).toBe("SIGKILL");
+  // A start is recorded by itself where the end does not follow at once.
+  if (death.call === "startAttempt") fs.writeFileSync(`${file}.hold`, "");
+  expect(await diesOver(countingCall(file), new WorkerHarness({ death }, worker.directory))).toBe("SIGKILL");
+  fs.rmSync(`${file}.hold`, { force: true });
   await worker.start();
   const calls = new McpCalls(worker);
-  const { job_id } = await submit(worker, file);
+  const { job_id } = await worker.client.submit(countingCall(file));
   expect(await calls.text(job_id)).toBe("counted");
   expect(fs.readFileSync(file, "utf8")).toBe("x");
   expect((await calls.result(job_id)).server_call).toBe(1);

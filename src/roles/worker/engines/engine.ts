@@ -143,6 +143,8 @@ export interface EngineAttempt {
    * @throws when there was none to start
    */
   launch?(): Promise<LaunchedShim> | null;
+  /** For so many milliseconds after its claim its start may wait, to be recorded with its end. 0 unless given. */
+  readonly briefMs?: number;
   /**
    * Asked about once a second from when a shim has claimed the attempt until that has ended. Whatever takes longer goes on by itself and calls `wake`.
    *
@@ -159,6 +161,6 @@ export interface EngineAttempt {
   end(exit: ExitRecord, canceling: boolean): Promise<EngineEnd | null>;
   /** What JARVIS-CD said last of a pipeline's run; null before that, left out by other engines. */
   readonly said?: JarvisExecution["said"];
-  /** This worker lets go of the attempt, ended or not. What the engine started for itself is ended; the job's processes are left alone. */
+  /** This worker lets go of the attempt, ended or not; its end, where there was one, is on record. What the engine started for itself is ended; the job's processes are left alone. */
   close(): Promise<void>;
 }

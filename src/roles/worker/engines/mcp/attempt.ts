@@ -1,7 +1,7 @@
 import path from "node:path";
 import * as v from "valibot";
 import type { Outcome } from "../../../../domain/job.ts";
-import { MCP_LIMITS, type McpAnswer, McpResult } from "../../../../domain/mcp-call.ts";
+import { MCP_LIMITS, type McpAnswer, McpResult, type McpReuse } from "../../../../domain/mcp-call.ts";
 import type { McpCallSpec } from "../../../../domain/specs.ts";
 import type { LaunchedShim } from "../../../../execution/launcher.ts";
 import { CALL_FILES, requestText } from "../../../../execution/mcp-call/request-file.ts";
@@ -19,6 +19,12 @@ import type { WarmLaunch, WarmServers } from "./warm-servers.ts";
 const RESULT_MAX_BYTES = MCP_LIMITS.responseBytes + 1024 * 1024;
 /** For so long a cancel is the call's alone: it tells the server, and waits for its end. */
 const LEAVE_SECONDS = 3;
+/** How long a call of a kept server may take whose start need not be recorded by itself: as long as output waits, too. */
+const BRIEF_MS = 50;
+
+/** Whether a call is for a server that is kept. A list is about the program that is there now. */
+export const keepsServer = ({ reuse, operation }: Pick<McpCallSpec, "reuse" | "operation">): boolean =>
+  reuse !== null && operation !== "tools/list";
 
 /** One call, as it is to be run. */
 export interface PlannedCall {
@@ -31,6 +37,8 @@ export class McpAttempt implements EngineAttempt {
   readonly #answers: InputAnswers;
 
   #launched: WarmLaunch | null = null;
+  /** What is kept of its server once its end is on record; undefined before that is known. */
+  #kept: McpReuse | null | undefined;
 
   /** @param planned may refuse, as EngineAttempt.plan */
   constructor(
@@ -59,14 +67,18 @@ export class McpAttempt implements EngineAttempt {
   launch(): Promise<LaunchedShim> | null {
     const { directory } = this.around;
     const { spec, fingerprint } = this.planned();
-    // A list is about the program that is there now; and a shim that keeps a server is told its attempts' directories in lines.
-    if (spec.reuse === null || spec.operation === "tools/list" || directory.includes("\n")) return null;
+    // A shim that keeps a server is told its attempts' directories in lines.
+    if (!keepsServer(spec) || directory.includes("\n")) return null;
     const { reuse, expected_server_artifact_digest: digest } = spec;
     const key = canonicalJson({ fingerprint, digest, reuse });
     return this.warm.launch(key, directory).then((launched) => {
       this.#launched = launched;
       return launched;
     });
+  }
+
+  get briefMs(): number {
+    return this.#launched === null ? 0 : BRIEF_MS;
   }
 
   async look(): Promise<void> {
@@ -78,7 +90,7 @@ export class McpAttempt implements EngineAttempt {
     const result = text === null ? null : parsed(text);
     // Its shim has ended the server of a call that failed, and ends itself.
     const isKept = result !== null && result.answer.kind !== "failure";
-    this.#launched?.release(isKept ? this.around.job.spec.reuse : null);
+    this.#kept = isKept ? this.around.job.spec.reuse : null;
     if (text === null || result === null) return { ...recordedEnd(exit), outcome: withoutResult(exit) };
     const { answer } = result;
     const documents: EngineDocument[] = [{ kind: "mcp_result", name: CALL_FILES.result, text }];
@@ -89,7 +101,10 @@ export class McpAttempt implements EngineAttempt {
     return { ...recordedEnd(exit), outcome: outcomeOf(exit.outcome, answer), documents };
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    // Not before: nobody who waits for the end has to wait for a look at the server.
+    if (this.#kept !== undefined) this.#launched?.release(this.#kept);
+  }
 
   #read(name: string, max: number): string | null {
     const read = ofAttemptFile(path.join(this.around.directory, name), (file) => readRegular(file, max), "absent" as const);
@@ -106,11 +121,14 @@ function parsed(text: string): McpResult | null {
   }
 }
 
-/** The call itself came to no word of its end: it was killed, or had no room for it. */
-const withoutResult = ({ outcome, started_at }: ExitRecord): Outcome =>
-  started_at === null || (outcome.reason !== "completed" && outcome.reason !== "exit_nonzero")
-    ? outcome
-    : { ...outcome, reason: "engine_failed", message: "the call left no result; its standard error may say why" };
+/** The call itself came to no word of its end: it was killed, or had no room for it; or what it left is gone, as after a crash of the machine. */
+function withoutResult({ outcome, started_at }: ExitRecord): Outcome {
+  if (started_at === null) return outcome;
+  if (outcome.reason === "completed")
+    return { ...outcome, reason: "outcome_unknown", exit_code: null, message: "the call was made, and what came of it is lost" };
+  if (outcome.reason !== "exit_nonzero") return outcome;
+  return { ...outcome, reason: "engine_failed", message: "the call left no result; its standard error may say why" };
+}
 
 /** What the shim knows of a cancel, of the time limit and of a signal comes first. */
 function outcomeOf(recorded: Outcome, answer: McpAnswer): Outcome {

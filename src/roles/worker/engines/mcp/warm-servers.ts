@@ -80,13 +80,17 @@ export class WarmServers {
   }
 
   #rest(warm: Warm, { idle_seconds, max_calls, max_memory_bytes }: McpReuse): void {
-    if (warm.calls >= max_calls || residentBytesBelow(warm.process.pid) > max_memory_bytes) {
+    if (warm.calls >= max_calls) {
       warm.process.dismiss();
       return;
     }
     warm.stop = this.timers.after(idle_seconds * 1_000, () => this.#dismiss(warm));
     this.#idle.push(warm);
     if (this.#idle.length > IDLE_MAX) this.#dismiss(this.#idle[0]!);
+    // Behind the answers of those who wait for the call, and before the next request is read.
+    setImmediate(() => {
+      if (this.#idle.includes(warm) && residentBytesBelow(warm.process.pid) > max_memory_bytes) this.#dismiss(warm);
+    });
   }
 
   #dismiss(warm: Warm): void {

@@ -1,10 +1,10 @@
 import { type Carrier, HIGH } from "./carrier.ts";
-import type { Turns } from "./turns.ts";
+import type { Seat, Turns } from "./turns.ts";
 
 /** How long one direction may go on after the other has ended, in milliseconds. */
 const LINGER_MS = 10_000;
-/** What has waited for longer is for a side that takes little. */
-const SLOW_MS = 1_000;
+/** What has waited for longer is for a side that takes next to nothing. */
+const SLOW_MS = 10_000;
 /** How long what is for nobody is read over, in milliseconds. */
 const READ_OVER_MS = 30_000;
 
@@ -15,7 +15,7 @@ export interface SpliceOptions {
    * still says by then is read over for some time: a reset would take the answer away from whoever sends all of a request before it reads (RFC 9112, section 9.6).
    */
   readonly keepsEndMs?: number;
-  /** Says when a source is read again whose bytes have been taken; at once where it is left out. */
+  /** Says when a source is read; always, unless what it brought has to wait, where it is left out. */
   readonly turns?: Turns;
 }
 
@@ -30,6 +30,7 @@ export class Splice {
   #closed = 0;
   /** Since when each side is not read, since the other one has not taken what it brought; null: it is read. */
   readonly #heldBackSince: [number | null, number | null] = [null, null];
+  readonly #seats: [Seat | null, Seat | null] = [null, null];
   /** Who has said something last. */
   #last: 0 | 1 = 0;
   /** Until when what the first says is read over; null while the second is there. */
@@ -79,6 +80,8 @@ export class Splice {
 
   #attach(side: 0 | 1): void {
     const [from, to] = [this.sides[side], this.sides[side === 0 ? 1 : 0]];
+    const { turns } = this.options;
+    this.#seats[side] = turns?.enter(from) ?? null;
     from.sink = {
       data: (chunk) => {
         if (side === 0 && this.#overUntil !== null) {
@@ -87,25 +90,32 @@ export class Splice {
         }
         this.bytes[side] += chunk.length;
         this.#last = side;
-        this.#movedAt = this.now();
+        const at = this.now();
+        const seat = this.#seats[side];
+        if (seat !== null) seat.saidAt = at;
+        this.#movedAt = at;
         to.write(chunk);
         if (to.waiting > HIGH) {
           from.pause();
-          this.#heldBackSince[side] = this.now();
+          this.#heldBackSince[side] = at;
+          if (seat !== null) turns?.heldBack(seat);
         }
       },
       // Of what this side takes.
       drain: () => {
         this.#movedAt = this.now();
         this.#heldBackSince[side === 0 ? 1 : 0] = null;
-        if (this.options.turns === undefined) to.resume();
-        else this.options.turns.next(to);
+        const seat = this.#seats[side === 0 ? 1 : 0];
+        if (seat === null) to.resume();
+        else turns?.next(seat);
       },
       end: () => this.#end(side, to),
       close: (broken) => {
         if (side === 1 && this.#keeps(0)) this.#serverGone();
         else if (broken || !this.#ended[side] || this.#keeps(side)) to.destroy();
         else this.#end(side, to);
+        const seat = this.#seats[side];
+        if (seat !== null) turns?.leave(seat);
         if (++this.#closed < 2) return;
         clearTimeout(this.#linger);
         this.onOver(this);

@@ -57,8 +57,10 @@ describe("sources take turns where much is held for all together", () => {
   });
 
   test("one that comes while others hold enough goes on when they hold less, in the order in which they came", async () => {
-    const sides = joined(PAIRS + 2, () => 0);
+    let now = 0;
+    const sides = joined(PAIRS + 2, () => now);
     for (const { from } of sides) from.sink.data(READ);
+    now = 500;
     const order: number[] = [];
     for (const [at, { from }] of sides.entries()) {
       // It brings as much again.
@@ -79,33 +81,90 @@ describe("sources take turns where much is held for all together", () => {
     expect(order).toEqual([1, 0, 2, 3]);
   });
 
+  test("as soon as enough is held, nobody is read who said something lately; the others come in turns", async () => {
+    let now = 0;
+    const sides = joined(3 * PAIRS, () => now);
+    const held = (): number => sides.reduce((sum, { to }) => sum + to.waiting, 0);
+    // All of them have something to say in one round of the event loop.
+    const round = (): void => {
+      for (const { from } of sides) if (from.reads) from.sink.data(READ);
+    };
+    round();
+    expect(held()).toBeGreaterThanOrEqual(ENOUGH);
+    expect(held()).toBeLessThan(ENOUGH + READ.length);
+    expect(sides.some(({ from }) => from.reads)).toBe(false);
+    now = 50;
+    // As some take, those who brought nothing yet go on, and bring as much.
+    const silent = sides.filter(({ to }) => to.waiting === 0);
+    for (const { to } of sides) if (to.waiting > 0) to.take();
+    await eventually(() => silent.every(({ from }) => from.reads));
+    round();
+    expect(held()).toBeGreaterThanOrEqual(ENOUGH);
+    expect(held()).toBeLessThan(ENOUGH + READ.length);
+    expect(sides.some(({ from }) => from.reads)).toBe(false);
+  });
+
+  test("whoever says little is held up for a moment, and before those whose bytes had to wait", async () => {
+    let now = 0;
+    const sides = joined(PAIRS + 2, () => now);
+    const [little, last, ...crowd] = sides;
+    for (const { from } of crowd) from.sink.data(READ);
+    expect([little, last].map((side) => side!.from.reads)).toEqual([false, false]);
+    // They said nothing before: a tenth of a second is what they wait at the most, whatever is held.
+    now = 100;
+    await eventually(() => little!.from.reads && last!.from.reads);
+    last!.from.sink.data(READ);
+    expect(little!.from.reads).toBe(false);
+    now = 190;
+    last!.to.take();
+    now = 200;
+    await eventually(() => little!.from.reads);
+    expect(last!.from.reads).toBe(false);
+  });
+
+  test("who has said nothing for long is not held up by others", () => {
+    let now = 0;
+    const sides = joined(PAIRS + 2, () => now);
+    const [idle, ...others] = sides;
+    now = 60_000;
+    for (const { from } of others) {
+      from.sink.data(Buffer.alloc(1));
+      from.sink.data(READ);
+    }
+    expect(idle!.from.reads).toBe(true);
+  });
+
   test("those who take nothing keep nobody from going on", async () => {
     let now = 0;
     const sides = joined(PAIRS + 1, () => now);
     for (const { from } of sides) from.sink.data(READ);
     const last = sides.at(-1)!;
+    now = 5_000;
     last.to.take();
     expect(last.from.reads).toBe(false);
-    // What they hold counts for a second.
-    now = 1_001;
+    // What they hold counts for ten seconds.
+    now = 10_001;
     await eventually(() => last.from.reads);
     last.from.sink.data(READ);
+    now = 10_500;
     last.to.take();
     expect(last.from.reads).toBe(true);
   });
 
-  test("and those who take slowly not for long", async () => {
+  test("and those who take slowly for no longer than one's own bytes had to wait", async () => {
     let now = 0;
     const sides = joined(PAIRS + 2, () => now);
     for (const { from } of sides) from.sink.data(READ);
+    now = 400;
     sides[0]!.to.take();
-    now = 999;
+    now = 799;
     // They have just held back anew.
     for (const { from, to } of sides.slice(1)) {
       to.waiting = 0;
       from.sink.data(READ);
     }
-    now = 1_000;
+    expect(sides[0]!.from.reads).toBe(false);
+    now = 800;
     await eventually(() => sides[0]!.from.reads);
     expect(sides.slice(1).some(({ from }) => from.reads)).toBe(false);
   });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
-import net from "node:net";
 import { pipe } from "../../src/lib/libc.ts";
+import { freePort } from "../rigs/free-port.ts";
 import { TOKEN } from "../roles/relay-host/place.ts";
 import { eventually } from "../runner/wait.ts";
 import { MAIN, SourceRelay } from "./source-relay.ts";
@@ -14,14 +14,6 @@ async function fullPipe(): Promise<readonly [read: number, write: number]> {
   const filler = Bun.spawn(["/bin/sh", "-c", "yes filling | dd bs=1 count=65536 iflag=fullblock 2>/dev/null"], { stdout: write });
   expect(await filler.exited).toBe(0);
   return [read, write];
-}
-
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 const said = async (relay: SourceRelay, args: readonly string[]): Promise<boolean> => (await relay.run(args)).code === 0;

@@ -4,8 +4,8 @@ import os from "node:os";
 import path from "node:path";
 import { removeTree } from "../runner/remove.ts";
 import { eventually } from "../runner/wait.ts";
+import { freePort } from "./free-port.ts";
 import { endBelow } from "./slurm.ts";
-import { freePort } from "./sshd.ts";
 
 /** The programs themselves come first: the package's wrappers find out the architecture anew at each call, which takes them some 200 ms. */
 const PATH = "/usr/lib/gridengine:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -3,6 +3,7 @@ import net from "node:net";
 import path from "node:path";
 import { temporaryDirectory } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
+import { freePort } from "./free-port.ts";
 
 export interface EdgeOptions {
   readonly certificate: { readonly cert: string; readonly key: string };
@@ -69,14 +70,6 @@ http {
     await this.#end();
     this.#files[Symbol.dispose]();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 const answers = (port: number): Promise<boolean> =>

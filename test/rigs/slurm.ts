@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { removeTree } from "../runner/remove.ts";
 import { eventually } from "../runner/wait.ts";
-import { freePort } from "./sshd.ts";
+import { freePort } from "./free-port.ts";
 
 export interface SlurmOptions {
   /** With MariaDB and slurmdbd, so that sacct answers. */

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
-import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { eventually } from "../runner/wait.ts";
+import { freePort } from "./free-port.ts";
 
 /** A user of this machine for one test. */
 export interface RigUser {
@@ -78,18 +78,6 @@ export function makeKey(directory: string, { type = "ed25519", passphrase = "", 
   const bits = type === "rsa" ? ["-b", "2048"] : [];
   must("ssh-keygen", "-q", "-t", type, ...bits, "-m", format, "-N", passphrase, "-C", "rig", "-f", file);
   return file;
-}
-
-/** A port of an address that nobody listens on. */
-export function freePort(address = "127.0.0.1"): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer();
-    server.once("error", reject);
-    server.listen(0, address, () => {
-      const { port } = server.address() as net.AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 /** A running sshd of OpenSSH with a directory, host keys and a log of its own. */
@@ -211,11 +199,11 @@ export async function startSshd(options: SshdOptions = {}): Promise<Sshd> {
   try {
     await eventually(
       () => {
-        if (child.exitCode !== null) throw new Error(`sshd ended: ${sshd.log}${fs.readFileSync(path.join(directory, "stderr"), "utf8")}`);
-        return sshd.log.includes("Server listening on ");
+        return child.exitCode !== null || sshd.log.includes("Server listening on ");
       },
       { what: "sshd" },
     );
+    if (child.exitCode !== null) throw new Error(`sshd ended: ${sshd.log}${fs.readFileSync(path.join(directory, "stderr"), "utf8")}`);
     return sshd;
   } catch (error) {
     await sshd[Symbol.asyncDispose]();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { freePort } from "../../rigs/sshd.ts";
+import { freePort } from "../../rigs/free-port.ts";
 import { describeWith } from "../../runner/components.ts";
 import { EXECUTABLE } from "../../runner/relay.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";

@@ -3,7 +3,7 @@ import path from "node:path";
 import { type FrpServer, frpsConfiguration } from "../../../src/transport/frp/configuration.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
-import { freePort } from "../sshd.ts";
+import { freePort } from "../free-port.ts";
 import { frpProgram } from "./programs.ts";
 
 /** A frps of its own, which can be killed and started again on the same port. */

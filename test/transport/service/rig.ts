@@ -2,7 +2,8 @@ import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import type { Session } from "../../../src/transport/session/session.ts";
-import { freePort, type Sshd } from "../../rigs/sshd.ts";
+import { freePort } from "../../rigs/free-port.ts";
+import type { Sshd } from "../../rigs/sshd.ts";
 import { eventually } from "../../runner/wait.ts";
 import { channelOf } from "../script/shells.ts";
 

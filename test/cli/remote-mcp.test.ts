@@ -98,6 +98,17 @@ test("what a refresh has found is shown as agents are shown it; a change of the 
   expect(await shown("admin")).toEqual([[], ["execution_changed"]]);
 });
 
+test("what is not shown is told on a line each, whatever its server calls it, and of very much the beginning", async () => {
+  await relay.ok(...register("--replace", "--allow-tool", "*"));
+  const odd = { inputSchema: "none" };
+  await known([tool("a\nnotice: forged\u001b[31m", odd), ...Array.from({ length: 60 }, (_, n) => tool(`t${n}`, odd))]);
+  const { stderr } = await relay.run(["remote-mcp", "reload", "--profile", "admin"]);
+  const lines = stderr.trimEnd().split("\n");
+  expect([lines.length, lines.at(-1)]).toEqual([51, "notice: 11 more; --json has all"]);
+  expect(lines[0]).toStartWith("notice: local science a\\nnotice: forged");
+  expect(stderr).not.toContain("\u001b");
+});
+
 test("what is registered no longer is forgotten with what was accepted of it", async () => {
   await relay.ok(...register("--replace", "--allow-tool", "*"));
   await known([tool("inspect")]);

@@ -10,10 +10,12 @@ import type { Discovered } from "../../mcp/federation/discovery.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { freshKey, send } from "../job/hand-over.ts";
 import { surroundingTrace } from "../job/surrounding-trace.ts";
+import { jsonText, oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { patience, text, whole } from "../values.ts";
 import { type Call, defineVerb, type FlagValues, ignored, option, optionOr, toggle } from "../verb.ts";
 import type { CatalogueView } from "./catalogue-view.ts";
+import { noteHidden } from "./notices.ts";
 import { REGISTRATION, refreshCommand, registered } from "./options.ts";
 
 /** Characters of a description that whoever is to accept it is shown. */
@@ -26,13 +28,13 @@ export const REFRESH = {
   "wait-timeout-seconds": optionOr(patience, LIMITS.waitDefaultSeconds, "How long to wait for that; the job goes on after it"),
   "poll-seconds": ignored("waiting is by notification"),
   "idempotency-key": option(text("KEY"), "Go on with the refresh that was begun under this key"),
-  accept: toggle("Take on what the server describes otherwise than before"),
+  accept: toggle("Take on what the refresh before has shown to be described otherwise"),
 } as const;
 
 /** What is said of each of them. */
 export const REFRESH_DETAILS =
   "Starts the server once on the cluster, as a job, and keeps how it describes its tools; a running mcp-server shows them by itself. " +
-  "An allowed tool that is described otherwise than when it was accepted is hidden until --accept, so that nobody's agent reads what nobody has looked at.";
+  "An allowed tool that is described otherwise than when it was accepted is shown here, and hidden from agents until --accept, so that none reads what nobody has looked at.";
 
 export const verb = defineVerb({
   summary: "Ask an MCP server on a cluster which tools it has",
@@ -113,8 +115,8 @@ async function keep(
   const left = await callDocument(cluster, jobId, signal);
   if (left === null) {
     const { outcome } = await cluster.job(jobId, signal);
-    const why = outcome === null || outcome.message === "" ? "the job did not begin it" : outcome.message;
-    throw new RelayError("mcp_discovery_failed", `the server was not asked: ${why}`, { cluster: cluster.name, job_id: jobId });
+    const why = outcome === null || outcome.message === "" ? "it was not asked" : outcome.message;
+    throw new RelayError("mcp_discovery_failed", `the server gave no list of its tools: ${why}`, { cluster: cluster.name, job_id: jobId });
   }
   // What is registered by now counts.
   const entries = await relay.clusters();
@@ -154,11 +156,11 @@ async function report({ io, json, relay }: Refresh, { found, changed }: Discover
     : admin!;
   await io.stdout.write(`${found.server} on ${found.cluster} has ${found.tools.length} tools; ${shown.virtual_tools.length} are shown\n`);
   for (const { name, description = "" } of definitions) {
-    const cut =
-      description.length > DESCRIPTION_SHOWN ? `${JSON.stringify(description.slice(0, DESCRIPTION_SHOWN))} …` : JSON.stringify(description);
-    await io.stderr.write(`notice: ${name} is another now: ${cut}; with --json all of it is shown\n`);
+    const cut = `${jsonText(description.slice(0, DESCRIPTION_SHOWN))}${description.length > DESCRIPTION_SHOWN ? " …" : ""}`;
+    await io.stderr.write(`notice: ${oneLine(name)} is another now: ${cut}; with --json all of it is shown\n`);
   }
-  for (const { tool, message } of shown.issues) await io.stderr.write(`notice: ${tool === null ? "" : `${tool}: `}${message}\n`);
+  const hidden = shown.issues.map(({ tool, message }) => `${tool === null ? "" : `${tool}: `}${message}`);
+  await noteHidden(io, hidden, "--json");
 }
 
 /** What a profile is shown of one server. */

@@ -3,6 +3,7 @@ import { styleFor } from "../print/style.ts";
 import { printJson, printTable } from "../print/table.ts";
 import { oneOf } from "../values.ts";
 import { defineVerb, optionOr } from "../verb.ts";
+import { noteHidden } from "./notices.ts";
 
 export const verb = defineVerb({
   summary: "Show the tools of servers on clusters as agents are shown them now",
@@ -25,10 +26,11 @@ export const verb = defineVerb({
       ["TOOL", "ON", "THERE"],
       view.tools.map(({ name, server_tool, routes }) => [name, routes.map(({ cluster }) => cluster).join(","), server_tool]),
     );
-    for (const { cluster, server, tool, message } of view.issues) {
+    const hidden = view.issues.map(({ cluster, server, tool, message }) => {
       const what = [cluster, server, tool].filter((part) => part !== null).join(" ");
-      await io.stderr.write(`notice: ${what === "" ? "" : `${what}: `}${message}\n`);
-    }
+      return `${what === "" ? "" : `${what}: `}${message}`;
+    });
+    await noteHidden(io, hidden, "--json");
     return EXIT.ok;
   },
 });

@@ -17,7 +17,7 @@ export interface Discovery {
   readonly left: CallDocument;
   /** What was known before; null: nothing. */
   readonly before: DiscoveredServer | null;
-  /** Whether whoever asks takes on what is described otherwise than before. */
+  /** Whether whoever asks takes on what `before` has of what is described otherwise than it was accepted. */
   readonly accept: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -30,7 +30,8 @@ export interface Discovered {
 }
 
 /**
- * What a list of tools says of a server, with what was accepted of it. A tool's definition is accepted when it is seen first, for as long as nobody is allowed to call it, and when somebody says so.
+ * What a list of tools says of a server, with what was accepted of it. A tool's definition is accepted when it is seen first, for as long as nobody is allowed to call it, and when somebody says so who was shown it: what the
+ * server says only now, nobody has looked at.
  *
  * @throws RelayError mcp_discovery_failed where the server gave no list; state_conflict where it is the list of another command; payload_too_large for more allowed tools than are kept
  */
@@ -130,11 +131,13 @@ function acceptance(
   accept: boolean,
 ): { readonly accepted: Record<string, string>; readonly changed: string[] } {
   const known = before?.accepted ?? {};
+  const seen = new Map((before?.tools ?? []).map((tool) => [tool.name, definitionDigest(tool)]));
   const changed: string[] = [];
   const now = tools.map((tool): [string, string] => {
     const digest = definitionDigest(tool);
     const old = Object.hasOwn(known, tool.name) ? known[tool.name]! : digest;
-    if (accept || old === digest || !allows(registration, tool.name)) return [tool.name, digest];
+    const isTakenOn = accept && seen.get(tool.name) === digest;
+    if (isTakenOn || old === digest || !allows(registration, tool.name)) return [tool.name, digest];
     changed.push(tool.name);
     return [tool.name, old];
   });

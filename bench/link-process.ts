@@ -6,6 +6,7 @@ import fs from "node:fs";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { parseRelayUrl } from "../src/domain/relay-url.ts";
+import { givingBack } from "../src/roles/desktop/giving-back.ts";
 import { Link } from "../src/transport/link.ts";
 import { join } from "../src/transport/meeting/join.ts";
 import { roomOf } from "../src/transport/meeting/proof.ts";
@@ -82,7 +83,9 @@ async function main(options: LinkProcessOptions): Promise<void> {
       const target = request.url.slice(request.url.indexOf("/", 8));
       const asked = { method: request.method, target, headers: request.headers, body: request.body };
       const { status, headers, body } = await link.request(asked, { signal: request.signal, bulk: target.endsWith("/content") });
-      return new Response(body as Blob | null, { status, headers });
+      // As the desktop daemon does it.
+      const content = body instanceof ReadableStream ? givingBack(body, () => undefined) : body;
+      return new Response(content as Blob | null, { status, headers });
     },
   } as unknown as Bun.Serve.Options<undefined>);
   console.log(`up ${JSON.stringify(times)}`);

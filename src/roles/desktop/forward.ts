@@ -1,9 +1,9 @@
 import { RelayError } from "../../domain/errors.ts";
-import { giveBack } from "../../lib/give-back.ts";
 import { endToEnd } from "../../transport/http/end-to-end.ts";
 import type { Link } from "../../transport/link.ts";
 import { clusterBusy, workerHangs } from "../../transport/link-failures.ts";
 import { isFull, nobodyListens, whileFull } from "../probe.ts";
+import { givingBack, type Watched } from "./giving-back.ts";
 import type { LocalWorkers } from "./local-workers.ts";
 import { logContent } from "./log-content.ts";
 
@@ -79,8 +79,6 @@ export async function forwardToSocket(
   }
 }
 
-type Watched = <T>(work: () => Promise<T>) => Promise<T>;
-
 /** Answers of up to this go on when they are complete: what is cheap for both sides, and breaks off before an answer of ours has begun. */
 const WHOLE_BYTES = 64 * 1024;
 
@@ -102,38 +100,6 @@ async function bodyOf(
 /** Whether an answer may be quiet for as long as its job is. */
 const isFollowed = (target: string, { headers }: Response): boolean =>
   headers.get("content-type")?.startsWith("text/event-stream") === true || /[?&]follow=(?:true|1)(?:&|$)/.test(target);
-
-/** A body whose pieces are given back when they have been written. @param over called at its end, which may be early */
-function givingBack(body: ReadableStream<Uint8Array>, over: () => void, watched: Watched = (work) => work()): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  let given: Uint8Array = new Uint8Array();
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        try {
-          // Who asks for more has written the piece before, which is nobody else's.
-          giveBack(given);
-          const { done, value } = await watched(() => reader.read());
-          if (done) {
-            over();
-            return controller.close();
-          }
-          given = value;
-          controller.enqueue(value);
-        } catch {
-          over();
-          // Bun writes what a body fails with to standard error, with source and stack, unless it is nothing.
-          controller.error(undefined);
-        }
-      },
-      cancel(reason) {
-        over();
-        return reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
-}
 
 function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
   if (hung) return workerHangs(cluster);

@@ -46,7 +46,10 @@ test("the desktop is killed during a watch and a follow: both go on, no event an
   await surviving(async ({ relay, followed }) => {
     for (const line of [20, 60]) {
       await eventually(() => followed().includes(`line ${line} `));
-      const { process: daemon } = await relay.json<{ process: { pid: number } }>("desktop", "status");
+      // The line may have come from the daemon that is dead, and the next one is not there yet.
+      const { process: daemon } = await eventually(() => relay.json<{ process: { pid: number } }>("desktop", "status"), {
+        what: "a daemon",
+      });
       process.kill(daemon.pid, "SIGKILL");
     }
   });

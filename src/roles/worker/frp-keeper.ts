@@ -146,12 +146,17 @@ export class FrpKeeper {
     const { log, times = TIMES } = this.options;
     const begun = this.options.clock.monotonic();
     for (let silent = 0; silent < SILENT && !stop.aborted; ) {
-      if (await echo.heard(port, times.answerMs, stop)) {
+      const way = await echo.heard(port, times.answerMs, stop);
+      if (way !== null) {
         silent = 0;
         if (!this.#presence.reached) log.info(`reached through frps at ${server}`);
         this.#said = null;
         this.#presence = { ...this.#presence, reached: true, reason: null };
-        await pause(this.options.timers, times.askMs, stop);
+        // It goes with frps, and with frpc's connection to it.
+        const gone = new AbortController();
+        way.once("close", () => gone.abort());
+        if (!way.destroyed) await pause(this.options.timers, times.askMs, AbortSignal.any([stop, gone.signal]));
+        way.destroy();
       } else {
         // It takes a moment to log in.
         const starting = !this.#presence.reached && this.options.clock.monotonic() - begun < times.askMs;

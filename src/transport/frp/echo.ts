@@ -1,12 +1,13 @@
 import fs from "node:fs";
 import net from "node:net";
+import type { Duplex } from "node:stream";
 import { joinOwnPort } from "../dial.ts";
 
 /** How long a connection to an echo may last, in milliseconds, and how many there may be: whoever runs the frps can make as many as he likes. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 30_000;
 const MAX_CONNECTIONS = 32;
 
-/** Says a word to everybody who comes to its socket, and nothing else: who hears it has come the whole way. */
+/** Says a word to everybody who comes to its socket, and nothing else: who hears it has come the whole way, and keeps that way as long as it is there. */
 export class Echo {
   readonly #word = crypto.randomUUID();
   readonly #server: net.Server;
@@ -30,7 +31,7 @@ export class Echo {
         clearTimeout(timer);
       });
       // Whoever carries it may have nothing to carry before the other side has said something.
-      connection.once("data", () => connection.end(this.#word));
+      connection.once("data", () => connection.write(this.#word));
     });
   }
 
@@ -51,21 +52,22 @@ export class Echo {
     return this.#connections;
   }
 
-  /** Whether the word comes back by a port of this machine, all the way, in so many milliseconds. */
-  async heard(port: number, withinMs: number, stop: AbortSignal): Promise<boolean> {
+  /** What brought the word back by a port of this machine, all the way, in so many milliseconds: it closes when that way is gone, or the echo's patience is over. Null: nothing came. */
+  async heard(port: number, withinMs: number, stop: AbortSignal): Promise<Duplex | null> {
     const signal = AbortSignal.any([stop, AbortSignal.timeout(withinMs)]);
     let duplex: Awaited<ReturnType<typeof joinOwnPort>>;
     try {
       duplex = await joinOwnPort(port, withinMs, signal);
     } catch {
-      return false;
+      return null;
     }
     return new Promise((resolve) => {
       let said = "";
       const done = (): void => {
         signal.removeEventListener("abort", done);
-        duplex.destroy();
-        resolve(said === this.#word);
+        const came = said === this.#word;
+        if (!came) duplex.destroy();
+        resolve(came ? duplex : null);
       };
       signal.addEventListener("abort", done, { once: true });
       duplex.on("error", done);

@@ -20,21 +20,7 @@ describeWith("frp", "the worker's frpc", () => {
 
   beforeAll(async () => {
     frps = await Frps.start();
-    keeper = new FrpKeeper({
-      cluster: "far",
-      server: () => frps.server(),
-      place: "tcp://there:1",
-      room: { name: "0".repeat(32), secret: "a secret of the room" },
-      types: ["stcp"],
-      frpc: frpProgram("frpc"),
-      directory,
-      variables: process.env,
-      linkSocket: path.join(files.path, "link.sock"),
-      clock: systemClock,
-      timers: systemTimers,
-      times: { askMs: 2_000, answerMs: 1_000, againMs: 50 },
-      log: { info: note, warn: note, error: note },
-    });
+    keeper = keeperOf("far", 2_000);
     await reached();
   });
   afterAll(async () => {
@@ -43,7 +29,23 @@ describeWith("frp", "the worker's frpc", () => {
     files[Symbol.dispose]();
   });
 
-  const reached = () => eventually(() => keeper.presence.reached, { what: "the way through frps" });
+  const keeperOf = (cluster: string, askMs: number) =>
+    new FrpKeeper({
+      cluster,
+      server: () => frps.server(),
+      place: "tcp://there:1",
+      room: { name: cluster.repeat(8), secret: "a secret of the room" },
+      types: ["stcp"],
+      frpc: frpProgram("frpc"),
+      directory,
+      variables: process.env,
+      linkSocket: path.join(files.path, "link.sock"),
+      clock: systemClock,
+      timers: systemTimers,
+      times: { askMs, answerMs: 1_000, againMs: 50 },
+      log: { info: note, warn: note, error: note },
+    });
+  const reached = (one = keeper) => eventually(() => one.presence.reached, { what: "the way through frps" });
   const pid = (): number => (JSON.parse(fs.readFileSync(path.join(directory, "worker-far.json"), "utf8")) as { pid: number }).pid;
 
   test("one that lives and is deaf is replaced", async () => {
@@ -71,6 +73,20 @@ describeWith("frp", "the worker's frpc", () => {
     await frps.again();
     await reached();
     expect(said.join("\n")).not.toContain(frps.token);
+  });
+
+  test("a frps that goes is noticed at once, however seldom the way is asked for, and so is one that is back", async () => {
+    const seldom = keeperOf("seldom", 3_600_000);
+    try {
+      await reached(seldom);
+      await frps.kill();
+      await eventually(() => !seldom.presence.reached);
+      await frps.again();
+      await reached(seldom);
+    } finally {
+      await seldom.stop();
+    }
+    await reached();
   });
 
   test("nothing is left of it when it stops", async () => {

@@ -1,3 +1,4 @@
+import { allows } from "../../config/remote-mcp-server.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { Place } from "../clusters.ts";
 import type { Route } from "../federation/federated.ts";
@@ -25,15 +26,24 @@ export async function jarvisRoute(tool: string, cluster: string, call: ToolCall)
     const route = routes.get(cluster);
     if (definition.name === tool && route?.server === JARVIS_SERVER) return { place, server: { route, revision } };
   }
-  const why = projection.issues.find(
-    (issue) => issue.cluster === cluster && issue.server === JARVIS_SERVER && (issue.tool === null || issue.tool === tool),
+  const issue = projection.issues.find(
+    (one) => one.cluster === cluster && one.server === JARVIS_SERVER && (one.tool === null || one.tool === tool),
   );
+  const missing = { reason: "tool_missing", message: "the server has no tool of that name" };
+  const why = issue ?? (allows(registration, tool) ? missing : { reason: "tool_not_allowed", message: "nobody has allowed it" });
   throw new RelayError(
     "engine_unavailable",
-    `the MCP server of JARVIS-CD on ${cluster} has no ${tool} that may be called${why === undefined ? "" : `: ${why.message}`}`,
-    { cluster, cause: why?.reason ?? "tool_not_allowed" },
-    `clio-relay remote-mcp refresh --cluster ${cluster} --name ${JARVIS_SERVER}`,
+    `the MCP server of JARVIS-CD on ${cluster} has no ${tool} that may be called: ${why.message}`,
+    { cluster, cause: why.reason },
+    remedyOf(why.reason, tool, cluster),
   );
+}
+
+function remedyOf(reason: string, tool: string, cluster: string): string {
+  const of = `--cluster ${cluster} --name ${JARVIS_SERVER}`;
+  if (reason === "tool_not_allowed")
+    return `clio-relay remote-mcp register ${of} --replace --allow-tool ${tool}, with what was given before`;
+  return `clio-relay remote-mcp refresh ${of}${reason === "definition_changed" ? " --accept" : ""}`;
 }
 
 /** What only the MCP server of JARVIS-CD can do. @param what as a clause: `making a pipeline` */

@@ -6,6 +6,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { MCP_FAILURES, MCP_LIMITS, McpResult } from "../../domain/mcp-call.ts";
 import { ByteCount, Id, jsonBytes, Sha256 } from "../../domain/primitives.ts";
 import { sha256Hex } from "../../lib/digest.ts";
+import { jsonExcess } from "../../lib/json-excess.ts";
 import { asked } from "../asked.ts";
 import type { Place } from "../clusters.ts";
 import type { Content } from "../tool.ts";
@@ -13,6 +14,8 @@ import { blocksOf } from "./content-blocks.ts";
 
 /** What the document of a call takes at most: a list of tools stands in it whole. */
 const DOCUMENT_BYTES = MCP_LIMITS.responseBytes + 1024 * 1024;
+/** A message of the server's has 256 levels at most. */
+const DOCUMENT_BOUNDS = { depth: 300, values: Number.MAX_SAFE_INTEGER };
 /** Artifacts of one call that are looked through. */
 const ARTIFACTS = 500;
 
@@ -46,6 +49,8 @@ export async function callDocument(client: ClusterClient, jobId: string, signal:
   const response = await client.artifactContent(artifact.artifact_id, { signal });
   const bytes = new Uint8Array(await response.arrayBuffer());
   if (sha256Hex(bytes) !== artifact.sha256) throw refuse("has another digest than was recorded");
+  const excess = jsonExcess(bytes, DOCUMENT_BOUNDS);
+  if (excess !== null) throw refuse(`cannot be read: ${excess}`);
   let data: unknown;
   try {
     data = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));

@@ -1,8 +1,11 @@
 import { expect, test } from "bun:test";
+import type { ClusterClient } from "../../../src/api/client.ts";
 import type { Artifact } from "../../../src/domain/artifact.ts";
+import { isRelayError } from "../../../src/domain/errors.ts";
 import type { Outcome } from "../../../src/domain/job.ts";
 import type { McpAnswer, McpResult } from "../../../src/domain/mcp-call.ts";
-import { contentOf, viewOf, withoutDocument } from "../../../src/mcp/federation/call-result.ts";
+import { sha256Hex } from "../../../src/lib/digest.ts";
+import { callDocument, contentOf, viewOf, withoutDocument } from "../../../src/mcp/federation/call-result.ts";
 
 const seen = (answer: McpAnswer, { sent = true, others = [] as Artifact[] } = {}) =>
   viewOf({ document: { answer, sent } as McpResult, others });
@@ -56,6 +59,26 @@ test("a call that was begun and left nothing is not said to have had no effect",
     expect(none).toMatchObject({ delivery: "none", is_error: true, may_have_run: false });
     expect(none.note).toContain("not begun");
   }
+});
+
+test("a document that is none, whatever a worker says, is refused as such", async () => {
+  const refusal = async (text: string, more: Partial<Artifact> = {}) => {
+    const artifact = { artifact_id: "artifact_1", kind: "mcp_result", sha256: sha256Hex(text), size_bytes: text.length, ...more };
+    const client = {
+      artifacts: () => Promise.resolve({ artifacts: [artifact] }),
+      artifactContent: () => Promise.resolve(new Response(text)),
+    } as unknown as ClusterClient;
+    const error: unknown = await callDocument(client, "job_1", new AbortController().signal).catch((reason: unknown) => reason);
+    return isRelayError(error) ? [error.code, error.message] : error;
+  };
+  const says = (what: string) => ["answer_malformed", `the result of job_1 ${what}`];
+  expect(await refusal("{}", { sha256: "0".repeat(64) })).toEqual(says("has another digest than was recorded"));
+  expect(await refusal("{}", { size_bytes: 1e9 })).toEqual(says("takes 1000000000 bytes"));
+  expect(await refusal("{")).toEqual(says("is no JSON"));
+  expect(await refusal("[]")).toEqual(says("does not fit: schema_version"));
+  expect(await refusal(`{"answer":${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}}`)).toEqual(
+    says("cannot be read: it is nested deeper than 300 levels"),
+  );
 });
 
 test("a result that is too long for an answer is an artifact that can be read, with its beginning", () => {

@@ -142,7 +142,10 @@ describe("the quota", () => {
   });
 
   test("of the job is shared by its streams", async () => {
-    const job = attempt(sh("printf 1234567890; sleep 0.3; printf abcdefghij >&2"), { quota: { stream_bytes: 100, job_bytes: 14 } });
+    const kept = '"$(dirname "$CLIO_RELAY_EVENTS")/stdout.log"';
+    const job = attempt(sh(`printf 1234567890; until [ -s ${kept} ]; do sleep 0.05; done; printf abcdefghij >&2`), {
+      quota: { stream_bytes: 100, job_bytes: 14 },
+    });
     const { stdout, stderr } = (await job.run()).streams;
     expect(stdout).toMatchObject({ kept: 10, truncated: null });
     expect(stderr).toMatchObject({ kept: 4, dropped: 6, truncated: "job_quota" });

@@ -85,10 +85,11 @@ export function schedulerContract<Site extends SchedulerSite>(
     });
 
     test("a job is accepted once, is found by its name, runs in its directory, and ends with its code", async () => {
-      const good = batch(marker(), ["pwd > said", "echo out", "echo err >&2", "sleep 1"]);
+      const good = batch(marker(), ["pwd > said", "echo out", "echo err >&2", "until [ -e go ]; do sleep 0.1; done"]);
       const bad = batch(marker(), ["exit 7"]);
       const natives = [await submitted(good), await submitted(bad)] as const;
       expect(await site.provider.find(good.marker)).toMatchObject({ found: [natives[0]], complete: true });
+      fs.writeFileSync(path.join(good.workdir, "go"), "");
       const [first, second] = [await ended(natives[0]), await ended(natives[1])];
       expect(first).toMatchObject({ phase: "completed", record_found: true, active_record_found: false, name: good.marker });
       expect(second).toMatchObject({ phase: "failed", record_found: true, active_record_found: false, name: bad.marker });
@@ -109,7 +110,7 @@ export function schedulerContract<Site extends SchedulerSite>(
     });
 
     test("two jobs of one name are both found", async () => {
-      const job = batch(marker(), ["sleep 2"]);
+      const job = batch(marker(), ["sleep 600"]);
       const natives = [await submitted(job), await submitted(job)];
       const { found, complete } = await site.provider.find(job.marker);
       expect(complete).toBe(true);
@@ -118,7 +119,7 @@ export function schedulerContract<Site extends SchedulerSite>(
     });
 
     test("a number that was never given is not found, and each of many is looked at on its own", async () => {
-      const job = batch(marker(), ["sleep 5"]);
+      const job = batch(marker(), ["sleep 600"]);
       const native = await submitted(job);
       const unknown = { id: promises.unknownId, cluster: null };
       const { statuses, failures } = await site.provider.observe([unknown, native, unknown]);

@@ -137,9 +137,11 @@ describe("SIGKILL of the worker", () => {
 
   test("and the job ends before the next worker: it is settled from its exit record", async () => {
     await using worker = await new WorkerHarness().start();
-    const { job_id } = await worker.shell("sleep 0.5; echo late; exit 3");
+    const gate = path.join(worker.directory, "gate");
+    const { job_id } = await worker.shell(`until [ -e ${gate} ]; do sleep 0.05; done; echo late; exit 3`);
     await worker.running(job_id);
     await worker.kill();
+    fs.writeFileSync(gate, "");
     await eventually(() => fs.existsSync(path.join(worker.attemptDir(job_id), "exit.json")));
     await worker.start();
     expect((await worker.ended(job_id)).job).toMatchObject({ state: "failed", outcome: { exit_code: 3 } });
@@ -162,7 +164,8 @@ describe("SIGKILL of the worker", () => {
 describe("draining", () => {
   test("leaves jobs running for the next worker, answers waits, and ends with 0", async () => {
     await using worker = await new WorkerHarness().start();
-    const { job_id } = await worker.shell("sleep 1; echo done");
+    const gate = path.join(worker.directory, "gate");
+    const { job_id } = await worker.shell(`until [ -e ${gate} ]; do sleep 0.05; done; echo done`);
     const { attempt } = await worker.running(job_id);
     const wait = worker.client.wait(job_id, { timeout_seconds: 60 });
     // Connections are taken in the order in which they came: once this one is answered, the wait has arrived.
@@ -171,6 +174,7 @@ describe("draining", () => {
     expect((await wait).observation.outcome).toBe("observation_unknown");
     expect(isAlive(attempt!.process!)).toBe(true);
     await worker.start();
+    fs.writeFileSync(gate, "");
     expect((await worker.ended(job_id)).job).toMatchObject({ state: "succeeded", attempts: 1 });
   });
 });

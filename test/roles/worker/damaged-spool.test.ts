@@ -85,11 +85,13 @@ describe("taken away while no worker runs", () => {
 
   test("spec.json: the attempt ends as it ended, and says that it leaves no documents", async () => {
     await using worker = await new WorkerHarness().start();
-    const { job_id } = await worker.shell("sleep 0.3");
+    const gate = path.join(worker.directory, "gate");
+    const { job_id } = await worker.shell(`until [ -e ${gate} ]; do sleep 0.05; done`);
     await worker.running(job_id);
     await worker.kill();
     fs.rmSync(path.join(worker.attemptDir(job_id), "spec.json"));
     await worker.start();
+    fs.writeFileSync(gate, "");
     expect((await worker.ended(job_id)).job.state).toBe("succeeded");
     expect((await damages(worker, job_id))["spec.json"]).toContain("no documents");
   });
@@ -150,9 +152,12 @@ describe("a job that spoils its own directory", () => {
   ])("with %s in the place of its files: nothing hangs, nothing of it is read", async (_, make) => {
     await using worker = await new WorkerHarness().start();
     const files = "stdout.log stderr.log process.json truncated-stdout.json cancel.json spec.json events/a.jsonl artifacts.x";
+    const gate = path.join(worker.directory, "gate");
     const { job_id } = await worker.shell(
-      `echo out; sleep 0.3; ${here}; for f in ${files}; do rm -rf $f; ${make} $f; done; sleep 0.3; exit 3`,
+      `echo out; until [ -e ${gate} ]; do sleep 0.05; done; ${here}; for f in ${files}; do rm -rf $f; ${make} $f; done; sleep 0.3; exit 3`,
     );
+    await eventually(async () => (await worker.events(job_id)).some(({ event_type }) => event_type === "stdout.delta"));
+    fs.writeFileSync(gate, "");
     const { job } = await worker.ended(job_id);
     expect(job).toMatchObject({ state: "failed", outcome: { reason: "exit_nonzero", exit_code: 3 } });
     expect(Object.keys(await damages(worker, job_id))).toEqual(expect.arrayContaining(["stdout.log", "spec.json"]));

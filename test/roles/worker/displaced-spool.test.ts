@@ -124,7 +124,9 @@ describe("a job that puts something else in the place of its directory", () => {
 
 test("a log that a job made larger than any disk: its end is settled, its log is what was written", async () => {
   await using worker = await new WorkerHarness().start();
-  const { job_id } = await worker.shell(`echo aaaa; sleep 0.3; ${D} truncate -s 7T "$d/stdout.log"; sleep 0.5`);
+  const { job_id } = await worker.shell(
+    `${D} echo aaaa; until [ -s "$d/stdout.log" ]; do sleep 0.05; done; truncate -s 7T "$d/stdout.log"; sleep 0.5`,
+  );
   const { job } = await worker.ended(job_id);
   expect(job.state).toBe("succeeded");
   const { artifacts } = await worker.client.artifacts(job_id);

@@ -127,15 +127,16 @@ export class WorkerHarness implements AsyncDisposable {
   }
 
   /** The status once the job's first process runs. */
-  running(jobId: string): Promise<JobStatus> {
-    return eventually(
+  async running(jobId: string): Promise<JobStatus> {
+    const status = await eventually(
       async () => {
-        const status = await this.client.status(jobId);
-        if (status.terminal) throw new Error(`the job has ended: ${JSON.stringify(status.job.outcome)}`);
-        return status.job.state === "running" && status.attempt?.process !== null && status;
+        const seen = await this.client.status(jobId);
+        return (seen.terminal || (seen.job.state === "running" && seen.attempt?.process !== null)) && seen;
       },
       { what: `the start of ${jobId}` },
     );
+    if (status.terminal) throw new Error(`the job has ended: ${JSON.stringify(status.job.outcome)}`);
+    return status;
   }
 
   async events(jobId: string): Promise<Event[]> {

@@ -42,7 +42,7 @@ export class SystemdRig {
   linger(name: string): void {
     this.run("loginctl", "enable-linger", name);
     const bus = `/run/user/${this.run("id", "-u", name).trim()}/bus`;
-    this.run("sh", "-c", 'for i in $(seq 100); do [ ! -S "$0" ] || exit 0; sleep 0.1; done; exit 1', bus);
+    this.run("sh", "-c", 'for i in $(seq 600); do [ ! -S "$0" ] || exit 0; sleep 0.1; done; exit 1', bus);
   }
 
   addUser(name: string): void {

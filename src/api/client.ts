@@ -5,7 +5,7 @@ import type { Event } from "../domain/event.ts";
 import type { Job, JobKind, JobReceipt, JobState, JobSubmissionInput } from "../domain/job.ts";
 import type { LinkKeys, PairingCodeMade, Revoked, Rotation } from "../domain/link-keys.ts";
 import type { LogChunk, LogSegment, LogStream } from "../domain/log.ts";
-import type { PipelineInputs } from "../domain/pipeline.ts";
+import type { PipelineInputs, PipelineQuestion } from "../domain/pipeline.ts";
 import type { NewProgressInput, Progress } from "../domain/progress.ts";
 import type { NewTaskEventInput, Task, TaskEvent } from "../domain/task.ts";
 import type { TraceContext } from "../domain/trace.ts";
@@ -92,8 +92,8 @@ export class ClusterClient {
   }
 
   /** Which settings of a JARVIS-CD pipeline are files of the submitter's. @throws RelayError jarvis_submission_refused, engine_unavailable */
-  pipelineInputs(text: string, signal?: AbortSignal): Promise<PipelineInputs> {
-    const request = { method: "POST", body: { pipeline_yaml: text }, repeatable: true, changes: false, signal };
+  pipelineInputs(question: PipelineQuestion, signal?: AbortSignal): Promise<PipelineInputs> {
+    const request = { method: "POST", body: question, repeatable: true, changes: false, signal };
     return this.http.json("/jarvis/pipeline-inputs", async () => (await records()).PipelineInputs, request);
   }
 

@@ -2,7 +2,7 @@ import type { Artifact } from "../domain/artifact.ts";
 import type { Job, JobKind, JobSubmission, Lane } from "../domain/job.ts";
 import type { LinkInfo } from "../domain/link.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
-import type { PipelineInputs } from "../domain/pipeline.ts";
+import type { PipelineInputs, PipelineQuestion } from "../domain/pipeline.ts";
 import type { JarvisExecution, WorkerStatus } from "../domain/views.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";
@@ -50,7 +50,7 @@ export interface WorkerServices {
   /** The lane of a submission of one of these; refuses what its engine does not take, or not now (engine_unavailable). */
   laneFor(submission: JobSubmission): Promise<Lane>;
   /** What goes with a JARVIS-CD pipeline. */
-  pipelineInputs(text: string): Promise<PipelineInputs>;
+  pipelineInputs(question: PipelineQuestion): Promise<PipelineInputs>;
   readonly logs: Logs;
   readonly artifacts: ArtifactContent;
   readonly inputs: InputServices;

@@ -1,4 +1,7 @@
 import { EXIT } from "../domain/errors.ts";
+import type { LocalFiles } from "../mcp/local-files.ts";
+import type { Installation } from "./installation.ts";
+import type { CliIo } from "./io.ts";
 import { surroundingJob } from "./job/surrounding-job.ts";
 import { oneOf, type Reader, text, whole } from "./values.ts";
 import { defineVerb, optionOr } from "./verb.ts";
@@ -12,6 +15,12 @@ const urlPath: Reader<string> = {
   form: "a path of a URL: / and letters, digits, - _ . /",
   read: (given) => (/^\/[A-Za-z0-9._/-]{0,255}$/.test(given) ? given : undefined),
 };
+
+/** Whoever comes over HTTP was not started in a directory of its own. */
+function filesOf({ settings }: Installation, { env }: CliIo, transport: string): LocalFiles | null {
+  const root = settings.input_workspace_root ?? (transport === "stdio" ? env.cwd : null);
+  return root === null ? null : { ...settings, root, platform: env.platform };
+}
 
 export const verb = defineVerb({
   summary: "Serve the clusters to an agent, by MCP",
@@ -45,6 +54,7 @@ export const verb = defineVerb({
         now: () => io.clock.monotonic(),
         wallClock: () => io.clock.now(),
         remote: cacheFile(relay.paths, io.env),
+        files: filesOf(relay, io, flags.transport),
         onFault: (error) => io.stderr.log(`warn: ${error.message}\n`, (count) => `warn: ${count} lines are left out\n`),
       });
       if (flags.transport === "http") {

@@ -137,7 +137,7 @@ const asResult = (answer: ToolAnswer): CallToolResult => answer as unknown as Ca
 const birth = ({ job }: Submitted): Result => ({ resultType: "task", ...seedOf(job) });
 
 function callOf(service: McpService, ctx: ServerContext): ToolCall & { end(): void } {
-  const { profile, clusters, now } = service;
+  const { profile, clusters, now, files } = service;
   const { _meta: meta, signal } = ctx.mcpReq;
   const token = meta?.progressToken;
   const progress =
@@ -153,6 +153,7 @@ function callOf(service: McpService, ctx: ServerContext): ToolCall & { end(): vo
     profile,
     clusters,
     now,
+    files,
     remote: () => service.listing(signal),
     signal,
     responses: ctx.mcpReq.inputResponses ?? null,

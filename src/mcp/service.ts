@@ -10,6 +10,7 @@ import { fileStamp, NO_SOURCE, RemoteCatalogue, type RemoteSource } from "./fede
 import { catalogChanged, type Listing, listingOf } from "./federation/listing.ts";
 import { remoteTool } from "./federation/remote-tool.ts";
 import { JobWatch } from "./job-watch.ts";
+import type { LocalFiles } from "./local-files.ts";
 import type { EndOf } from "./tasks/projection.ts";
 import { Tasks } from "./tasks/projection.ts";
 import type { Profile, Tool } from "./tool.ts";
@@ -33,6 +34,8 @@ export interface ServiceOptions {
   readonly endOf?: EndOf;
   /** What the metadata of a submission to a cluster say of where it comes from. */
   readonly origin?: (cluster: string) => Metadata;
+  /** Files of this machine that may come along with a job; null: none. */
+  readonly files?: LocalFiles | null;
   /** Something of ours went wrong, which no answer says. */
   readonly onFault?: (error: Error) => void;
 }
@@ -46,6 +49,7 @@ export class McpService {
   readonly watch: JobWatch;
   readonly tools: readonly Tool[];
   readonly now: () => number;
+  readonly files: LocalFiles | null;
   readonly onFault: (error: Error) => void;
   readonly #remote: RemoteCatalogue;
   /** The last listing, and of what it is. */
@@ -57,6 +61,7 @@ export class McpService {
     this.version = version;
     this.now = now;
     this.tools = tools;
+    this.files = options.files ?? null;
     this.onFault = onFault;
     this.clusters = new Clusters(desktop, now, origin);
     this.tasks = new Tasks(this.clusters, endOf);

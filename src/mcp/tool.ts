@@ -2,6 +2,7 @@ import type * as v from "valibot";
 import type { JobReceipt } from "../domain/job.ts";
 import type { Clusters } from "./clusters.ts";
 import type { RemoteListing } from "./federation/federated.ts";
+import type { LocalFiles } from "./local-files.ts";
 
 /** Who is served: `user` is an agent; `admin` has every tool. */
 export const PROFILES = ["user", "admin"] as const;
@@ -29,6 +30,8 @@ export interface ToolCall {
   readonly clusters: Clusters;
   /** The tools of servers on clusters, as they may be called now. */
   readonly remote: () => Promise<RemoteListing>;
+  /** Files of this machine that may come along with a job; absent or null: none. */
+  readonly files?: LocalFiles | null;
   /** Aborted when the client gives the call up. */
   readonly signal: AbortSignal;
   /**

@@ -51,6 +51,48 @@ describeWith("python3", "JARVIS-CD, for agents", () => {
     });
   });
 
+  test("files come along with a run: those that are given, and those that its settings name; what the run used is on record", async () => {
+    const deck = (more: object) => ({ pkg_type: "demo.counter", ...more });
+    jarvis.keep("decked", { name: "decked", pkgs: [deck({ pkg_name: "c1", deck: "in.lj" }), deck({ pkg_name: "c2", deck: "" })] });
+    fs.writeFileSync(path.join(relay.directory, "in.lj"), "first");
+    fs.writeFileSync(path.join(relay.directory, "other.lj"), "second");
+    await using agent = await Agent.of(relay);
+    const run = { cluster: "local", pipeline_id: "decked", inputs: { "c2.deck": "other.lj" } };
+    const started = await agent.ok<Started>("jarvis_run", { ...run, idempotency_key: "k" });
+    expect(await agent.ok("relay_wait", { job_id: started.job_id, timeout_seconds: 80 })).toMatchObject({ state: "succeeded" });
+    const { used_artifacts } = await relay.json<{ used_artifacts: { sha256: string; provenance: { arg: string } }[] }>(
+      ...["job", "used-artifacts", started.job_id],
+    );
+    const digest = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
+    expect(used_artifacts.map(({ sha256, provenance }) => [provenance.arg, sha256]).sort()).toEqual([
+      ["c1.deck", digest("first")],
+      ["c2.deck", digest("second")],
+    ]);
+    // What ran has the paths of the copies.
+    const ran = JSON.parse(await relay.ok("job", "read-artifact", started.job_id, "pipeline.yaml", "-o", "-")) as {
+      pkgs: { deck: string }[];
+    };
+    expect(ran.pkgs.map(({ deck }) => fs.readFileSync(deck, "utf8"))).toEqual(["first", "second"]);
+    // The same key is the same run; a file that is another one by then is another submission.
+    expect(await agent.ok("jarvis_run", { ...run, idempotency_key: "k" })).toMatchObject({ job_id: started.job_id, existing: true });
+    fs.writeFileSync(path.join(relay.directory, "other.lj"), "third");
+    expect(await agent.problem("jarvis_run", { ...run, idempotency_key: "k" })).toMatchObject({ reason: "job_submission_conflict" });
+    const refused = async (inputs: object) => (await agent.problem("jarvis_run", { ...run, inputs }))["reason"];
+    expect(await refused({ "c2.steps": "other.lj" })).toBe("request_validation_failed");
+    expect(await refused({ deck: "other.lj" })).toBe("request_validation_failed");
+    expect(await refused({ "c2.deck": "/etc/hostname" })).toBe("path_escapes_root");
+    expect(await refused({ "c2.deck": "absent.lj" })).toBe("local_file_unusable");
+    fs.writeFileSync(path.join(relay.directory, "large.lj"), new Uint8Array(1024 * 1024 + 1));
+    expect(await refused({ "c2.deck": "large.lj" })).toBe("payload_too_large");
+    // By its name it runs as the cluster keeps it.
+    await using admin = await Agent.of(relay, { args: ["--profile", "admin"] });
+    const uses = used_artifacts as unknown as { artifact_id: string; sha256: string }[];
+    const [{ artifact_id, sha256 }] = uses as [{ artifact_id: string; sha256: string }];
+    const named = { cluster: "local", pipeline_name: "decked", inputs: { "c1.deck": artifact_id } };
+    const pinned = { ...named, used_artifact_refs: [{ artifact_id, sha256 }] };
+    expect(await admin.problem("relay_submit_jarvis_job", pinned)).toMatchObject({ reason: "jarvis_submission_refused", cause: "input" });
+  });
+
   test("what only its MCP server can do is said to be missing, and comes from there where one is registered", async () => {
     const words = path.join(relay.directory, "words");
     fs.writeFileSync(words, "Inspects.");

@@ -12,6 +12,6 @@ export const pipelineRoutes = (services: WorkerServices): Operation[] => [
     body: PipelineQuestion,
     answer: { kind: "json", schema: PipelineInputs },
     errors: ["jarvis_submission_refused", "engine_unavailable", "payload_too_large"],
-    handler: async ({ body }) => json(await services.pipelineInputs(body.pipeline_yaml)),
+    handler: async ({ body }) => json(await services.pipelineInputs(body)),
   }),
 ];

@@ -1,4 +1,5 @@
 import type { ClusterClient } from "../../api/client.ts";
+import { settingFiles } from "../../api/staging/setting-files.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { JobSubmissionInput } from "../../domain/job.ts";
 import type { GivenInputs } from "./staged-inputs.ts";
@@ -12,24 +13,9 @@ import type { GivenInputs } from "./staged-inputs.ts";
 export async function inputsOfPipeline(cluster: ClusterClient, spec: JobSubmissionInput["spec"], given: GivenInputs): Promise<GivenInputs> {
   const text = "pipeline_yaml" in spec ? spec.pipeline_yaml : undefined;
   if (text === undefined) return given;
-  const { settings } = await cluster.pipelineInputs(text);
-  const named = new Map<string, string>();
-  for (const [name, file] of given) {
-    const matching = settings.filter((one) => one.name === name || one.setting === name);
-    const exact = matching.find((one) => one.name === name) ?? matching[0];
-    const names = settings.map((one) => one.name).join(", ");
-    if (exact === undefined) {
-      const there = names === "" ? "no setting of this pipeline is declared to be a file" : `those that are: ${names}`;
-      throw new RelayError("usage", `--input ${name}: ${there}`);
-    }
-    if (matching.length > 1 && exact.name !== name)
-      throw new RelayError(
-        "usage",
-        `--input ${name}: several packages have a setting of that name: ${matching.map((one) => one.name).join(", ")}`,
-      );
-    if (named.has(exact.name)) throw new RelayError("usage", `--input ${exact.name} is given twice`);
-    named.set(exact.name, file);
-  }
+  const { settings } = await cluster.pipelineInputs({ pipeline_yaml: text });
+  const plain = given.map(([name, file]) => [name, file] as const);
+  const named = settingFiles(settings, plain, (name, what) => new RelayError("usage", `--input ${name}: ${what}`));
   for (const { name, value } of settings) if (value !== "" && !named.has(name)) named.set(name, value);
   return [...named];
 }

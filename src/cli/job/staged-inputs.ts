@@ -2,6 +2,8 @@ import path from "node:path";
 import type { ClusterClient } from "../../api/client.ts";
 import { InputClient } from "../../api/input-client.ts";
 import { InputFile } from "../../api/staging/input-file.ts";
+import { inputTooLarge } from "../../api/staging/input-too-large.ts";
+import { type Pins, pinsOf } from "../../api/staging/pins.ts";
 import { type Candidate, type Snapshot, type StagingOptions, snapshots, stage } from "../../api/staging/stage.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
@@ -53,7 +55,7 @@ export async function findInputs(io: CliIo, given: GivenInputs, settings: InputS
     if (file === "") throw new RelayError("usage", `${option.trim()} names no file`);
     const where = `${option}${file}`;
     const input = await InputFile.at({ where, path: resolveLocal(io, file), root, platform: io.env.platform });
-    if (other !== undefined && input.size > other.maxBytes) throw tooLarge(where, input.size, other.maxBytes);
+    if (other !== undefined && input.size > other.maxBytes) throw inputTooLarge(where, input.size, other.maxBytes);
     checkSize(where, input.size, maxBytes ?? settings.input_file_max_bytes);
     found.push({ name, logicalName: logicalNameOf(path.basename(file)), file: input });
   }
@@ -63,11 +65,8 @@ export async function findInputs(io: CliIo, given: GivenInputs, settings: InputS
 }
 
 function checkSize(what: string, size: number, max: number): void {
-  if (size > max) throw tooLarge(what, size, max, `--max-input-bytes ${roundedUp(size)} lets them go`);
+  if (size > max) throw inputTooLarge(what, size, max, `--max-input-bytes ${roundedUp(size)} lets them go`);
 }
-
-const tooLarge = (what: string, size: number, max: number, hint?: string): RelayError =>
-  new RelayError("payload_too_large", `${what}: ${size} bytes, and ${max} are allowed`, { size_bytes: size, max_bytes: max }, hint);
 
 const UNITS = ["", "KiB", "MiB", "GiB", "TiB"] as const;
 
@@ -127,8 +126,6 @@ export async function submitWithInputs(
     },
   );
 }
-
-type Pins = NonNullable<JobSubmissionInput["used_artifact_refs"]>;
 
 /** What a submission says of its inputs. */
 export interface StagedInputs {
@@ -195,19 +192,6 @@ export class Staging {
 }
 
 const identityOf = ({ key, logicalName }: Snapshot): string => `${key.sha256} ${logicalName}`;
-
-/** A pin for each artifact, with the digest of the bytes that were read here. It says what it is for as long as all of them together may be that large. */
-export function pinsOf(uses: readonly { readonly name: string; readonly artifact_id: string; readonly sha256: string }[]): Pins {
-  const pins = new Map<string, Pins[number]>();
-  for (const { name, artifact_id, sha256 } of uses) {
-    const provenance = { schema_version: "clio-relay.artifact-use.v1", evidence: "schema-arg", arg: name } as const;
-    if (!pins.has(artifact_id)) pins.set(artifact_id, { artifact_id, sha256, provenance });
-  }
-  const full = [...pins.values()];
-  // What is left out counts as null, with its name.
-  const bytes = JSON.stringify(full).length + full.length * '"authority":null,"external_ref":null,"note":null,'.length;
-  return bytes <= LIMITS.artifactUsesBytes ? full : full.map(({ artifact_id, sha256 }) => ({ artifact_id, sha256 }));
-}
 
 /** How often the line changes at most, in milliseconds. */
 const SHOWN_MS = 100;

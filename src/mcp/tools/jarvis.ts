@@ -1,11 +1,13 @@
 import * as v from "valibot";
+import { RelayError } from "../../domain/errors.ts";
 import { Id, JsonValue } from "../../domain/primitives.ts";
 import { executionIdOf } from "../../execution/jarvis/execution-id.ts";
 import { OwnArguments } from "../federation/controls.ts";
 import { answered, RemoteCallView, remoteContent, remoteFailed, submitCall } from "../federation/remote-call.ts";
 import { executionOf } from "../jarvis/execution.ts";
 import { jarvisRoute, needsServer } from "../jarvis/route.ts";
-import { submit, submitted } from "../submit.ts";
+import { runNamed } from "../jarvis/run.ts";
+import { submitted } from "../submit.ts";
 import { ADDS, defineTool, READS, RUNS, type Submitted, type Tool, type ToolCall, type ToolHints } from "../tool.ts";
 import { jobView } from "../views.ts";
 import { CLUSTER, said } from "./arguments.ts";
@@ -55,6 +57,8 @@ interface JarvisTool<I extends v.ObjectEntries> {
   readonly what: string;
   /** Arguments that are none of the server's. */
   readonly besides?: readonly string[];
+  /** Throws where there is a server, and it cannot do what is asked. */
+  readonly refuse?: (args: Own & v.InferOutput<v.ObjectSchema<I, undefined>>) => void;
   /** What the worker does where there is no server; absent: nothing. Null of a submission: it is answered without a job. */
   readonly engine?: {
     readonly run: (args: Own & v.InferOutput<v.ObjectSchema<I, undefined>>, call: ToolCall) => Promise<Record<string, unknown>>;
@@ -65,6 +69,7 @@ interface JarvisTool<I extends v.ObjectEntries> {
 
 function jarvisTool<const I extends v.ObjectEntries>({
   besides = [],
+  refuse,
   engine,
   what,
   output = JarvisView,
@@ -74,6 +79,7 @@ function jarvisTool<const I extends v.ObjectEntries>({
   const put = async (args: Own, call: ToolCall) => {
     const { server } = await jarvisRoute(about.name, args.cluster, call);
     if (server === null) return null;
+    refuse?.(args as never);
     const given = Object.fromEntries(Object.entries(args).filter(([member]) => !OWN.has(member) && !besides.includes(member)));
     const { idempotency_key, timeout_seconds } = args;
     const wanted = { as: about.name, route: server.route, tool: about.name, given, idempotency_key, timeout_seconds };
@@ -111,12 +117,13 @@ interface Run extends Own {
   readonly execution?: v.InferOutput<typeof Execution> | undefined;
   readonly execution_id?: string | undefined;
   readonly spack_specs?: readonly string[] | undefined;
+  readonly inputs: Readonly<Record<string, string>>;
   readonly submit: boolean;
 }
 
 /** Run a pipeline that the cluster has, by the worker. It has one way of running it. */
-function runNamed(
-  { cluster, pipeline_id, execution = {}, execution_id, spack_specs = [], submit: now, idempotency_key }: Run,
+function runByWorker(
+  { cluster, pipeline_id, execution = {}, execution_id, spack_specs = [], inputs, submit: now, idempotency_key }: Run,
   call: ToolCall,
 ) {
   const { exclusive, ...others } = execution;
@@ -125,8 +132,7 @@ function runNamed(
   if (execution_id !== undefined) throw needsServer(cluster, "an execution_id of one's own");
   if (spack_specs.length > 0) throw needsServer(cluster, "building packages (spack_specs)");
   if (!now) throw needsServer(cluster, "preparing a run without starting it (submit: false)");
-  const spec = { pipeline_name: pipeline_id, ...(exclusive === undefined ? {} : { exclusive }) };
-  return submit("jarvis_run", { cluster, kind: "jarvis", spec, idempotency_key, used_artifact_refs: [] }, call);
+  return runNamed({ cluster, pipeline_id, exclusive, inputs, idempotency_key }, call);
 }
 
 const ExecutionView = v.object({
@@ -203,12 +209,28 @@ export const jarvisTools: readonly Tool[] = [
       execution_id: v.optional(said(name(128), EXECUTION_ID)),
       spack_specs: v.optional(said(v.array(name(512)), "what Spack is to provide for it")),
       submit: v.optional(said(v.boolean(), "false: make it ready, and do not start it"), true),
+      inputs: v.optional(
+        said(
+          v.record(v.string(), name(4_096)),
+          "without the server: settings that are files of the machine where this endpoint runs, as PACKAGE.SETTING, with their paths below its input root. They come along, as do those that declared settings name by relative paths",
+        ),
+        {},
+      ),
+    },
+    besides: ["inputs"],
+    refuse({ cluster, inputs }) {
+      if (Object.keys(inputs).length === 0) return;
+      throw new RelayError(
+        "request_validation_failed",
+        `inputs: on ${cluster} the MCP server of JARVIS-CD runs pipelines, and no file comes along with its runs`,
+        { cluster },
+      );
     },
     what: "running a pipeline",
     engine: {
       // It is on its way when it is in the queue: nobody waits for the end of a run here.
       async run(args, call) {
-        const { place, receipt, key } = await runNamed(args, call);
+        const { place, receipt, key } = await runByWorker(args, call);
         const retry = {
           tool: "relay_wait",
           arguments: { job_id: receipt.job_id, cluster: place.entry.name, route_revision: place.route_revision },
@@ -216,7 +238,7 @@ export const jarvisTools: readonly Tool[] = [
         const execution_handle = { pipeline_id: args.pipeline_id, execution_id: executionIdOf(receipt), job_id: receipt.job_id };
         return { ...jobView(place, receipt), idempotency_key: key, existing: receipt.existing, execution_handle, retry };
       },
-      submit: async (args, call) => submitted(await runNamed(args, call)),
+      submit: async (args, call) => submitted(await runByWorker(args, call)),
     },
   }),
   jarvisTool({

@@ -367,7 +367,7 @@ function servicesOf(
     activeJobsMax: limits.activeJobsMax,
     engines: kindsOf(context.engines),
     laneFor: (submission) => admitTo(context.engines, submission),
-    pipelineInputs: (text) => pipelineInputs(context.engines, text),
+    pipelineInputs: (question) => pipelineInputs(context.engines, question),
     logs: spoolLogs(store, context),
     scheduler: context.schedulers,
     artifacts: {

@@ -1,7 +1,7 @@
 import type { ArtifactKind } from "../../../domain/artifact.ts";
 import type { NewEvent } from "../../../domain/event.ts";
 import type { Job, JobKind, JobSubmission, Lane, Outcome } from "../../../domain/job.ts";
-import type { PipelineInputs } from "../../../domain/pipeline.ts";
+import type { PipelineInputs, PipelineQuestion } from "../../../domain/pipeline.ts";
 import type { JarvisExecution } from "../../../domain/views.ts";
 import type { LaunchedShim } from "../../../execution/launcher.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
@@ -35,7 +35,7 @@ export type Engines = { readonly [K in JobKind]?: Engine<K> } & { readonly jarvi
 /** What is asked of a pipeline before it is submitted. */
 export interface PipelineReader {
   /** @throws RelayError jarvis_submission_refused, engine_unavailable */
-  inputs(text: string): Promise<PipelineInputs>;
+  inputs(question: PipelineQuestion): Promise<PipelineInputs>;
 }
 
 /** What an engine may use of the worker around it. */

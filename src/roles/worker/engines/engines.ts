@@ -2,7 +2,7 @@ import type { AgentConfiguration } from "../../../domain/agent.ts";
 import type { Capacity } from "../../../domain/endpoint.ts";
 import { RelayError } from "../../../domain/errors.ts";
 import type { JobKind, JobSubmission, Lane } from "../../../domain/job.ts";
-import type { PipelineInputs } from "../../../domain/pipeline.ts";
+import type { PipelineInputs, PipelineQuestion } from "../../../domain/pipeline.ts";
 import { handedOnEnvironment } from "../../../execution/environment.ts";
 import type { ShimLauncher } from "../../../execution/launcher.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
@@ -86,9 +86,9 @@ export async function admitTo(engines: Engines, submission: JobSubmission): Prom
 }
 
 /** What goes with a pipeline. @throws RelayError engine_unavailable where there is no JARVIS-CD */
-export async function pipelineInputs({ jarvis }: Engines, text: string): Promise<PipelineInputs> {
+export async function pipelineInputs({ jarvis }: Engines, question: PipelineQuestion): Promise<PipelineInputs> {
   if (jarvis === undefined) throw unavailable("jarvis");
-  return jarvis.inputs(text);
+  return jarvis.inputs(question);
 }
 
 /** See Engine.attempt. A job of a kind that has no engine (any more) ends as one that cannot be started. */

@@ -1,4 +1,4 @@
-import type fs from "node:fs";
+import fs from "node:fs";
 import path from "node:path";
 import type { ArtifactKind, NewArtifact } from "../domain/artifact.ts";
 import type { ArtifactUse } from "../domain/lineage.ts";
@@ -6,10 +6,11 @@ import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
 import type { Json } from "../domain/primitives.ts";
 import { sha256Hex } from "../lib/digest.ts";
 import { newId } from "../lib/ids.ts";
+import { openRegular } from "../lib/regular-file.ts";
 import { spoolUri } from "./artifact-uri.ts";
 import { hashFile } from "./file-hash.ts";
 import type { OutputIssue } from "./output-issue.ts";
-import { holdArtifacts, openAttemptFile } from "./own-place.ts";
+import { holdArtifacts, ofAttemptFile, openAttemptFile } from "./own-place.ts";
 import { versionMetadata } from "./recorded-version.ts";
 import { type AttemptSpec, type ExitRecord, logFile } from "./spool-records.ts";
 import { flushDirectory, storeDocuments } from "./stored-copy.ts";
@@ -73,32 +74,49 @@ export async function attemptDocuments(input: DocumentsInput): Promise<Documents
 
 async function logArtifact(stream: LogStream, input: DocumentsInput): Promise<NewArtifact | null> {
   const { attemptDir, spec, exit } = input;
-  const relative = `${path.basename(attemptDir)}/${logFile(stream)}`;
+  const file = path.join(attemptDir, logFile(stream));
   const recorded = exit.streams[stream];
-  const handle = await openAttemptFile(path.join(attemptDir, logFile(stream)));
+  const version = ofAttemptFile(file, versionOf, null);
   // Whatever took its place is not the attempt's output.
-  if (typeof handle === "string") return null;
-  let stat: fs.BigIntStats;
-  let content: { readonly size: number; readonly sha256: string };
-  try {
-    stat = await handle.stat({ bigint: true });
-    // The shim's digest is of exactly the bytes that it wrote; without it, or for a file of another length, what is there counts, up to that length.
-    content =
-      recorded.sha256 !== null && BigInt(recorded.kept) === stat.size
-        ? { size: recorded.kept, sha256: recorded.sha256 }
-        : await hashFile(handle, { limit: Math.min(recorded.kept, Number(stat.size)), signal: eitherOf(input) });
-  } finally {
-    await handle.close();
-  }
+  if (version === null) return null;
+  // The shim's digest is of exactly the bytes that it wrote; without it, or for a file of another length, what is there counts, up to that length.
+  const isRecorded = recorded.sha256 !== null && BigInt(recorded.kept) === version.size;
+  const content = isRecorded
+    ? { size: recorded.kept, sha256: recorded.sha256!, stat: version }
+    : await hashedLog(file, recorded.kept, input);
+  if (content === null) return null;
   return {
     artifact_id: newId("artifact"),
     kind: stream,
     name: logFile(stream),
-    uri: spoolUri(relative),
+    uri: spoolUri(`${path.basename(attemptDir)}/${logFile(stream)}`),
     size_bytes: content.size,
     sha256: content.sha256,
-    metadata: { attempt: spec.attempt, stored: true, complete: recorded.complete, ...versionMetadata(stat) },
+    metadata: { attempt: spec.attempt, stored: true, complete: recorded.complete, ...versionMetadata(content.stat) },
   };
+}
+
+/** Null where it is no regular file. */
+function versionOf(file: string): fs.BigIntStats | null {
+  const opened = openRegular(file);
+  if (typeof opened === "string") return null;
+  try {
+    return fs.fstatSync(opened.fd, { bigint: true });
+  } finally {
+    fs.closeSync(opened.fd);
+  }
+}
+
+/** Up to its first `max` bytes; null where it is no regular file any more. */
+async function hashedLog(file: string, max: number, input: DocumentsInput) {
+  const handle = await openAttemptFile(file);
+  if (typeof handle === "string") return null;
+  try {
+    const stat = await handle.stat({ bigint: true });
+    return { ...(await hashFile(handle, { limit: Math.min(max, Number(stat.size)), signal: eitherOf(input) })), stat };
+  } finally {
+    await handle.close();
+  }
 }
 
 const eitherOf = ({ signal, canceled }: DocumentsInput): AbortSignal =>

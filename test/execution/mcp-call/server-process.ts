@@ -174,6 +174,11 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     while (fs.existsSync(`${argument}.hold`)) await Bun.sleep(20);
     answer(id, text("counted"));
   },
+  "kills-shim": ({ id, params }) => {
+    const { kill } = params!["arguments"] as { kill: boolean };
+    if (kill) process.kill(process.ppid, "SIGKILL");
+    else answer(id, text(String(process.pid)));
+  },
   "dies-after": ({ id }) => {
     answer(id, text(String(process.pid)));
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 10);

@@ -155,6 +155,18 @@ describe("what ends a kept server", () => {
     await gone(server);
   });
 
+  test("is the end of its shim, over a call that had begun a moment ago", async () => {
+    const kept = await calls.call("kills-shim", "", { ...KEPT, arguments: { kill: false } });
+    const server = identify(Number(await calls.text(kept.job_id)));
+    const { job_id } = await calls.call("kills-shim", "", { ...KEPT, arguments: { kill: true } });
+    const { job, attempt } = await worker.ended(job_id);
+    expect(job.outcome).toMatchObject({ reason: "outcome_unknown", residual: [] });
+    expect(attempt).toMatchObject({ state: "ended", shim: shimOf(kept.job_id), process: shimOf(kept.job_id) });
+    expect(attempt!.started_at).not.toBeNull();
+    expect(historyFaults(await worker.events(job_id))).toEqual([]);
+    await gone(server);
+  });
+
   test("is the end of its worker, after the call that is under way", async () => {
     const file = path.join(worker.directory, "go-on");
     const { job_id } = await calls.call("waits-for", file, KEPT);

@@ -82,7 +82,8 @@ export class Link {
   #reason: RelayError | null = null;
   #absent: RelayError | null = null;
   #roundTripMs: number | null = null;
-  #lastAnswerAt: string | null = null;
+  /** Milliseconds since the epoch. */
+  #lastAnswerAt: number | null = null;
   #connecting: { readonly done: Promise<void>; readonly stop: AbortController; readonly wanted: boolean } | null = null;
   #regaining: Regaining | null = null;
   readonly #clock: Clock;
@@ -104,7 +105,7 @@ export class Link {
       state: this.#state,
       since: this.#since,
       round_trip_ms: this.#roundTripMs,
-      last_answer_at: this.#lastAnswerAt,
+      last_answer_at: this.#lastAnswerAt === null ? null : new Date(this.#lastAnswerAt).toISOString(),
       worker: this.#worker,
       reason: this.#reason,
       absent: this.#live === null ? null : this.#absent,
@@ -212,7 +213,7 @@ export class Link {
     const began = this.#clock.monotonic();
     const info = readLinkInfo(await pool.request({ ...PING, instead: this.#instead }, signal));
     this.#roundTripMs = this.#clock.monotonic() - began;
-    this.#lastAnswerAt = timestamp(this.#clock);
+    this.#lastAnswerAt = this.#clock.now();
     const news = this.#live !== null && info !== null && !Bun.deepEquals(info, this.#worker);
     this.#worker = info;
     this.#absent = null;
@@ -257,7 +258,7 @@ export class Link {
     if (this.#live !== live) return;
     live.pulse?.answered();
     live.pool.giveUpStalled(STALLED_MS);
-    this.#lastAnswerAt = timestamp(this.#clock);
+    this.#lastAnswerAt = this.#clock.now();
     if (this.#state === "degraded") this.#become("up");
   }
 

@@ -19,12 +19,16 @@ const MAX_IDLE_MS = 20_000;
 
 interface Idle {
   readonly channel: HttpChannel;
-  readonly timer: ReturnType<typeof setTimeout>;
+  /** By performance.now(). */
+  readonly until: number;
 }
 
 /** HTTP/1.1 requests over connections that are kept for the next request; the one that was used last is the next one used. */
 export class ChannelPool {
+  /** In the order of their ends. */
   readonly #idle: Idle[] = [];
+  /** One for all that are idle: a timer for each request costs it two calls. */
+  #sweep: ReturnType<typeof setTimeout> | null = null;
   readonly #all = new Set<HttpChannel>();
   /** Those that are not kept when they are free. */
   readonly #leaving = new WeakSet<HttpChannel>();
@@ -65,10 +69,7 @@ export class ChannelPool {
   }
 
   #take(): HttpChannel | null {
-    const idle = this.#idle.pop();
-    if (idle === undefined) return null;
-    clearTimeout(idle.timer);
-    return idle.channel;
+    return this.#idle.pop()?.channel ?? null;
   }
 
   async #open(signal: AbortSignal | undefined): Promise<HttpChannel> {
@@ -89,21 +90,29 @@ export class ChannelPool {
       channel.destroy();
       return;
     }
-    const timer = setTimeout(() => channel.destroy(), this.options.maxIdleMs ?? MAX_IDLE_MS);
-    this.#idle.push({ channel, timer });
+    const ms = this.options.maxIdleMs ?? MAX_IDLE_MS;
+    this.#idle.push({ channel, until: performance.now() + ms });
+    this.#sweep ??= setTimeout(() => this.#sweepIdle(), ms);
+  }
+
+  #sweepIdle(): void {
+    this.#sweep = null;
+    const now = performance.now();
+    // A timer may fire within the millisecond before.
+    for (const { channel } of this.#idle.filter(({ until }) => until <= now + 1)) channel.destroy();
+    const next = this.#idle[0];
+    if (next !== undefined) this.#sweep = setTimeout(() => this.#sweepIdle(), next.until - now);
   }
 
   #forget(channel: HttpChannel): void {
     this.#all.delete(channel);
     const at = this.#idle.findIndex((idle) => idle.channel === channel);
-    if (at < 0) return;
-    clearTimeout(this.#idle[at]!.timer);
-    this.#idle.splice(at, 1);
+    if (at >= 0) this.#idle.splice(at, 1);
   }
 
   /** Give up answers that owe bytes for so long; to be called when the other side has just shown that it is there. */
   giveUpStalled(ms: number): void {
-    for (const channel of [...this.#all]) {
+    for (const channel of this.#all) {
       if (channel.owingForMs() >= ms)
         channel.destroy(new RelayError("link_down", `the answer stopped in the middle, and nothing more came for ${ms / 1_000} s`));
     }
@@ -123,6 +132,7 @@ export class ChannelPool {
   /** Destroy every connection, busy ones too; later requests fail with this error. */
   close(error: Error): void {
     this.#closed ??= error;
+    if (this.#sweep !== null) clearTimeout(this.#sweep);
     for (const channel of [...this.#all]) channel.destroy(error);
   }
 }

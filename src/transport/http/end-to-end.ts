@@ -37,7 +37,7 @@ export function endToEnd(headers: Headers): Headers {
 /** The end-to-end fields of an answer. */
 export function headersOf(head: AnswerHead): Headers {
   const headers = new Headers();
-  const goesOn = endToEndFilter(head.fields.find(([name]) => name === "connection")?.[1] ?? null);
+  const goesOn = endToEndFilter(head.said.connection[0] ?? null);
   for (const [name, value] of head.fields) if (goesOn(name)) headers.append(name, value);
   return headers;
 }

@@ -4,7 +4,11 @@ import { RelayError } from "../../domain/errors.ts";
 export interface AnswerHead {
   readonly status: number;
   readonly fields: readonly (readonly [name: string, value: string])[];
+  /** The values of those fields that say how it is read, each time that they are there. */
+  readonly said: Readonly<Record<Saying, readonly string[]>>;
 }
+
+type Saying = "connection" | "content-length" | "content-type" | "transfer-encoding";
 
 /** How the end of a message is told (RFC 9112, section 6.3). */
 export type Framing = { readonly kind: "none" } | { readonly kind: "length"; readonly bytes: number } | { readonly kind: "chunked" };
@@ -37,8 +41,18 @@ export function parseHead(text: string): AnswerHead {
   const [first = "", ...lines] = text.split("\r\n");
   const status = STATUS_LINE.exec(first);
   if (status === null) throw noStatusLine();
-  return { status: Number(status[1]), fields: lines.map(parseField) };
+  const said: Record<Saying, string[]> = { connection: [], "content-length": [], "content-type": [], "transfer-encoding": [] };
+  const fields = lines.map((line) => {
+    const field = parseField(line);
+    const [name, value] = field;
+    if (isSaying(name)) said[name].push(value);
+    return field;
+  });
+  return { status: Number(status[1]), fields, said };
 }
+
+const isSaying = (name: string): name is Saying =>
+  name === "connection" || name === "content-length" || name === "content-type" || name === "transfer-encoding";
 
 function parseField(line: string): readonly [string, string] {
   const field = fieldOf(line);
@@ -52,30 +66,27 @@ export function fieldOf(line: string): readonly [name: string, value: string] | 
   return field === null ? null : [field[1]!.toLowerCase(), field[2]!];
 }
 
-const valuesOf = (head: AnswerHead, name: string): string[] => head.fields.filter(([field]) => field === name).map(([, value]) => value);
-
 /**
  * How the body ends. An answer that leaves it to the end of the connection is refused: that could not be told from a cut; and so is one that
  * says it twice, for two readers may believe different halves.
  *
  * @throws RelayError answer_malformed
  */
-export function framingOf(head: AnswerHead, method: string): Framing {
-  const lengths = valuesOf(head, "content-length");
-  const codings = valuesOf(head, "transfer-encoding");
+export function framingOf({ status, said }: AnswerHead, method: string): Framing {
+  const { "content-length": lengths, "transfer-encoding": codings } = said;
   if (lengths.length + codings.length > 1) throw malformed("the answer says more than once how long it is");
   if (codings.length > 0 && codings[0]?.toLowerCase() !== "chunked")
     throw malformed("the answer has a transfer coding that is not chunked");
   if (lengths.length > 0 && !/^\d{1,15}$/.test(lengths[0]!)) throw malformed("the answer's length is no number");
-  if (method === "HEAD" || head.status < 200 || head.status === 204 || head.status === 304) return { kind: "none" };
+  if (method === "HEAD" || status < 200 || status === 204 || status === 304) return { kind: "none" };
   if (codings.length > 0) return { kind: "chunked" };
   if (lengths.length > 0) return { kind: "length", bytes: Number(lengths[0]) };
   throw malformed("the answer does not say how long it is");
 }
 
 /** Whether the connection is over with this answer (RFC 9112, section 9.6). */
-export const closesAfter = (head: AnswerHead): boolean =>
-  valuesOf(head, "connection").some((value) =>
+export const closesAfter = ({ said }: AnswerHead): boolean =>
+  said.connection.some((value) =>
     value
       .toLowerCase()
       .split(",")

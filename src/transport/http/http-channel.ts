@@ -246,8 +246,8 @@ class Exchange implements AnswerSink {
 
   head(head: AnswerHead): void {
     this.#head = head;
-    const length = head.fields.find(([name]) => name === "content-length")?.[1];
-    const events = head.fields.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
+    const length = head.said["content-length"][0];
+    const events = head.said["content-type"].some((value) => value.startsWith("text/event-stream"));
     this.#owes = length !== undefined || events || this.request.flow !== undefined;
     this.#mayBeQuiet = events || !this.#owes;
     // Without a length it may be one that goes on for ever.

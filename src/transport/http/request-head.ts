@@ -33,22 +33,27 @@ export const isSafe = (method: string): boolean => SAFE.has(method);
  */
 export function requestHead({ method, target, headers, instead = {}, body, upgrade }: ChannelRequest): Buffer {
   if (!TOKEN.test(method) || !TARGET.test(target)) throw new RelayError("http_request_malformed", "the request line is not well-formed");
-  const lines = [`${method} ${target} HTTP/1.1`, "host: worker"];
+  let head = `${method} ${target} HTTP/1.1\r\nhost: worker\r\n`;
+  let names = "";
+  let values = "";
   const add = (name: string, value: string): void => {
-    if (!TOKEN.test(name) || !VALUE.test(value))
-      throw new RelayError("http_request_malformed", "a field of the request is not well-formed");
-    lines.push(`${name}: ${value}`);
+    names += name;
+    values += value;
+    head += `${name}: ${value}\r\n`;
   };
   const goesOn = endToEndFilter(headers.get("connection"));
   headers.forEach((value, name) => {
     if (goesOn(name) && name !== "host" && name !== "content-length" && !Object.hasOwn(instead, name)) add(name, value);
   });
   for (const [name, value] of Object.entries(instead)) if (value !== "") add(name, value);
+  // All at once: none of them may have what would end it.
+  if ((names !== "" && !TOKEN.test(names)) || !VALUE.test(values))
+    throw new RelayError("http_request_malformed", "a field of the request is not well-formed");
   const length = bodyLength({ headers, body });
-  lines.push(upgrade === undefined ? "connection: keep-alive" : `connection: upgrade\r\nupgrade: ${upgrade}`);
-  if (length !== null) lines.push(`content-length: ${length}`);
-  else if (body !== null) lines.push("transfer-encoding: chunked");
-  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
+  head += upgrade === undefined ? "connection: keep-alive\r\n" : `connection: upgrade\r\nupgrade: ${upgrade}\r\n`;
+  if (length !== null) head += `content-length: ${length}\r\n`;
+  else if (body !== null) head += "transfer-encoding: chunked\r\n";
+  return Buffer.from(`${head}\r\n`, "latin1");
 }
 
 /** How long the body is; null where there is none, or where that is not known before its end. */

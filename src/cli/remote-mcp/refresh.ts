@@ -2,7 +2,7 @@ import type { ClusterClient } from "../../api/client.ts";
 import { type DiscoveredServer, updateRemoteMcpCache, withEntry } from "../../config/remote-mcp-cache.ts";
 import type { RemoteMcpServer } from "../../config/remote-mcp-server.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
-import type { JobSubmissionInput } from "../../domain/job.ts";
+import type { Job, JobSubmissionInput } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { MCP_LIMITS } from "../../domain/mcp-call.ts";
 import type { JobWaitResult } from "../../domain/views.ts";
@@ -63,10 +63,10 @@ export async function refresh(call: Refresh, server: string): Promise<number> {
     io,
     () => `no longer waiting; the job goes on. Take what it finds on with: ${again}`,
     async (signal) => {
-      const { updated_at } = await ended(call, cluster, jobId, again, signal);
+      const { updated_at, outcome } = await ended(call, cluster, jobId, again, signal);
       // What was found long ago is no newer for being asked for again; the cluster's clock may be a wrong one.
       const foundAt = existing ? Math.min(io.clock.now(), Date.parse(updated_at)) : io.clock.now();
-      await report(call, await keep(call, server, cluster, jobId, foundAt, signal));
+      await report(call, await keep(call, server, cluster, { jobId, outcome, foundAt }, signal));
       return EXIT.ok;
     },
   );
@@ -106,15 +106,13 @@ async function keep(
   { flags, io, relay }: Refresh,
   server: string,
   cluster: ClusterClient,
-  jobId: string,
-  now: number,
+  { jobId, outcome, foundAt: now }: { readonly jobId: string; readonly outcome: Job["outcome"]; readonly foundAt: number },
   signal: AbortSignal,
 ): Promise<Discovered> {
   const { callDocument } = await import("../../mcp/federation/call-result.ts");
   const { discovered } = await import("../../mcp/federation/discovery.ts");
   const left = await callDocument(cluster, jobId, signal);
   if (left === null) {
-    const { outcome } = await cluster.job(jobId, signal);
     const why = outcome === null || outcome.message === "" ? "it was not asked" : outcome.message;
     throw new RelayError("mcp_discovery_failed", `the server gave no list of its tools: ${why}`, { cluster: cluster.name, job_id: jobId });
   }
@@ -127,7 +125,7 @@ async function keep(
   let result: Discovered | undefined;
   await updateRemoteMcpCache(relay.paths, io.env, (known) => {
     const before = known.find((one) => one.cluster === flags.cluster && one.server === server) ?? null;
-    result = discovered({ entry, name: server, registration, jobId, left, before, accept: flags.accept, now });
+    result = discovered({ entry, name: server, registration, jobId, outcome, left, before, accept: flags.accept, now });
     return withEntry(known.filter(isRegistered), result.found);
   });
   return result!;

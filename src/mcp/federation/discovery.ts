@@ -3,6 +3,7 @@ import { type ClusterEntry, routeRevision } from "../../config/cluster-entry.ts"
 import { type DiscoveredServer, definitionDigest, REMOTE_MCP_CACHE, schemaDigest, ToolDefinition } from "../../config/remote-mcp-cache.ts";
 import { allows, executionFingerprint, type RemoteMcpServer } from "../../config/remote-mcp-server.ts";
 import { RelayError } from "../../domain/errors.ts";
+import type { Job } from "../../domain/job.ts";
 import type { RemoteTool } from "../../domain/mcp-call.ts";
 import { jsonBytes } from "../../domain/primitives.ts";
 import type { CallDocument } from "./call-result.ts";
@@ -14,6 +15,8 @@ export interface Discovery {
   readonly name: string;
   readonly registration: RemoteMcpServer;
   readonly jobId: string;
+  /** How the job ended. */
+  readonly outcome: Job["outcome"];
   readonly left: CallDocument;
   /** What was known before; null: nothing. */
   readonly before: DiscoveredServer | null;
@@ -35,12 +38,12 @@ export interface Discovered {
  *
  * @throws RelayError mcp_discovery_failed where the server gave no list; state_conflict where it is the list of another command; payload_too_large for more allowed tools than are kept
  */
-export function discovered({ entry, name, registration, jobId, left, before, accept, now }: Discovery): Discovered {
+export function discovered({ entry, name, registration, jobId, outcome, left, before, accept, now }: Discovery): Discovered {
   const { document, artifact } = left;
   if (document.execution_fingerprint !== executionFingerprint(registration) || document.contract !== registration.contract) {
     throw new RelayError("state_conflict", `${name} was registered otherwise while it was asked`, { cluster: entry.name, job_id: jobId });
   }
-  const { tools, omitted } = kept(toolsOf(document.answer, entry.name, jobId), registration);
+  const { tools, omitted } = kept(toolsOf(document.answer, { cluster: entry.name, jobId, outcome }), registration);
   const { accepted, changed } = acceptance(tools, registration, before, accept);
   return {
     changed,
@@ -68,11 +71,18 @@ export function discovered({ entry, name, registration, jobId, left, before, acc
   };
 }
 
-function toolsOf(answer: CallDocument["document"]["answer"], cluster: string, jobId: string): readonly RemoteTool[] {
+/** The program was looked for as one name. */
+const APART = "--command names the program alone, as jobs find it on the cluster; each argument of it is an --arg";
+
+function toolsOf(
+  answer: CallDocument["document"]["answer"],
+  { cluster, jobId, outcome }: Pick<Discovery, "jobId" | "outcome"> & { readonly cluster: string },
+): readonly RemoteTool[] {
   if (answer.kind === "tools") return answer.tools;
   const [reason, message] =
     answer.kind === "failure"
-      ? [answer.reason, answer.message]
+      ? // What ended the call, its job knows.
+        [answer.reason, answer.reason === "interrupted" ? outcome?.message || answer.message : answer.message]
       : answer.kind === "error"
         ? ["error", `${answer.error.message} (${answer.error.code})`]
         : ["result", "it answered with the result of a call"];
@@ -80,7 +90,7 @@ function toolsOf(answer: CallDocument["document"]["answer"], cluster: string, jo
     "mcp_discovery_failed",
     `the server gave no list of its tools: ${message}`,
     { cluster, job_id: jobId, cause: reason },
-    `clio-relay job read-log ${jobId} --cluster ${cluster} --stream stderr`,
+    reason === "server_missing" ? APART : `clio-relay job read-log ${jobId} --cluster ${cluster} --stream stderr`,
   );
 }
 

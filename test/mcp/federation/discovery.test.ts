@@ -3,6 +3,7 @@ import { type DiscoveredServer, definitionDigest } from "../../../src/config/rem
 import { executionFingerprint, type RemoteMcpServer } from "../../../src/config/remote-mcp-server.ts";
 import type { Artifact } from "../../../src/domain/artifact.ts";
 import { isRelayError } from "../../../src/domain/errors.ts";
+import type { Outcome } from "../../../src/domain/job.ts";
 import type { McpAnswer, McpResult, RemoteTool } from "../../../src/domain/mcp-call.ts";
 import { discovered } from "../../../src/mcp/federation/discovery.ts";
 import { entry, found, IMMUTABLE, NOW, registration, tool } from "./found.ts";
@@ -22,9 +23,13 @@ interface Asked {
   readonly its?: RemoteMcpServer;
   readonly before?: DiscoveredServer | null;
   readonly accept?: boolean;
+  readonly outcome?: Outcome | null;
 }
 
-function refreshed(tools: readonly object[] | McpAnswer, { its = registration(), before = null, accept = false }: Asked = {}) {
+function refreshed(
+  tools: readonly object[] | McpAnswer,
+  { its = registration(), before = null, accept = false, outcome = null }: Asked = {},
+) {
   const answer: McpAnswer = "kind" in tools ? tools : { kind: "tools", pages: 1, tools: tools as RemoteTool[] };
   const left = { artifact: ARTIFACT, document: documentOf(its, answer), others: [] };
   return discovered({
@@ -32,6 +37,7 @@ function refreshed(tools: readonly object[] | McpAnswer, { its = registration(),
     name: "science",
     registration: its,
     jobId: JOB,
+    outcome,
     left,
     before,
     accept,
@@ -148,10 +154,40 @@ test("no list is a failure that says why, and a list of another command is none 
     document: documentOf(registration({ command: "other" }), { kind: "tools", pages: 1, tools: [] }),
     others: [],
   };
-  const asked = { entry: entry("c"), name: "science", registration: its, jobId: JOB, left, before: null, accept: false, now: NOW };
+  const asked = {
+    entry: entry("c"),
+    name: "science",
+    registration: its,
+    jobId: JOB,
+    outcome: null,
+    left,
+    before: null,
+    accept: false,
+    now: NOW,
+  };
   expect(failure(() => discovered(asked))).toEqual(["state_conflict", undefined]);
   const other = { ...left, document: { ...documentOf(its, { kind: "tools", pages: 1, tools: [] }), contract: "another" } };
   expect(failure(() => discovered({ ...asked, left: other }))).toEqual(["state_conflict", undefined]);
+});
+
+test("what ended the asking is told as its job has it, and of a program that is not there how it is given", () => {
+  const refusal = (answer: McpAnswer, outcome: Outcome | null = null) => {
+    try {
+      return refreshed(answer, { outcome });
+    } catch (error) {
+      return isRelayError(error) ? [error.message, error.hint] : error;
+    }
+  };
+  const timeout: Outcome = { reason: "timeout", exit_code: 1, signal: null, message: "ended after its time limit of 4 s", residual: [] };
+  const failed = (reason: "interrupted" | "server_missing", message: string): McpAnswer => ({ kind: "failure", reason, message });
+  expect(refusal(failed("interrupted", "it was asked to end"), timeout)).toEqual([
+    "the server gave no list of its tools: ended after its time limit of 4 s",
+    expect.stringContaining("read-log"),
+  ]);
+  expect(refusal(failed("server_missing", "program not found: a b"))).toEqual([
+    "the server gave no list of its tools: program not found: a b",
+    expect.stringContaining("--arg"),
+  ]);
 });
 
 test("what was accepted stays within its bound", () => {

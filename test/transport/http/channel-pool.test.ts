@@ -203,6 +203,22 @@ describe("a kept connection that is gone", () => {
     await pool.request(request("/"));
     expect(await eventually(() => pool.size === 0)).toBe(true);
   });
+
+  test("has its own time: one that is busy when another's is over is dropped after it, and one that is kept later than another after that", async () => {
+    const { pool, connections } = await peer(
+      (connection) => connection.on("data", (asked) => String(asked).startsWith("GET /at-once ") && connection.write(answer("x"))),
+      { maxIdleMs: 20 },
+    );
+    const waits = [pool.request(request("/waits")), pool.request(request("/waits"))];
+    await eventually(() => connections.length === 2);
+    await pool.request(request("/at-once"));
+    await eventually(() => pool.size === 2);
+    connections[0]!.write(answer("first"));
+    await Bun.sleep(5);
+    connections[1]!.write(answer("second"));
+    expect((await Promise.all(waits.map(async (waiting) => text(await waiting)))).sort()).toEqual(["first", "second"]);
+    expect(await eventually(() => pool.size === 0)).toBe(true);
+  });
 });
 
 test("another protocol gets the connection, with what came behind the head", async () => {

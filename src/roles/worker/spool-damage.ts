@@ -40,6 +40,12 @@ export function logDamage(fence: Fence, attemptDir: string, streams: ExitRecord[
   });
 }
 
+/** Whether less is in an attempt's logs than was written to them. */
+export function logsLack(attemptDir: string, streams: ExitRecord["streams"]): boolean {
+  const sizes = logSizes(attemptDir);
+  return LOG_STREAMS.some((stream) => sizes[stream] < streams[stream].kept);
+}
+
 function damageOf(size: number, { kept, complete, sha256 }: ExitRecord["streams"]["stdout"]): string | null {
   const gap = kept - size;
   if (gap > 0) return `lacks ${gap} of the ${kept} bytes that were written to it.`;

@@ -13,12 +13,13 @@ import { settleUnstarted } from "../settlement.ts";
 import { claimDamage } from "../spool-damage.ts";
 import { batchJob, requestOf, scriptOf, writeBatch } from "./batch.ts";
 import { Cancellation } from "./cancellation.ts";
+import { concluded } from "./conclusion.ts";
 import { leave } from "./leave.ts";
 import { refusalIn, remembering } from "./refusal.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { type Found, Submission } from "./submission.ts";
 import type { SubmitTurn } from "./submit-turns.ts";
-import { awaitedRecord, batchWords, besidesOf, endedFor, explained, mayBeTheirs, saidOf } from "./words.ts";
+import { awaitedRecord, batchWords, besidesOf, endedFor, saidOf } from "./words.ts";
 
 type Refusal = Extract<Found, { kind: "refused" }>;
 
@@ -313,19 +314,17 @@ export class AllocationHost implements AttemptHost {
     return attemptExit(this.around.directory, { shim, understood, keptMax: this.#keptMax });
   }
 
-  /** The shim's record, once the scheduler has had its say where that matters; null until then. */
+  /** See `concluded`; null while something is waited for. */
   async #concluded(exit: ExitRecord): Promise<ExitRecord | null> {
     this.#exitAt ??= this.#now;
-    const status = this.#status;
-    if (exit.outcome.reason === "canceled" && (await this.#cancelRequest())?.cancel_scheduler === true) {
-      if (status !== null && (hasEnded(status.phase) || status.active_record_found === false)) return exit;
-      this.#obstacle = `its shim has ended it; whether ${this.#record?.provider ?? "the scheduler"} has ended the allocation is not known yet`;
-      return null;
-    }
-    if (!mayBeTheirs(exit)) return exit;
-    if (status !== null && hasEnded(status.phase))
-      return { ...exit, outcome: explained(exit, status, requestOf(this.around.job).time_limit_seconds, besidesOf(this.around.directory)) };
-    return this.#record == null || this.#now - this.#exitAt >= this.schedulers.times.why ? exit : null;
+    const { directory, job } = this.around;
+    const found = concluded(exit, {
+      ...{ directory, since: this.#now - this.#exitAt, times: this.schedulers.times, record: this.#record ?? null, status: this.#status },
+      ...{ request: await this.#cancelRequest(), limitSeconds: requestOf(job).time_limit_seconds },
+    });
+    if (!("obstacle" in found)) return found;
+    this.#obstacle = found.obstacle;
+    return null;
   }
 
   /** A cancel that leaves the scheduler's job alone. True when that has ended the attempt. */

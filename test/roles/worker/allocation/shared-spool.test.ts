@@ -5,7 +5,7 @@ import type { InputRecord } from "../../../../src/domain/input.ts";
 import { sha256Hex } from "../../../../src/lib/digest.ts";
 import { temporaryDirectory } from "../../../runner/temporary.ts";
 import { eventually } from "../../../runner/wait.ts";
-import { Site } from "./site.ts";
+import { Site, TIMES } from "./site.ts";
 
 test("a job in an allocation has its directory, and its inputs, in the spool that compute nodes see, others in the cluster's", async () => {
   using shared = temporaryDirectory();
@@ -100,4 +100,25 @@ test("a shared spool that is not there while jobs are at the scheduler keeps the
   await using free = site.beside({ sharedSpoolDir: null });
   await free.start();
   expect((await free.client.status(job_id)).job.state).toBe("succeeded");
+});
+
+test("output that comes later through the file system than the record of its end is not lost", async () => {
+  await using site = new Site();
+  await site.start();
+  const go = path.join(site.directory, "go");
+  const { job_id } = await site.submit(`echo began; while [ ! -e ${go} ]; do sleep 0.05; done; echo done`);
+  await site.worker.running(job_id);
+  await site.worker.drain();
+  fs.writeFileSync(go, "");
+  const attempt = site.worker.attemptDir(job_id);
+  await eventually(() => fs.existsSync(path.join(attempt, "exit.json")), { what: "its end" });
+  fs.renameSync(path.join(attempt, "stdout.log"), path.join(site.directory, "late"));
+  const worker = site.beside({ scheduling: { choice: "slurm", fake: site.scheduler.directory, times: { ...TIMES, lag: 600_000 } } });
+  await worker.start();
+  const obstacle = async () => (await worker.client.status(job_id)).obstacle;
+  await eventually(async () => (await obstacle())?.includes("not to be seen here yet"), { what: "that it waits" });
+  fs.renameSync(path.join(site.directory, "late"), path.join(attempt, "stdout.log"));
+  expect((await worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+  expect(await worker.stdout(job_id)).toBe("began\ndone\n");
+  expect(await site.events(job_id, "execution.spool_damaged")).toEqual([]);
 });

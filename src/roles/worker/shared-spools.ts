@@ -1,19 +1,31 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
+import type { SchedulerJob } from "../../domain/scheduler.ts";
+import { jobDirectory } from "../../execution/attempt-dir.ts";
 import { writeFileAtomic } from "../../lib/atomic-file.ts";
 import { readSmallFile } from "../../lib/regular-file.ts";
 import type { QueueStore } from "../../queue/store.ts";
 
-/** Beside the queue: shared spools that jobs of it may lie in, one a line, the newest first. */
+/** Beside the queue: shared spools that jobs of it may lie in, one a line, the newest first; before each what marks it, where it was marked. */
 const FILE = "shared-spools";
 const MAX_BYTES = 64 * 1024;
 const KEPT = 16;
+/** In each of them, with a word that no other has: a mount point whose file system is not there has none, or another one. */
+const MARK = ".clio-relay-spool";
+const WORD = /^[0-9a-f]{32}$/;
+
+interface Known {
+  readonly place: string;
+  /** Null for one that was never marked. */
+  readonly word: string | null;
+}
 
 /**
- * Remember the shared spool that new jobs get, and say which ones earlier jobs may lie in.
+ * Remember the shared spool that new jobs get, which exists, and say which ones earlier jobs may lie in.
  *
- * @throws RelayError configuration_error where one of these is not there, while something may still go on at a scheduler: what lies in there says whether it runs
+ * @throws RelayError configuration_error where one of all these is not there, while something may still go on at a scheduler: what lies in there says whether it
+ *   runs
  */
 export async function earlierSpools(
   coreDir: string,
@@ -21,20 +33,56 @@ export async function earlierSpools(
   store: Pick<QueueStore, "openSchedulerJobs">,
 ): Promise<readonly string[]> {
   const file = path.join(coreDir, FILE);
-  const known = (readSmallFile(file, MAX_BYTES) ?? "").split("\n").filter((line) => path.isAbsolute(line));
-  const earlier = known.filter((one) => one !== current);
-  const missing = earlier.find((one) => !fs.existsSync(one));
-  if (missing !== undefined) {
-    const open = await store.openSchedulerJobs();
-    if (open.length > 0)
-      throw new RelayError(
-        "configuration_error",
-        `${missing}, where jobs of the scheduler write, is not there; whether they run cannot be told without it`,
-        { path: missing, job_ids: open.slice(0, 10).map(({ job_id }) => job_id) },
-        "CLIO_RELAY_SHARED_SPOOL_DIR may name another directory once that one is there, too",
-      );
-  }
-  const all = [...(current === null ? [] : [current]), ...earlier].slice(0, KEPT);
-  if (all.join("\n") !== known.join("\n")) writeFileAtomic(file, all.map((one) => `${one}\n`).join(""));
-  return earlier;
+  const text = readSmallFile(file, MAX_BYTES) ?? "";
+  const known = text.split("\n").flatMap(knownIn);
+  const doubtful = known.filter((one) => !isMarked(one));
+  if (doubtful.length > 0) refuseWithout(doubtful, await store.openSchedulerJobs());
+  const earlier = known.filter(({ place }) => place !== current);
+  const all = [...(current === null ? [] : [{ place: current, word: marked(current) }]), ...earlier].slice(0, KEPT);
+  const next = all.map(({ place, word }) => `${word === null ? "" : `${word} `}${place}\n`).join("");
+  if (next !== text) writeFileAtomic(file, next);
+  return earlier.map(({ place }) => place);
 }
+
+function knownIn(line: string): Known[] {
+  const [, word = null, place = ""] = /^(?:([0-9a-f]{32}) )?(\/.*)$/.exec(line) ?? [];
+  return path.isAbsolute(place) ? [{ place, word }] : [];
+}
+
+const wordIn = (place: string): string | null => {
+  const word = readSmallFile(path.join(place, MARK), MAX_BYTES)?.trim() ?? "";
+  return WORD.test(word) ? word : null;
+};
+
+const isMarked = ({ place, word }: Known): boolean => word !== null && wordIn(place) === word;
+
+/** Mark a spool, unless it is. */
+function marked(place: string): string {
+  const known = wordIn(place);
+  if (known !== null) return known;
+  const word = crypto.randomUUID().replaceAll("-", "");
+  writeFileAtomic(path.join(place, MARK), `${word}\n`);
+  return word;
+}
+
+function refuseWithout(doubtful: readonly Known[], open: readonly SchedulerJob[]): void {
+  if (open.length === 0) return;
+  const missing = doubtful.find(({ place, word }) => !(word === null ? hasAny(place) : hasJob(place, open)));
+  if (missing === undefined) return;
+  const { place, word } = missing;
+  const isThere = fs.existsSync(place);
+  throw new RelayError(
+    "configuration_error",
+    `${place}, where jobs of the scheduler write, is not there${isThere ? ": its file system is not mounted" : ""}; whether they run cannot be told without it`,
+    { path: place, job_ids: open.slice(0, 10).map(({ job_id }) => job_id) },
+    isThere
+      ? `mount it${word === null ? "" : `; where it was emptied on purpose, write ${word} into ${path.join(place, MARK)}`}`
+      : "CLIO_RELAY_SHARED_SPOOL_DIR may name another directory once that one is there, too",
+  );
+}
+
+/** What was never marked and holds something is no empty mount point. */
+const hasAny = (place: string): boolean => fs.existsSync(place) && fs.readdirSync(place).length > 0;
+
+const hasJob = (place: string, open: readonly SchedulerJob[]): boolean =>
+  open.some(({ job_id }) => fs.existsSync(jobDirectory(place, job_id)));

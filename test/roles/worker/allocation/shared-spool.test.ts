@@ -70,7 +70,7 @@ test("a job that is at the scheduler when another shared spool is named goes on 
   expect(await last.stdout(job_id)).toBe("began\ndone\n");
   const next = await last.submit({ argv: ["true"], scheduler: {} });
   expect((await last.ended(next.job_id)).job.state).toBe("succeeded");
-  expect([before, after].map((place) => fs.readdirSync(place))).toEqual([[job_id], [next.job_id]]);
+  expect([before, after].map((place) => fs.readdirSync(place).filter((name) => !name.startsWith(".")))).toEqual([[job_id], [next.job_id]]);
   expect(site.scheduler.jobs()).toHaveLength(2);
 });
 
@@ -86,6 +86,18 @@ test("a shared spool that is not there while jobs are at the scheduler keeps the
   fs.renameSync(before, `${before}.away`);
   await using refused = site.beside({ sharedSpoolDir: null });
   await expect(refused.start()).rejects.toThrow(before);
+  // A mount point without its file system: empty, or with what was in it before that was mounted.
+  for (const [sharedSpoolDir, found] of [
+    [null, "other"],
+    [before, "other"],
+    [before, ".clio-relay-spool"],
+  ] as const) {
+    fs.mkdirSync(before, { recursive: true });
+    fs.writeFileSync(path.join(before, found), "0123456789abcdef0123456789abcdef\n");
+    await using unmounted = site.beside({ sharedSpoolDir });
+    await expect(unmounted.start()).rejects.toThrow("not mounted");
+  }
+  fs.rmSync(before, { recursive: true });
   fs.renameSync(`${before}.away`, before);
   await using next = site.beside({ sharedSpoolDir: null });
   await next.start();

@@ -19,14 +19,21 @@ test("what a client is given reads back as it was meant, whatever is in it", () 
 });
 
 test("the server that it names answers, and no secret is in it", async () => {
-  await using relay = await initialized({ CLIO_RELAY_API_TOKEN: "0123456789abcdef0123456789abcdef" });
+  const secret = "0123456789abcdef0123456789abcdef";
+  await using relay = await initialized({
+    ...{ CLIO_RELAY_API_TOKEN: secret, CLIO_RELAY_OUTBOUND_PROXY: `http://me:${secret}@proxy.example`, CLIO_RELAY_KEY: secret },
+    CLIO_RELAY_JARVIS_MCP_COMMAND: JSON.stringify(["jarvis-mcp", secret]),
+  });
   const file = path.join(relay.directory, "agent.json");
   expect(await relay.ok("agent", "render-mcp-config", "--client", "claude", "-o", file)).toBe(file);
   const nowhere = await relay.run(["agent", "render-mcp-config", "-o", "absent/agent.toml"]);
   expect([nowhere.code, nowhere.stderr]).toEqual([1, "error: -o absent/agent.toml: there is no directory absent [local_file_unusable]\n"]);
   expect(await relay.ok("agent", "render-mcp-config", "-o", relay.directory)).toBe(path.join(relay.directory, "clio-relay.toml"));
   const text = fs.readFileSync(file, "utf8");
-  expect(text).not.toContain("0123456789abcdef");
+  expect(text).not.toContain(secret);
+  expect(text).not.toContain("proxy.example");
+  const open = await relay.run(["agent", "render-mcp-config"], { env: { CLIO_RELAY_OUTBOUND_PROXY: "http://proxy.example:3128" } });
+  expect(open.stdout).toContain('CLIO_RELAY_OUTBOUND_PROXY = "http://proxy.example:3128"');
   const { mcpServers } = JSON.parse(text) as {
     mcpServers: Record<string, { command: string; args: string[]; env: Record<string, string> }>;
   };

@@ -1,4 +1,5 @@
 import type { Environment } from "../../config/environment.ts";
+import { isPublicVariable } from "../../config/public-variables.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { writeFileAtomic } from "../../lib/atomic-file.ts";
 import { targetFile } from "../job/target-file.ts";
@@ -45,10 +46,10 @@ export const verb = defineVerb({
   },
 });
 
-/** Variables that say where this installation is. What holds a secret is none of them. */
+/** Variables that say where this installation is, and which job this is in. What may hold a secret is none of them. */
 function ownVariables({ variables }: Pick<Environment, "variables">): Record<string, string> {
   const own = Object.entries(variables).filter(
-    (one): one is [string, string] => /^CLIO_RELAY_[A-Z_]+$/.test(one[0]) && !/(?:TOKEN|SECRET)$/.test(one[0]) && (one[1] ?? "") !== "",
+    (one): one is [string, string] => one[1] !== undefined && one[1] !== "" && isPublicVariable(one[0], one[1]),
   );
   return Object.fromEntries(own.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

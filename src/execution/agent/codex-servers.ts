@@ -1,10 +1,10 @@
+import { isPublicVariable } from "../../config/public-variables.ts";
+
 /** What codex lets a server have, as far as it may be an argument: whoever may list processes reads those. */
 const MEMBERS: ReadonlySet<string> = new Set([
   ...["command", "args", "cwd", "env", "env_vars", "url", "bearer_token_env_var"],
   ...["enabled", "enabled_tools", "disabled_tools", "startup_timeout_sec", "tool_timeout_sec"],
 ]);
-/** Places of an installation, which are no secrets. */
-const PUBLIC_VARIABLE = /^CLIO_RELAY_(?!(?:.*_)?(?:TOKEN|SECRET)$)[A-Z_]+$/;
 /** What a program within a job finds its job by; codex hands on few variables. */
 const OF_THE_JOB = ["CLIO_RELAY_JOB_ID", "CLIO_RELAY_CLUSTER", "CLIO_RELAY_ATTEMPT", "CLIO_RELAY_EVENTS"];
 const SERVERS_MAX = 64;
@@ -43,10 +43,10 @@ function ofServer(name: string, server: unknown): string[] {
   if (unknown !== undefined)
     throw new Error(`${JSON.stringify(unknown.slice(0, 100))} of ${name} is not handed over: others could read it`);
   if (!isTable(env)) throw new Error(`env of ${name} is no table`);
-  const secret = Object.keys(env).find((variable) => !PUBLIC_VARIABLE.test(variable));
+  const secret = Object.entries(env).find(([variable, value]) => typeof value !== "string" || !isPublicVariable(variable, value));
   if (secret !== undefined)
     throw new Error(
-      `${JSON.stringify(secret.slice(0, 100))} in env of ${name} is not handed over: others could read it; env_vars names a variable without its value`,
+      `${JSON.stringify(secret[0].slice(0, 100))} in env of ${name} is not handed over: others could read it; env_vars names a variable without its value`,
     );
   if (!Array.isArray(env_vars)) throw new Error(`env_vars of ${name} is no array`);
   const handedOn = members["command"] === undefined ? [] : [["env_vars", [...new Set([...env_vars, ...OF_THE_JOB])]] as const];

@@ -46,12 +46,17 @@ export async function forwardToSocket(
   for (const name of ["host", "authorization"]) headers.delete(name);
   const hung = new AbortController();
   const watched: Watched = async <T>(work: () => Promise<T>): Promise<T> => {
-    const dead = () => hung.abort();
+    let done = false;
+    // Who is still waited for when the work is done has no say in what follows.
+    const dead = () => done || hung.abort();
     const probing = setInterval(
       () => void workers.alive(socket, patience.probeMs).then((lives) => (lives ? undefined : dead()), dead),
       patience.silentMs,
     );
-    return work().finally(() => clearInterval(probing));
+    return work().finally(() => {
+      done = true;
+      clearInterval(probing);
+    });
   };
   const signal = AbortSignal.any([request.signal, hung.signal]);
   const send = () =>

@@ -206,7 +206,9 @@ describe("each failure is of one request", () => {
 
   test("a worker that hangs in the middle of an answer; who follows something waits for it", async () => {
     await restart({ silentMs: 50, probeMs: 200 });
-    const begun = (head: string): string => {
+    // Late enough for a question that is not answered either to be on its way.
+    const begun = async (head: string): Promise<string> => {
+      await hung.probed;
       const type = head.includes("/sse") ? "text/event-stream" : "application/octet-stream";
       return `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: ${type}\r\n\r\n5\r\nbegun\r\n`;
     };

@@ -91,20 +91,25 @@ export function startWorkerLike(socket: string): WorkerLike {
 
 /**
  * A socket where somebody accepts connections and never says a word, as a stopped process does; or begins an answer to each request that is no probe, and says no
- * more.
+ * more. `probed` resolves when it is asked whether it lives.
  *
  * @param begun the beginning of an answer, by the request's head
  */
-export function startHung(socket: string, begun?: (head: string) => string): { stop(): void } {
+export function startHung(
+  socket: string,
+  begun?: (head: string) => string | Promise<string>,
+): { readonly probed: Promise<void>; stop(): void } {
   fs.rmSync(socket, { force: true });
+  const probed = Promise.withResolvers<void>();
   const server = Bun.listen({
     unix: socket,
     socket: {
       data(peer, data) {
         const head = String(data);
-        if (begun !== undefined && !head.startsWith("GET /healthz")) peer.write(begun(head));
+        if (head.startsWith("GET /healthz")) probed.resolve();
+        else if (begun !== undefined) void Promise.resolve(begun(head)).then((text) => peer.write(text));
       },
     },
   });
-  return { stop: () => server.stop(true) };
+  return { probed: probed.promise, stop: () => server.stop(true) };
 }

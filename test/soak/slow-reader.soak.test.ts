@@ -176,12 +176,17 @@ describeWith(["openssl"], "a cluster that is met at a relay-host", () => {
 
   /** One number of the relay-host's /metrics. */
   async function relayed(name: string): Promise<number> {
-    const answer = await fetch(`https://localhost:${host.port}/metrics`, {
-      headers: { authorization: `Bearer ${TOKEN}` },
-      tls: { rejectUnauthorized: false },
-      proxy: false,
-    } as RequestInit);
-    return Number(new RegExp(`^clio_relay_host_${name} (\\d+)$`, "m").exec(await answer.text())![1]);
+    const ask = async (): Promise<string> => {
+      const answer = await fetch(`https://localhost:${host.port}/metrics`, {
+        headers: { authorization: `Bearer ${TOKEN}` },
+        tls: { rejectUnauthorized: false },
+        proxy: false,
+      } as RequestInit);
+      return answer.text();
+    };
+    // A relay-host ends a connection whose request has not come within 10 s, which on a busy machine may be this process.
+    const text = await eventually(ask, { timeoutMs: 60_000, what: "an answer of the relay-host" });
+    return Number(new RegExp(`^clio_relay_host_${name} (\\d+)$`, "m").exec(text)![1]);
   }
 
   /** Bytes that the desktop has got over the link, or put on it. */

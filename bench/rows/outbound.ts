@@ -1,8 +1,9 @@
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { newRoom } from "../../src/config/frp-room.ts";
 import { PLAIN_COPIES } from "../../src/lib/plain-copies.ts";
-import { visitorConfiguration } from "../../src/transport/frp/configuration.ts";
+import { frpcConfiguration, visitorConfiguration } from "../../src/transport/frp/configuration.ts";
 import { freePorts } from "../../src/transport/frp/free-ports.ts";
 import { proxyName } from "../../src/transport/frp/visit.ts";
 import { SESSION_USER } from "../../src/transport/session/admission.ts";
@@ -28,6 +29,8 @@ interface Way extends AsyncDisposable {
   readonly configuration: object;
   readonly settings: Record<string, string>;
   readonly to: LinkProcessOptions["to"];
+  /** Bytes alone on the same way, with nothing of ours on it; bytes per second. */
+  readonly bare?: (bytes: number) => Promise<number>;
 }
 
 /** By WebSocket over TLS, or by TCP: what is in it is encrypted either way. */
@@ -57,21 +60,62 @@ const throughRelayHost =
     };
   };
 
+/** Sends as many bytes as it is asked for, and ends. */
+async function source(): Promise<net.Server> {
+  const chunk = Buffer.alloc(64 * 1024, 7);
+  const server = net.createServer((socket) => {
+    socket
+      .on("error", () => undefined)
+      .once("data", (asked: Buffer) => {
+        let left = asked.readUInt32BE();
+        const go = (): void => {
+          while (left > 0) {
+            const piece = chunk.subarray(0, left);
+            left -= piece.length;
+            if (!socket.write(piece) && left > 0) return void socket.once("drain", go);
+          }
+          socket.end();
+        };
+        go();
+      });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server;
+}
+
+/** Asks for bytes at a port of this machine; bytes per second. */
+async function bareStream(port: number, bytes: number): Promise<number> {
+  const socket = await SshYardstick.connect(port);
+  const asked = Buffer.alloc(4);
+  asked.writeUInt32BE(bytes);
+  const began = performance.now();
+  socket.write(asked);
+  let got = 0;
+  for await (const piece of socket) got += (piece as Buffer).length;
+  if (got !== bytes) throw new Error(`${got} of ${bytes} bytes came`);
+  return (got / (performance.now() - began)) * 1_000;
+}
+
 async function throughFrps(context: BenchContext): Promise<Way> {
   const frps = await Frps.start();
   const room = { ...newRoom(), token: frps.token };
-  const [port] = (await freePorts(1)) as [number];
-  const visitor = {
-    name: "visitor",
-    type: "stcp",
-    secret: room.secret,
-    server: proxyName(room.name, "stcp"),
-    address: "127.0.0.1",
-    port,
-  } as const;
-  const file = path.join(context.directory, "visitor.toml");
-  fs.writeFileSync(file, visitorConfiguration(frps.server(), [visitor]), { mode: 0o600 });
-  const frpc = Bun.spawn([frpProgram("frpc"), "-c", file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+  const [port, barePort] = (await freePorts(2)) as [number, number];
+  const near = { type: "stcp", secret: room.secret, address: "127.0.0.1" } as const;
+  const visitors = [
+    { ...near, name: "visitor", server: proxyName(room.name, "stcp"), port },
+    { ...near, name: "bare-visitor", server: "bare", port: barePort },
+  ];
+  const bytes = await source();
+  const target = { port: (bytes.address() as net.AddressInfo).port };
+  const configurations = {
+    visitor: visitorConfiguration(frps.server(), visitors),
+    bare: frpcConfiguration(frps.server(), [{ name: "bare", type: "stcp", secret: room.secret, target }]),
+  };
+  const started = Object.entries(configurations).map(([name, text]) => {
+    const file = path.join(context.directory, `${name}.toml`);
+    fs.writeFileSync(file, text, { mode: 0o600 });
+    return Bun.spawn([frpProgram("frpc"), "-c", file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+  });
   return {
     configuration: {
       frp: {
@@ -83,16 +127,20 @@ async function throughFrps(context: BenchContext): Promise<Way> {
     },
     settings: {},
     to: { port },
+    bare: (size) => bareStream(barePort, size),
     async [Symbol.asyncDispose]() {
-      frpc.kill();
-      await frpc.exited;
+      for (const child of started) {
+        child.kill();
+        await child.exited;
+      }
+      bytes.close();
       await frps[Symbol.asyncDispose]();
     },
   };
 }
 
 /** A link of that way beside one over sshd, to the same worker, in turns. */
-async function beside(name: string, context: BenchContext, begin: (context: BenchContext) => Promise<Way>): Promise<Result> {
+async function beside(name: string, context: BenchContext, begin: (context: BenchContext) => Promise<Way>): Promise<Result[]> {
   const directory = path.join(context.directory, name.replaceAll(/[^a-z]+/g, "-"));
   fs.mkdirSync(directory);
   await using way = await begin({ ...context, directory });
@@ -136,17 +184,18 @@ async function beside(name: string, context: BenchContext, begin: (context: Benc
     bringUps: 1,
   } as const;
   using _ours = await eventually(() => startLink(context, own), { timeoutMs: 60_000, what: `a link through ${name}` });
-  const rate = { ssh: [] as number[], ours: [] as number[] };
+  const rate = { ssh: [] as number[], ours: [] as number[], bare: [] as number[] };
   for (let round = 0; round < ROUNDS; round++) {
     for (const kind of ["ssh", "ours"] as const) rate[kind].push(await download(sockets[kind], target, size));
+    if (way.bare !== undefined) rate.bare.push(await way.bare(size));
   }
-  return {
-    name: `artifact through ${name}`,
-    unit: "MB/s",
-    yardstick: { name: "our link over sshd", value: median(rate.ssh) / MB },
-    ours: median(rate.ours) / MB,
-    target: { ratioAtLeast: 0.8 },
-  };
+  const result = { name: `artifact through ${name}`, unit: "MB/s", ours: median(rate.ours) / MB };
+  const overSshd = { name: "our link over sshd", value: median(rate.ssh) / MB };
+  const results: Result[] = [{ ...result, yardstick: overSshd, target: { ratioAtLeast: 0.8 } }];
+  // How much of it is the way's.
+  if (rate.bare.length > 0)
+    results.push({ ...result, yardstick: { name: "bytes alone there", value: median(rate.bare) / MB }, target: null });
+  return results;
 }
 
 /** Links of clusters that accept no connections, beside one that does. */
@@ -154,11 +203,11 @@ export const row: Row = {
   name: "outbound",
   async run(context: BenchContext): Promise<Result[]> {
     const results = [
-      await beside("a relay-host (wss)", context, throughRelayHost("wss")),
-      await beside("a relay-host (tcp)", context, throughRelayHost("tcp")),
+      ...(await beside("a relay-host (wss)", context, throughRelayHost("wss"))),
+      ...(await beside("a relay-host (tcp)", context, throughRelayHost("tcp"))),
     ];
     const missing = noFrp();
-    if (missing === null) results.push(await beside("frps", context, throughFrps));
+    if (missing === null) results.push(...(await beside("frps", context, throughFrps)));
     else context.note(`left out: frps (${missing})`);
     return results;
   },

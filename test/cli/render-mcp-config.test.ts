@@ -18,6 +18,31 @@ test("what a client is given reads back as it was meant, whatever is in it", () 
   expect(JSON.parse(configurationOf("vscode", started))).toEqual({ servers: { "clio-relay": { type: "stdio", ...started } } });
 });
 
+test("what else is in a file is replaced only when that is said; what it wrote itself always", async () => {
+  await using relay = await initialized();
+  const file = path.join(relay.directory, "servers");
+  const write = (client: string, ...more: string[]) => relay.run(["agent", "render-mcp-config", "--client", client, "-o", file, ...more]);
+  for (const [client, others] of [
+    ["codex", ['model = "x"', '[mcp_servers.other]\ncommand = "x"']],
+    ["claude", ['{"mcpServers":{"other":{}}}', '{"mcpServers":{"clio-relay":{}},"theme":"dark"}', "{ // mine\n}", "[]"]],
+    ["vscode", ['{"servers":{"other":{}}}']],
+    ["opencode", ['{"$schema":"x","mcp":{}}']],
+  ] as const) {
+    for (const other of others) {
+      fs.writeFileSync(file, other);
+      const refused = await write(client, "--json");
+      expect([other, refused.code, JSON.parse(refused.stderr)]).toMatchObject([other, 4, { reason: "confirmation_required" }]);
+      expect(fs.readFileSync(file, "utf8")).toBe(other);
+    }
+    expect([client, (await write(client, "--yes")).code]).toEqual([client, 0]);
+    const written = fs.readFileSync(file, "utf8");
+    for (const own of [written, "", "\n"]) {
+      fs.writeFileSync(file, own);
+      expect([client, (await write(client)).code, fs.readFileSync(file, "utf8")]).toEqual([client, 0, written]);
+    }
+  }
+});
+
 test("the server that it names answers, and no secret is in it", async () => {
   const secret = "0123456789abcdef0123456789abcdef";
   await using relay = await initialized({

@@ -2,6 +2,7 @@ import type { Environment } from "../../config/environment.ts";
 import { isPublicVariable } from "../../config/public-variables.ts";
 import { EXIT } from "../../domain/errors.ts";
 import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import type { CliIo } from "../io.ts";
 import { targetFile } from "../job/target-file.ts";
 import { printJson } from "../print/table.ts";
 import { oneOf, text } from "../values.ts";
@@ -26,25 +27,34 @@ export const verb = defineVerb({
   flags: {
     client: optionOr(oneOf(...CLIENTS), "codex", "Whose configuration it is"),
     profile: optionOr(oneOf("user", "admin"), "user", "Which tools there are"),
-    output: option(text("FILE"), "Write it into this file, in place of what is there", "o"),
+    output: option(text("FILE"), "Write it into this file, in place of what is there; asked for where that is more than this", "o"),
   },
   examples: [
     ["agent render-mcp-config --client claude", "what goes into its list of servers"],
     ["agent render-mcp-config --output clio-relay-agent.config.toml", "a file to hand on"],
   ],
+  async takesAway({ flags, io }) {
+    const file = targetOf(io, flags);
+    if (file === null) return null;
+    const { hasOthers } = await import("./other-servers.ts");
+    return hasOthers(file, NAME, flags.client === "codex") ? `this replaces ${file}, and what it has besides ${NAME}` : null;
+  },
   async run({ flags, io, json }) {
     const client = flags.client as Client;
     const [command = "", ...before] = io.self;
     const args = [...before, "mcp-server", ...(flags.profile === "user" ? [] : ["--profile", flags.profile])];
     const rendered = configurationOf(client, { command, args, env: ownVariables(io.env) });
-    const name = `clio-relay.${client === "codex" ? "toml" : "json"}`;
-    const file = flags.output === undefined ? null : targetFile(io, flags.output, name);
+    const file = targetOf(io, flags);
     if (file !== null) writeFileAtomic(file, rendered);
     if (json) await printJson(io.stdout, { client, path: file, text: rendered });
     else await io.stdout.write(file === null ? rendered : `${file}\n`);
     return EXIT.ok;
   },
 });
+
+/** Where it is to be written; null: to standard output. @throws RelayError usage, local_file_unusable */
+const targetOf = (io: CliIo, { client, output }: { readonly client: string; readonly output: string | undefined }): string | null =>
+  output === undefined ? null : targetFile(io, output, `${NAME}.${client === "codex" ? "toml" : "json"}`);
 
 /** Variables that say where this installation is, and which job this is in. What may hold a secret is none of them. */
 function ownVariables({ variables }: Pick<Environment, "variables">): Record<string, string> {

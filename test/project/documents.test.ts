@@ -10,6 +10,7 @@ import { projectFiles } from "./tracked.ts";
 
 const ROOT = path.dirname(path.dirname(import.meta.dir));
 const read = (file: string): string => fs.readFileSync(path.join(ROOT, file), "utf8");
+const VARIABLE = /CLIO_RELAY_[A-Z0-9_]*[A-Z0-9]/g;
 const documents = projectFiles(ROOT).filter((file) => file.endsWith(".md"));
 
 describe("the documents", () => {
@@ -38,10 +39,21 @@ describe("the documents", () => {
     expect(read("CHANGELOG.md")).toMatch(new RegExp(`^## (\\[)?${version.replaceAll(".", "\\.")}\\b`, "m"));
   });
 
-  test("name no test that there is not", () => {
-    const named = documents.flatMap((file) => [...read(file).matchAll(/`(test\/\S+\.ts)`/g)].map(([, name]) => name!));
-    expect(named.length).toBeGreaterThan(20);
-    for (const name of named) expect(fs.existsSync(path.join(ROOT, name)), name).toBe(true);
+  test("name no file and no directory of the project that there is not", () => {
+    const place = /`((?:src|test|scripts|bench|demo|docs|examples)\/[^\s`*<>…]*)`/g;
+    const named = documents.flatMap((file) => [...read(file).matchAll(place)].map(([, name]) => ({ file, name: name! })));
+    expect(named.length).toBeGreaterThan(100);
+    expect(named.filter(({ name }) => !fs.existsSync(path.join(ROOT, name)))).toEqual([]);
+  });
+
+  test("name no variable that nothing reads", () => {
+    const sources = projectFiles(ROOT).filter((file) => /^(?:src|scripts|test|\.ci|build\.ts)/.test(file) && !file.endsWith(".md"));
+    const known = new Set(sources.flatMap((file) => read(file).match(VARIABLE) ?? []));
+    // One for each input that a job names.
+    const isKnown = (name: string): boolean => known.has(name) || name.startsWith("CLIO_RELAY_INPUT_");
+    const named = documents.flatMap((file) => (read(file).match(VARIABLE) ?? []).map((name) => ({ file, name })));
+    expect(named.length).toBeGreaterThan(50);
+    expect(named.filter(({ name }) => !isKnown(name))).toEqual([]);
   });
 
   test("name no script that there is not", () => {

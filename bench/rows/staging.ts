@@ -99,7 +99,7 @@ async function sendPlain(unix: string, file: string, size: number): Promise<void
 async function stageFile(client: InputClient, file: string, root: string): Promise<void> {
   const options = { persist: <T>(work: () => Promise<T>) => work(), onProgress: () => undefined };
   const input = await InputFile.at({ where: file, path: file, root, platform: process.platform });
-  await stage(client, await snapshots([{ logicalName: path.basename(file), file: input }], options), () => 1, options);
+  await stage(client, await snapshots([{ logicalName: path.basename(file), file: input }], options, client), () => 1, options);
 }
 
 function writeRandom(file: string, size: number): void {

@@ -1,5 +1,5 @@
 import type * as v from "valibot";
-import type { ContentKey, InputRecord, NewInputArtifact, Upload } from "../domain/input.ts";
+import type { ContentKey, InputRecord, NewInputArtifact, Upload, UploadKey } from "../domain/input.ts";
 import type { HttpPeer } from "./http-peer.ts";
 
 type Described = Omit<v.InferInput<typeof NewInputArtifact>, "schema_version" | "cluster">;
@@ -23,15 +23,20 @@ export class InputClient {
   }
 
   /** @throws RelayError storage_admission_refused */
-  begin({ sha256, size_bytes }: ContentKey): Promise<Upload> {
-    return this.#call("/input-uploads", upload, { sha256, size_bytes });
+  begin({ sha256, size_bytes, provisional }: UploadKey): Promise<Upload> {
+    return this.#call("/input-uploads", upload, { sha256, size_bytes, provisional });
+  }
+
+  /** @throws RelayError input_ingest_conflict, input_ingest_refused, input_ingest_unavailable */
+  complete(name: string, { sha256, size_bytes }: ContentKey): Promise<Upload> {
+    return this.#call(`/input-uploads/${name}/completion`, upload, { sha256, size_bytes });
   }
 
   /** @throws RelayError input_ingest_conflict with `offset`, input_ingest_refused, input_ingest_unavailable, storage_admission_refused */
-  put({ sha256, size_bytes }: ContentKey, offset: number, bytes: Uint8Array, signal: AbortSignal): Promise<Upload> {
+  put({ sha256, size_bytes, provisional }: UploadKey, offset: number, bytes: Uint8Array, signal: AbortSignal): Promise<Upload> {
     return this.http.json(`/input-uploads/${sha256}/content`, upload, {
       method: "PUT",
-      query: { size_bytes, offset },
+      query: { size_bytes, offset, provisional },
       body: bytes,
       signal: this.signal === undefined ? signal : AbortSignal.any([this.signal, signal]),
       repeatable: true,

@@ -11,9 +11,14 @@ const CONTENT = { sha256: Sha256, size_bytes: ByteCount };
 export const ContentKey = v.strictObject(CONTENT);
 export type ContentKey = v.InferOutput<typeof ContentKey>;
 
+/** What is uploaded: a content, or something whose digest is not known yet; then `sha256` is a name of the client's choice. */
+const UPLOAD = { ...CONTENT, provisional: v.optional(v.literal(true)) };
+export const UploadKey = v.strictObject(UPLOAD);
+export type UploadKey = v.InferOutput<typeof UploadKey>;
+
 /** How much of some content a worker has; see docs/staging.md. */
 export const Upload = v.strictObject({
-  ...CONTENT,
+  ...UPLOAD,
   state: v.picklist(["absent", "partial", "complete"]),
   /** Bytes [0, offset) are there. */
   offset: ByteCount,

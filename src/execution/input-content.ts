@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import type { ContentKey } from "../domain/input.ts";
+import type { ContentKey, UploadKey } from "../domain/input.ts";
 import { fsyncDirectory, isErrno } from "../lib/atomic-file.ts";
 import type { HeldDirectory } from "../lib/held-directory.ts";
 import { hashFile } from "./file-hash.ts";
@@ -35,18 +35,18 @@ export function touchContent(spoolDir: string, sha256: string, now: Date): void 
 }
 
 /**
- * A part whose bytes are all there and have the digest becomes the content. May be repeated after a crash anywhere in it. Its names are not flushed before it
+ * A part whose bytes are all there and have the digest becomes the content, under whatever name it came. May be repeated after a crash anywhere in it. Its names are not flushed before it
  * gets one that somebody has on record.
  */
-export async function completeContent(spoolDir: string, key: ContentKey): Promise<void> {
-  const handle = await openPart(spoolDir, key);
+export async function completeContent(spoolDir: string, key: ContentKey, part: UploadKey = key): Promise<void> {
+  const handle = await openPart(spoolDir, part);
   try {
     await handle.chmod(READ_ONLY);
     await handle.sync();
     using inputs = holdInputs(spoolDir);
     makeDirectory(path.join(inputs.path, key.sha256));
     using place = openForChange(spoolDir, key.sha256);
-    fs.renameSync(path.join(inputs.path, partName(key)), path.join(place.path, CONTENT_NAME));
+    fs.renameSync(path.join(inputs.path, partName(part)), path.join(place.path, CONTENT_NAME));
     fs.chmodSync(place.path, CLOSED);
     verified.add(key.sha256, await handle.stat({ bigint: true }));
   } finally {

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import type { ContentKey } from "../domain/input.ts";
+import type { UploadKey } from "../domain/input.ts";
 import { isErrno } from "../lib/atomic-file.ts";
 import { regularSize } from "../lib/regular-file.ts";
 import { hashFile } from "./file-hash.ts";
@@ -9,14 +9,14 @@ import { holdInputs, partName } from "./input-place.ts";
 const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
 
 /** How many bytes of the content have come; null where no upload of it has begun. Anything else in its place counts as none. */
-export function partLength(spoolDir: string, key: ContentKey): number | null {
+export function partLength(spoolDir: string, key: UploadKey): number | null {
   using place = holdInputs(spoolDir);
   const size = regularSize(path.join(place.path, partName(key)));
   return typeof size === "number" ? Math.min(size, key.size_bytes) : null;
 }
 
 /** Begin an upload where none has begun. Whatever is no file in its place is somebody else's, and goes. */
-export async function beginPart(spoolDir: string, key: ContentKey): Promise<void> {
+export async function beginPart(spoolDir: string, key: UploadKey): Promise<void> {
   removePart(spoolDir, key);
   await (await openPart(spoolDir, key)).close();
 }
@@ -29,7 +29,7 @@ export async function beginPart(spoolDir: string, key: ContentKey): Promise<void
  */
 export async function appendPart(
   spoolDir: string,
-  key: ContentKey,
+  key: UploadKey,
   offset: number,
   bytes: Uint8Array,
   meanwhile: () => void = () => undefined,
@@ -54,7 +54,7 @@ export async function appendPart(
 }
 
 /** Somebody has to do with it: what is swept is what nobody had to do with for long. */
-export function touchPart(spoolDir: string, key: ContentKey, now: Date): void {
+export function touchPart(spoolDir: string, key: UploadKey, now: Date): void {
   using place = holdInputs(spoolDir);
   try {
     fs.lutimesSync(path.join(place.path, partName(key)), now, now);
@@ -63,13 +63,13 @@ export function touchPart(spoolDir: string, key: ContentKey, now: Date): void {
   }
 }
 
-export function removePart(spoolDir: string, key: ContentKey): void {
+export function removePart(spoolDir: string, key: UploadKey): void {
   using place = holdInputs(spoolDir);
   fs.rmSync(path.join(place.path, partName(key)), { force: true, recursive: true });
 }
 
 /** SHA-256 of what has come. */
-export async function hashPart(spoolDir: string, key: ContentKey): Promise<string> {
+export async function hashPart(spoolDir: string, key: UploadKey): Promise<string> {
   const handle = await openPart(spoolDir, key);
   try {
     return (await hashFile(handle, { limit: key.size_bytes })).sha256;
@@ -79,7 +79,7 @@ export async function hashPart(spoolDir: string, key: ContentKey): Promise<strin
 }
 
 /** @throws the system's error; ELOOP for a link in its place */
-export async function openPart(spoolDir: string, key: ContentKey): Promise<fs.promises.FileHandle> {
+export async function openPart(spoolDir: string, key: UploadKey): Promise<fs.promises.FileHandle> {
   using place = holdInputs(spoolDir);
   return await fs.promises.open(path.join(place.path, partName(key)), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
 }

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import type { ContentKey } from "../domain/input.ts";
+import type { UploadKey } from "../domain/input.ts";
 import { isErrno, makePrivateDirectory } from "../lib/atomic-file.ts";
 import { HeldDirectory } from "../lib/held-directory.ts";
 
@@ -42,18 +42,18 @@ export function holdContent(spoolDir: string, sha256: string): HeldDirectory | n
 }
 
 /** The name of a part; its length is how far the upload has come. */
-export const partName = ({ sha256, size_bytes }: ContentKey): string => `${sha256}-${size_bytes}.part`;
+export const partName = ({ sha256, size_bytes, provisional }: UploadKey): string =>
+  `${sha256}-${size_bytes}.${provisional ? "provisional" : "part"}`;
 
-const PART = /^([0-9a-f]{64})-(\d{1,16})\.part$/;
+const PART = /^([0-9a-f]{64})-(\d{1,16})\.(part|provisional)$/;
 const DIGEST = /^[0-9a-f]{64}$/;
 
 /** A part or a content of the directory, and when somebody last had to do with it, in milliseconds since 1970. */
 export interface InputEntry {
   readonly name: string;
   readonly kind: "part" | "content";
-  readonly sha256: string;
-  /** Null of a content. */
-  readonly size_bytes: number | null;
+  /** Of a content whose bytes are not there the size is 0. */
+  readonly key: UploadKey;
   readonly usedAt: number;
 }
 
@@ -70,10 +70,13 @@ export function listInputs(spoolDir: string): InputEntry[] {
   for (const name of fs.readdirSync(place.path)) {
     const stat = fs.lstatSync(path.join(place.path, name), { throwIfNoEntry: false });
     const part = PART.exec(name);
-    if (part !== null && stat?.isFile())
-      entries.push({ name, kind: "part", sha256: part[1]!, size_bytes: Number(part[2]), usedAt: stat.mtimeMs });
-    else if (DIGEST.test(name) && stat?.isDirectory())
-      entries.push({ name, kind: "content", sha256: name, size_bytes: null, usedAt: stat.mtimeMs });
+    if (part !== null && stat?.isFile()) {
+      const key: UploadKey = { sha256: part[1]!, size_bytes: Number(part[2]), ...(part[3] === "provisional" ? { provisional: true } : {}) };
+      entries.push({ name, kind: "part", key, usedAt: stat.mtimeMs });
+    } else if (DIGEST.test(name) && stat?.isDirectory()) {
+      const { size = 0 } = fs.lstatSync(path.join(place.path, name, CONTENT_NAME), { throwIfNoEntry: false }) ?? {};
+      entries.push({ name, kind: "content", key: { sha256: name, size_bytes: size }, usedAt: stat.mtimeMs });
+    }
   }
   return entries;
 }

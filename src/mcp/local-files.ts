@@ -43,8 +43,9 @@ export async function stagedFiles(
   const candidates = await found(files, given);
   const work = async (bounded: AbortSignal): Promise<Staged> => {
     const options = { persist: <T>(one: () => Promise<T>) => one(), onProgress: () => undefined, signal: bounded };
-    const taken = (await snapshots(candidates, options)) as (Snapshot & { readonly name: string })[];
-    const records = await stage(new InputClient(place.entry.name, place.client.http, bounded), taken, () => 1, options);
+    const client = new InputClient(place.entry.name, place.client.http, bounded);
+    const taken = (await snapshots(candidates, options, client)) as (Snapshot & { readonly name: string })[];
+    const records = await stage(client, taken, () => 1, options);
     const uses = taken.map(({ name, key: { sha256 } }, at) => ({ name, sha256, artifact_id: records[at]!.artifact.artifact_id }));
     return { inputs: Object.fromEntries(uses.map(({ name, artifact_id }) => [name, artifact_id])), pins: pinsOf(uses) };
   };

@@ -70,6 +70,7 @@ const REQUESTS: Readonly<Record<string, { query?: string; body?: (known: Known) 
   giveUpInputUpload: { query: "size_bytes=3" },
   // It has just been given up.
   putInputPiece: { query: "size_bytes=3&offset=0", body: () => "abc", status: 404 },
+  completeInputUpload: { body: () => INPUT, status: 404 },
   recordInputArtifact: { body: () => ({ ...INPUT, ...INPUT_NAMES, schema_version: "clio-relay.input-artifact.v1" }), status: 404 },
   ingestInputArtifact: {
     body: () => ({ ...INPUT, ...INPUT_NAMES, schema_version: "clio-relay.input-artifact-ingest.v1", data_base64: "YWJj" }),

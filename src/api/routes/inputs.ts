@@ -2,25 +2,25 @@ import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import {
   ContentAnswer,
-  type ContentKey,
   ContentKey as ContentKeySchema,
   ContentQuery,
   InputIngest,
   InputRecord,
   NewInputArtifact,
   Upload,
+  UploadKey,
 } from "../../domain/input.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { Sha256 } from "../../domain/primitives.ts";
-import { whole } from "../../domain/query.ts";
+import { flag, whole } from "../../domain/query.ts";
 import { Turns } from "../../lib/turns.ts";
 import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse, readBytes, readJsonBody } from "../request.ts";
 import type { WorkerServices } from "../worker-services.ts";
 
-const SizeQuery = v.strictObject({ size_bytes: whole(0) });
-const PieceQuery = v.strictObject({ size_bytes: whole(0), offset: whole(0) });
+const SizeQuery = v.strictObject({ size_bytes: whole(0), provisional: v.optional(flag) });
+const PieceQuery = v.strictObject({ ...SizeQuery.entries, offset: whole(0) });
 
 /** What a request with an input has besides the content: names and digests. */
 const AROUND_BYTES = 16 * 1024;
@@ -48,7 +48,7 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
       path: "/input-uploads",
       id: "beginInputUpload",
       summary: "Begin to upload a content, or find out where to go on",
-      body: ContentKeySchema,
+      body: UploadKey,
       answer: { kind: "json", schema: Upload, status: [201, 200] },
       errors: [...ROOM, "input_ingest_refused"],
       handler: async ({ body }) => {
@@ -64,7 +64,7 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
       summary: "How much of a content is there",
       query: SizeQuery,
       answer: { kind: "json", schema: Upload },
-      handler: ({ param, query }) => json(inputs.stand([keyOf(param("sha256"), query.size_bytes)])[0]),
+      handler: ({ param, query }) => json(inputs.stand([keyOf(param("sha256"), query)])[0]),
     }),
     operation({
       method: "delete",
@@ -73,7 +73,7 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
       summary: "Give up what has come of a content that is not complete",
       query: SizeQuery,
       answer: { kind: "json", schema: Upload },
-      handler: async ({ param, query }) => json(await inputs.giveUp(keyOf(param("sha256"), query.size_bytes))),
+      handler: async ({ param, query }) => json(await inputs.giveUp(keyOf(param("sha256"), query))),
     }),
     operation({
       method: "put",
@@ -87,7 +87,20 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
       handler: async ({ c, param, query }) => {
         refuseWhileDraining(services);
         const read = async () => new Uint8Array(await readBytes(c.req.raw, LIMITS.inputChunkBytes));
-        return json(await inputs.piece(keyOf(param("sha256"), query.size_bytes), query.offset, read));
+        return json(await inputs.piece(keyOf(param("sha256"), query), query.offset, read));
+      },
+    }),
+    operation({
+      method: "post",
+      path: "/input-uploads/:sha256/completion",
+      id: "completeInputUpload",
+      summary: "Say the digest of what came under a provisional name",
+      body: ContentKeySchema,
+      answer: { kind: "json", schema: Upload },
+      errors: [...ROOM, ...COMING],
+      handler: async ({ param, body }) => {
+        refuseWhileDraining(services);
+        return json(await inputs.complete(nameIn(param("sha256")), body));
       },
     }),
   ];
@@ -134,7 +147,16 @@ const recordRoutes = (services: WorkerServices): Operation[] => {
   ];
 };
 
-const keyOf = (sha256: string, size_bytes: number): ContentKey => ({ sha256: parse(Sha256, sha256, "the digest in the path"), size_bytes });
+const nameIn = (path: string): string => parse(Sha256, path, "the digest in the path");
+
+const keyOf = (
+  path: string,
+  { size_bytes, provisional }: { readonly size_bytes: number; readonly provisional?: boolean | undefined },
+): UploadKey => ({
+  sha256: nameIn(path),
+  size_bytes,
+  ...(provisional ? { provisional } : {}),
+});
 
 function refuseWhileDraining({ draining }: WorkerServices): void {
   if (draining.aborted) throw new RelayError("shutting_down", "the worker is draining and takes no new inputs");

@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { isBeneath, type OpenFile, openBeneath } from "../../execution/beneath.ts";
@@ -51,30 +52,32 @@ export class InputFile {
     return Number(this.version.size);
   }
 
-  /** SHA-256 of its bytes. @throws RelayError input_changed, local_file_unusable */
-  async digest(onBytes: (count: number) => void, signal?: AbortSignal): Promise<string> {
+  /** SHA-256 of its bytes. `onRead` is told how many have been read. @throws RelayError input_changed, local_file_unusable */
+  async digest(onRead: (length: number) => void, signal?: AbortSignal): Promise<string> {
     await using file = await this.open();
-    const sink = async (bytes: Uint8Array): Promise<void> => onBytes(bytes.length);
+    let length = 0;
+    const sink = async (bytes: Uint8Array): Promise<void> => {
+      length += bytes.length;
+      onRead(length);
+    };
     const { size, sha256 } = await this.#reading(() => hashFile(file.handle, { limit: this.size, sink, signal }));
     if (size !== this.size) throw this.#changed();
-    const goesOn = await this.#reading(() => goesOnAt(file.handle, size));
-    await file.assertUnchanged();
-    // A file of the kernel's, as in /proc.
-    if (goesOn) {
-      throw new RelayError(
-        "local_file_unusable",
-        `${this.options.where}: it has more bytes than the system says`,
-        {},
-        "copy it, and give the copy",
-      );
-    }
+    await file.assertEnd();
     return sha256;
+  }
+
+  /** Tells it, and this version of it, from others, also of other machines. */
+  get provisionalName(): string {
+    const { dev, ino, size, mtimeNs, ctimeNs } = this.version;
+    return sha256Hex(
+      ["clio-relay.provisional", os.hostname(), path.join(this.root, this.relative), dev, ino, size, mtimeNs, ctimeNs].join("\n"),
+    );
   }
 
   /** All of its bytes, which have this SHA-256. @throws RelayError input_changed, local_file_unusable */
   async bytes(sha256: string): Promise<Uint8Array> {
     await using file = await this.open();
-    const bytes = await file.read(0, this.size);
+    const bytes = await file.read(0, Buffer.allocUnsafeSlow(this.size));
     await file.assertUnchanged();
     if (sha256Hex(bytes) !== sha256) throw this.#changed();
     return bytes;
@@ -92,20 +95,30 @@ export class InputFile {
     }
     return {
       handle,
-      read: async (offset, length) => {
-        const bytes = Buffer.allocUnsafeSlow(length);
-        for (let at = 0; at < length; ) {
-          const { bytesRead } = await this.#reading(() => handle.read(bytes, at, length - at, offset + at));
+      read: async (offset, bytes) => {
+        for (let at = 0; at < bytes.length; ) {
+          const { bytesRead } = await this.#reading(() => handle.read(bytes, at, bytes.length - at, offset + at));
           if (bytesRead === 0) throw this.#changed();
           at += bytesRead;
         }
         return bytes;
       },
-      assertUnchanged: async () => {
-        if (!sameVersion(await handle.stat({ bigint: true }), this.version)) throw this.#changed();
+      assertUnchanged: () => this.#assertUnchanged(handle),
+      assertEnd: async () => {
+        const goesOn = await this.#reading(() => goesOnAt(handle, this.size));
+        await this.#assertUnchanged(handle);
+        // A file of the kernel's, as in /proc.
+        if (goesOn) {
+          const why = `${this.options.where}: it has more bytes than the system says`;
+          throw new RelayError("local_file_unusable", why, {}, "copy it, and give the copy");
+        }
       },
       [Symbol.asyncDispose]: () => handle.close(),
     };
+  }
+
+  async #assertUnchanged(handle: fs.promises.FileHandle): Promise<void> {
+    if (!sameVersion(await handle.stat({ bigint: true }), this.version)) throw this.#changed();
   }
 
   async #reading<T>(work: () => Promise<T>): Promise<T> {
@@ -124,10 +137,12 @@ export class InputFile {
 /** An input that is being read. */
 export interface OpenInput extends AsyncDisposable {
   readonly handle: fs.promises.FileHandle;
-  /** @throws RelayError input_changed where it ends before */
-  read(offset: number, length: number): Promise<Uint8Array>;
+  /** Fills `bytes`. @throws RelayError input_changed where it ends before */
+  read(offset: number, bytes: Uint8Array): Promise<Uint8Array>;
   /** @throws RelayError input_changed */
   assertUnchanged(): Promise<void>;
+  /** The same once all of it was read. @throws RelayError input_changed, local_file_unusable where there is more of it */
+  assertEnd(): Promise<void>;
 }
 
 async function realPath(file: string, where: string): Promise<string> {

@@ -1,12 +1,12 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
-import type { ContentKey, Upload } from "../../domain/input.ts";
+import type { ContentKey, Upload, UploadKey } from "../../domain/input.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import type { InputClient } from "../input-client.ts";
 import type { InputFile, OpenInput } from "./input-file.ts";
 
-/** Pieces under way at a time, and where they are as large as they may be: then the path is fast, and may be long. */
+/** Pieces under way at a time; more of them where they are as large as they may be, and together no more than this: then the path is fast, and may be long. */
 const UNDER_WAY = 4;
-const UNDER_WAY_FAST = 8;
+const FAST_BYTES = 8 * 1024 * 1024;
 const LEAST_BYTES = 64 * 1024;
 const FIRST_BYTES = 256 * 1024;
 /** A piece that comes through faster may be larger, a slower one has to be smaller, so that a small request is not held up behind it; milliseconds. */
@@ -16,7 +16,7 @@ const SLOW_MS = 400;
 const TRIES = 5;
 
 /** What is worth another try. */
-const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+export const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "input_ingest_conflict",
   "input_ingest_unavailable",
   "input_ingest_refused",
@@ -69,15 +69,23 @@ export async function sendContent(sending: Sending): Promise<void> {
   }
 }
 
+export interface SendingPieces extends Pick<Sending, "client" | "onOffset"> {
+  readonly key: UploadKey;
+  /** Told of the bytes of each piece while it is on its way. */
+  readonly onPiece?: (offset: number, bytes: Uint8Array) => void;
+}
+
 /** One go at the rest of a content. */
-class Pieces {
+export class Pieces {
   readonly #stop = new AbortController();
   readonly #underWay: Promise<Upload>[] = [];
+  /** Memory that no piece is in any more: new memory costs as much as what is done with it. */
+  readonly #free: Uint8Array[] = [];
   #next: number;
   #bytes = FIRST_BYTES;
 
   constructor(
-    private readonly sending: Sending,
+    private readonly sending: SendingPieces,
     private readonly source: OpenInput,
     private readonly upload: Upload,
   ) {
@@ -96,28 +104,41 @@ class Pieces {
       this.#stop.abort(error);
       await Promise.allSettled(this.#underWay);
       throw error;
+    } finally {
+      for (const memory of this.#free) giveBack(memory);
     }
   }
 
   get #most(): number {
-    return this.#bytes < this.upload.chunk_max_bytes ? UNDER_WAY : UNDER_WAY_FAST;
+    return this.#bytes < this.upload.chunk_max_bytes ? UNDER_WAY : Math.max(UNDER_WAY, Math.floor(FAST_BYTES / this.#bytes));
   }
 
   async #put(): Promise<void> {
     const offset = this.#next;
     const { size_bytes, chunk_max_bytes } = this.upload;
-    const bytes = await this.source.read(offset, Math.min(this.#bytes, chunk_max_bytes, size_bytes - offset));
-    this.#next += bytes.length;
+    const length = Math.min(this.#bytes, chunk_max_bytes, size_bytes - offset);
+    const memory = this.#memory(length);
+    const bytes = await this.source.read(offset, memory.subarray(0, length));
+    this.#next += length;
     const began = performance.now();
     const piece = this.sending.client.put(this.sending.key, offset, bytes, this.#stop.signal).then((upload) => {
       this.#learn(performance.now() - began);
       // Nobody reads it any more. Where it failed somebody may.
-      giveBack(bytes);
+      this.#free.push(memory);
       return upload;
     });
     // It fails where it is awaited.
     piece.catch(() => undefined);
     this.#underWay.push(piece);
+    this.sending.onPiece?.(offset, bytes);
+  }
+
+  #memory(length: number): Uint8Array {
+    for (let memory = this.#free.pop(); memory !== undefined; memory = this.#free.pop()) {
+      if (memory.length >= length) return memory;
+      giveBack(memory);
+    }
+    return Buffer.allocUnsafeSlow(length);
   }
 
   #learn(ms: number): void {

@@ -4,6 +4,7 @@ import type { Owner } from "../../domain/job.ts";
 import { Turns } from "../../lib/turns.ts";
 import type { InputClient } from "../input-client.ts";
 import type { InputFile } from "./input-file.ts";
+import { AHEAD_BYTES, hashSending } from "./send-ahead.ts";
 import { sendContent } from "./send-content.ts";
 
 /** Up to this size a file goes with its record, in one request. */
@@ -40,18 +41,29 @@ export interface StagingOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Read and hash files. @throws RelayError input_changed, local_file_unusable */
-export async function snapshots(candidates: readonly Candidate[], { onProgress, signal }: StagingOptions): Promise<Snapshot[]> {
+/**
+ * Read and hash files.
+ *
+ * @param client where they are to go: large ones are sent while they are read
+ * @throws RelayError input_changed, local_file_unusable; with a client also storage_admission_refused, and what `persist` throws
+ */
+export async function snapshots(
+  candidates: readonly Candidate[],
+  { onProgress, persist, signal }: StagingOptions,
+  client?: InputClient,
+): Promise<Snapshot[]> {
   const total = candidates.reduce((sum, { file }) => sum + file.size, 0);
   const taken: Snapshot[] = [];
-  let bytes = 0;
+  let before = 0;
   for (const candidate of candidates) {
-    const onBytes = (count: number): void => {
-      bytes += count;
-      onProgress({ doing: "reading", bytes, total });
-    };
-    const sha256 = await candidate.file.digest(onBytes, signal);
-    taken.push({ ...candidate, key: { sha256, size_bytes: candidate.file.size } });
+    const { file } = candidate;
+    const at = (doing: StagingProgress["doing"]) => (length: number) => onProgress({ doing, bytes: before + length, total });
+    const sha256 =
+      client !== undefined && file.size >= AHEAD_BYTES
+        ? await hashSending({ client, file, persist, signal, onOffset: at("sending"), onRead: at("reading") })
+        : await file.digest(at("reading"), signal);
+    before += file.size;
+    taken.push({ ...candidate, key: { sha256, size_bytes: file.size } });
   }
   return taken;
 }

@@ -165,8 +165,8 @@ export class Staging {
   /** Bring what is missing to the worker. Repeated, it finds what is there. @throws as `stage` */
   async staged(): Promise<StagedInputs> {
     try {
-      this.#snapshots ??= (await snapshots(this.files, this.#options)) as (Snapshot & Named)[];
       const client = new InputClient(this.cluster.name, this.cluster.http, this.signal);
+      this.#snapshots ??= (await snapshots(this.files, this.#options, client)) as (Snapshot & Named)[];
       const taken = this.#snapshots;
       const records = await stage(client, taken, (file) => this.#generationOf(file), this.#options);
       this.#records = records;

@@ -1,9 +1,9 @@
 import { RelayError } from "../../domain/errors.ts";
-import type { ContentKey, Upload } from "../../domain/input.ts";
+import type { ContentKey, Upload, UploadKey } from "../../domain/input.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { completeContent, hasContent, touchContent } from "../../execution/input-content.ts";
 import { appendPart, beginPart, hashPart, partLength, removePart, touchPart } from "../../execution/input-part.ts";
-import { listInputs, partName } from "../../execution/input-place.ts";
+import { type InputEntry, listInputs, partName } from "../../execution/input-place.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import { Bell } from "../../lib/bell.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -42,10 +42,10 @@ export class InputUploads {
   constructor(private readonly options: InputUploadsOptions) {}
 
   /** How much of the content is there. It is kept for another day. */
-  stand(key: ContentKey): Upload {
+  stand(key: UploadKey): Upload {
     const { spoolDir, clock } = this.options;
     const now = new Date(clock.now());
-    if (hasContent(spoolDir, key)) {
+    if (key.provisional !== true && hasContent(spoolDir, key)) {
       touchContent(spoolDir, key.sha256, now);
       return uploadOf(key, "complete", key.size_bytes);
     }
@@ -55,14 +55,21 @@ export class InputUploads {
     return uploadOf(key, "partial", length);
   }
 
-  /** Begin, or go on. @throws RelayError storage_admission_refused, input_ingest_refused for an empty content with another digest */
-  begin(key: ContentKey): Promise<{ readonly upload: Upload; readonly begun: boolean }> {
-    return this.exclusive(key.sha256, async () => {
+  /**
+   * Begin, or go on. Under a provisional name nothing is begun where a content or a part may be the same.
+   *
+   * @throws RelayError storage_admission_refused, input_ingest_refused for an empty content with another digest
+   */
+  begin(key: UploadKey): Promise<{ readonly upload: Upload; readonly begun: boolean }> {
+    return this.exclusive(key, async () => {
       const before = this.stand(key);
       if (before.state === "complete") return { upload: before, begun: false };
-      this.#admit(key, before);
+      const entries = listInputs(this.options.spoolDir);
+      if (key.provisional && before.state === "absent" && entries.some((entry) => mayBe(entry.key, key)))
+        return { upload: before, begun: false };
+      this.#admit(key, before, entries);
       if (before.state === "absent") await this.#writing(() => beginPart(this.options.spoolDir, key));
-      if (before.offset === key.size_bytes) await this.#complete(key);
+      if (before.offset === key.size_bytes && !key.provisional) await this.#complete(key);
       return { upload: this.stand(key), begun: before.state === "absent" };
     });
   }
@@ -73,11 +80,11 @@ export class InputUploads {
    * @param read gives its bytes, which are nobody else's; called when it is its turn
    * @throws RelayError input_ingest_conflict, input_ingest_refused, input_ingest_unavailable, storage_admission_refused; what `read` throws
    */
-  async piece(key: ContentKey, offset: number, read: () => Promise<Uint8Array>): Promise<Upload> {
+  async piece(key: UploadKey, offset: number, read: () => Promise<Uint8Array>): Promise<Upload> {
     await this.#predecessors(key, offset);
     return this.#pieces.run(async () => {
       const bytes = await read();
-      const upload = await this.exclusive(key.sha256, () => this.#append(key, offset, bytes));
+      const upload = await this.exclusive(key, () => this.#append(key, offset, bytes));
       giveBack(bytes);
       return upload;
     });
@@ -86,20 +93,42 @@ export class InputUploads {
   /** Take all of a content at once. @throws as `begin` and `piece` do */
   async take(key: ContentKey, bytes: Uint8Array): Promise<void> {
     await this.begin(key);
-    await this.exclusive(key.sha256, () => this.#append(key, 0, bytes));
+    await this.exclusive(key, () => this.#append(key, 0, bytes));
   }
 
   /** Give up what has come of a content that is not complete. */
-  giveUp(key: ContentKey): Promise<Upload> {
-    return this.exclusive(key.sha256, async () => {
+  giveUp(key: UploadKey): Promise<Upload> {
+    return this.exclusive(key, async () => {
       removePart(this.options.spoolDir, key);
       this.#changed(key, null);
       return this.stand(key);
     });
   }
 
-  /** Do something with a content that nobody else changes meanwhile. */
-  async exclusive<T>(sha256: string, work: () => Promise<T>): Promise<T> {
+  /**
+   * What came under a provisional name is this content, or is not needed since the content is there.
+   *
+   * @throws RelayError input_ingest_conflict where not all has come, input_ingest_refused where it has another digest, input_ingest_unavailable
+   */
+  complete(name: string, key: ContentKey): Promise<Upload> {
+    const came: UploadKey = { sha256: name, size_bytes: key.size_bytes, provisional: true };
+    return this.exclusive(came, () =>
+      this.exclusive(key, async () => {
+        if (this.stand(key).state === "complete") removePart(this.options.spoolDir, came);
+        else {
+          const reached = this.#begunUpTo(came);
+          if (reached < key.size_bytes) throw outOfOrder(came, reached);
+          await this.#complete(key, came);
+        }
+        this.#changed(came, null);
+        return this.stand(key);
+      }),
+    );
+  }
+
+  /** Do something with a content, or with what may become one, that nobody else changes meanwhile. */
+  async exclusive<T>({ sha256: name, provisional }: Pick<UploadKey, "sha256" | "provisional">, work: () => Promise<T>): Promise<T> {
+    const sha256 = provisional ? `${name} provisional` : name;
     const before = this.#locks.get(sha256) ?? Promise.resolve();
     const mine = before.then(work);
     const over = mine.catch(() => undefined);
@@ -111,7 +140,7 @@ export class InputUploads {
     }
   }
 
-  async #predecessors(key: ContentKey, offset: number): Promise<void> {
+  async #predecessors(key: UploadKey, offset: number): Promise<void> {
     const { clock, predecessorsMs = PREDECESSORS_MS } = this.options;
     const deadline = clock.monotonic() + predecessorsMs;
     const change = new Bell();
@@ -130,13 +159,13 @@ export class InputUploads {
   }
 
   /** @throws RelayError input_ingest_unavailable */
-  #begunUpTo(key: ContentKey): number {
+  #begunUpTo(key: UploadKey): number {
     const { state, offset } = this.stand(key);
     if (state === "absent") throw notBegun(key);
     return offset;
   }
 
-  async #append(key: ContentKey, offset: number, bytes: Uint8Array): Promise<Upload> {
+  async #append(key: UploadKey, offset: number, bytes: Uint8Array): Promise<Upload> {
     const { state, offset: reached } = this.stand(key);
     if (state === "complete") return this.stand(key);
     if (state === "absent") throw notBegun(key);
@@ -148,13 +177,13 @@ export class InputUploads {
       await this.#write(key, reached, fresh);
     }
     const length = reached + fresh.length;
-    if (length < key.size_bytes) return uploadOf(key, "partial", length);
+    if (length < key.size_bytes || key.provisional) return uploadOf(key, "partial", length);
     await this.#complete(key);
     return this.stand(key);
   }
 
   /** Hashed while the system writes. */
-  async #write(key: ContentKey, at: number, bytes: Uint8Array): Promise<void> {
+  async #write(key: UploadKey, at: number, bytes: Uint8Array): Promise<void> {
     const known = this.#known.get(partName(key));
     const hash = at === 0 ? new Bun.CryptoHasher("sha256") : known?.length === at ? known.hash : null;
     const append = () => appendPart(this.options.spoolDir, key, at, bytes, () => void hash?.update(bytes));
@@ -168,29 +197,30 @@ export class InputUploads {
     this.#changed(key, { hash, length: at + bytes.length });
   }
 
-  async #complete(key: ContentKey): Promise<void> {
+  /** @param part where its bytes are, all of them */
+  async #complete(key: ContentKey, part: UploadKey = key): Promise<void> {
     const { spoolDir } = this.options;
-    const known = this.#known.get(partName(key));
-    const found = known?.length === key.size_bytes && known.hash !== null ? known.hash.digest("hex") : await hashPart(spoolDir, key);
-    this.#known.delete(partName(key));
+    const known = this.#known.get(partName(part));
+    const found = known?.length === key.size_bytes && known.hash !== null ? known.hash.digest("hex") : await hashPart(spoolDir, part);
+    this.#known.delete(partName(part));
     if (found !== key.sha256) {
-      removePart(spoolDir, key);
-      this.#changed(key, null);
+      removePart(spoolDir, part);
+      this.#changed(part, null);
       throw refused(key, "the bytes that came have another SHA-256; all of them are thrown away", { found_sha256: found });
     }
-    await this.#writing(() => completeContent(spoolDir, key));
+    await this.#writing(() => completeContent(spoolDir, key, part));
+    if (part !== key) removePart(spoolDir, key);
     this.#changed(key, null);
   }
 
   /** Room for what is missing of it, and of the others that have begun. */
-  #admit(key: ContentKey, { offset, state }: Upload): void {
+  #admit(key: UploadKey, { offset, state }: Upload, entries: readonly InputEntry[]): void {
     const { spoolDir, admit } = this.options;
     let others = 0;
     let missing = 0;
-    for (const { kind, name, sha256, size_bytes } of listInputs(spoolDir)) {
+    for (const { kind, name, key: other } of entries) {
       if (kind !== "part" || name === partName(key)) continue;
       others++;
-      const other = { sha256, size_bytes: size_bytes! };
       missing += other.size_bytes - (partLength(spoolDir, other) ?? 0);
     }
     if (state === "absent" && others >= LIMITS.inputUploads) {
@@ -205,7 +235,7 @@ export class InputUploads {
   }
 
   /** @param known what is known of the part now; null: nothing any more */
-  #changed(key: ContentKey, known: Known | null): void {
+  #changed(key: UploadKey, known: Known | null): void {
     const name = partName(key);
     this.#known.delete(name);
     if (known !== null) {
@@ -229,18 +259,21 @@ export class InputUploads {
   }
 }
 
-const uploadOf = (key: ContentKey, state: Upload["state"], offset: number): Upload => ({
+const uploadOf = (key: UploadKey, state: Upload["state"], offset: number): Upload => ({
   ...key,
   state,
   offset,
   chunk_max_bytes: LIMITS.inputChunkBytes,
 });
 
-const refused = (key: ContentKey, why: string, data: Record<string, unknown> = {}): RelayError =>
+/** Whether what is uploaded under a provisional name can turn out to be this. */
+const mayBe = (known: UploadKey, { size_bytes }: UploadKey): boolean => !known.provisional && known.size_bytes === size_bytes;
+
+const refused = (key: UploadKey, why: string, data: Record<string, unknown> = {}): RelayError =>
   new RelayError("input_ingest_refused", why, { ...key, ...data });
 
-const notBegun = (key: ContentKey): RelayError =>
+const notBegun = (key: UploadKey): RelayError =>
   new RelayError("input_ingest_unavailable", "no upload of this content has begun", { ...key }, "POST /input-uploads begins one");
 
-const outOfOrder = (key: ContentKey, reached: number): RelayError =>
+const outOfOrder = (key: UploadKey, reached: number): RelayError =>
   new RelayError("input_ingest_conflict", `the next piece has to begin at byte ${reached}, or before it`, { ...key, offset: reached });

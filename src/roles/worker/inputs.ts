@@ -2,7 +2,7 @@ import type { InputServices } from "../../api/input-services.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { NewEvent } from "../../domain/event.ts";
-import type { ContentKey, NewInputArtifact } from "../../domain/input.ts";
+import type { ContentKey, NewInputArtifact, UploadKey } from "../../domain/input.ts";
 import { inputVariable } from "../../domain/input-name.ts";
 import type { Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
@@ -36,20 +36,24 @@ export class Inputs implements InputServices {
     this.#uploads = new InputUploads({ spoolDir: around.spoolDir, clock: around.clock, admit });
   }
 
-  stand(keys: readonly ContentKey[]) {
+  stand(keys: readonly UploadKey[]) {
     return keys.map((key) => this.#uploads.stand(key));
   }
 
-  begin(key: ContentKey) {
+  begin(key: UploadKey) {
     return this.#uploads.begin(key);
   }
 
-  piece(key: ContentKey, offset: number, read: () => Promise<Uint8Array>) {
+  piece(key: UploadKey, offset: number, read: () => Promise<Uint8Array>) {
     return this.#uploads.piece(key, offset, read);
   }
 
-  giveUp(key: ContentKey) {
+  giveUp(key: UploadKey) {
     return this.#uploads.giveUp(key);
+  }
+
+  complete(name: string, key: ContentKey) {
+    return this.#uploads.complete(name, key);
   }
 
   async record(request: Omit<NewInputArtifact, "schema_version">, content: Uint8Array | null) {
@@ -57,7 +61,7 @@ export class Inputs implements InputServices {
     const { spoolDir, cluster, store } = this.around;
     const key = { sha256, size_bytes };
     if (content !== null) await this.#uploads.take(key, content);
-    return this.#uploads.exclusive(sha256, async () => {
+    return this.#uploads.exclusive(key, async () => {
       this.#uploads.stand(key);
       const file = await nameContent(spoolDir, key, logical_name);
       if (file === null) throw unavailable(key);
@@ -92,11 +96,11 @@ export class Inputs implements InputServices {
   async sweep(): Promise<number> {
     const { spoolDir, log } = this.around;
     let removed = 0;
-    for (const { name, kind, sha256, size_bytes } of listInputs(spoolDir)) {
-      removed += await this.#uploads.exclusive(sha256, async () => {
-        if (this.#isKept(name) || (kind === "content" && (await this.#isNamed(sha256)))) return 0;
-        if (kind === "content") removeContent(spoolDir, sha256);
-        else removePart(spoolDir, { sha256, size_bytes: size_bytes! });
+    for (const { name, kind, key } of listInputs(spoolDir)) {
+      removed += await this.#uploads.exclusive(key, async () => {
+        if (this.#isKept(name) || (kind === "content" && (await this.#isNamed(key.sha256)))) return 0;
+        if (kind === "content") removeContent(spoolDir, key.sha256);
+        else removePart(spoolDir, key);
         return 1;
       });
     }

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { HttpPeer } from "../../../src/api/http-peer.ts";
 import { InputClient } from "../../../src/api/input-client.ts";
 import { InputFile } from "../../../src/api/staging/input-file.ts";
 import { type Snapshot, type StagingOptions, snapshots, stage } from "../../../src/api/staging/stage.ts";
@@ -32,11 +33,17 @@ function fresh(name: string, bytes: number): { file: string; data: Buffer } {
 const OPTIONS: StagingOptions = { persist: (work) => work(), onProgress: () => undefined };
 const once = (): number => 1;
 
-async function taken(file: string, options: StagingOptions = OPTIONS): Promise<Snapshot> {
-  const where = `--input x=${path.basename(file)}`;
-  const input = await InputFile.at({ where, path: file, root: worker.directory, platform: "linux" });
-  return (await snapshots([{ logicalName: path.basename(file), file: input }], options))[0]!;
+const inputAt = (file: string): Promise<InputFile> =>
+  InputFile.at({ where: `--input x=${path.basename(file)}`, path: file, root: worker.directory, platform: "linux" });
+
+/** @param to where it is to go: what is large is sent while it is read */
+async function taken(file: string, options: StagingOptions = OPTIONS, to?: InputClient): Promise<Snapshot> {
+  return (await snapshots([{ logicalName: path.basename(file), file: await inputAt(file) }], options, to))[0]!;
 }
+
+/** Of a size that no other file here has. */
+let sizes = 8 * MIB;
+const freshLarge = (name: string) => fresh(name, ++sizes);
 
 test("small files and large ones become artifacts, and what is there is not sent again", async () => {
   const [small, large] = [fresh("small.txt", 100), fresh("large.bin", 3 * MIB + 7)];
@@ -81,6 +88,93 @@ test.each(changes)("a file that %s while it is sent is refused, and is nobody's 
   expect(fs.existsSync(path.join(inputs(), snapshot.key.sha256, "changing.bin"))).toBe(false);
 });
 
+test.each(changes)("a large file that %s while it is read and sent is refused, and is nobody's input", async (_, change) => {
+  const { file, data } = freshLarge("changing-large.bin");
+  let changed = false;
+  const onProgress: StagingOptions["onProgress"] = ({ doing, bytes }) => {
+    if (doing !== "sending" || bytes < MIB || changed) return;
+    changed = true;
+    change(file, data);
+  };
+  const failure = await refused(taken(file, { ...OPTIONS, onProgress }, client()), "input_changed");
+  expect(failure.message).toContain("--input x=changing-large.bin: it changed");
+  expect(changed).toBe(true);
+  expect((await client().query([{ sha256: sha256Hex(data), size_bytes: data.length }]))[0]!.state).toBe("absent");
+});
+
+describe("a large file", () => {
+  const sentBytes = (): [StagingOptions, () => number] => {
+    let most = 0;
+    const onProgress: StagingOptions["onProgress"] = ({ doing, bytes }) => {
+      if (doing === "sending") most = Math.max(most, bytes);
+    };
+    return [{ ...OPTIONS, onProgress }, () => most];
+  };
+
+  test("is there once it is read; where it is there it is only read", async () => {
+    const { file, data } = freshLarge("ahead.bin");
+    const [options, sent] = sentBytes();
+    const snapshot = await taken(file, options, client());
+    expect([snapshot.key.sha256, sent()]).toEqual([sha256Hex(data), data.length]);
+    expect((await client().query([snapshot.key]))[0]!.state).toBe("complete");
+    const [again, sentAgain] = sentBytes();
+    const second = await taken(file, again, client());
+    expect((await stage(client(), [second], once, again))[0]!.artifact.sha256).toBe(snapshot.key.sha256);
+    expect(sentAgain()).toBe(0);
+  });
+
+  test("goes on from where another command stopped, and is not sent from its beginning", async () => {
+    const { file, data } = fresh("cut.bin", 24 * MIB);
+    const stop = new AbortController();
+    const onProgress: StagingOptions["onProgress"] = ({ doing, bytes }) => {
+      if (doing === "sending" && bytes >= 3 * MIB) stop.abort(new Error("enough"));
+    };
+    const stopped = new InputClient("local", worker.client.http, stop.signal);
+    await expect(taken(file, { ...OPTIONS, onProgress, signal: stop.signal }, stopped)).rejects.toThrow("enough");
+    const name = (await inputAt(file)).provisionalName;
+    const { offset } = await client().begin({ sha256: name, size_bytes: data.length, provisional: true });
+    expect(offset).toBeGreaterThanOrEqual(3 * MIB);
+    const offsets: number[] = [];
+    const onOffset: StagingOptions["onProgress"] = ({ doing, bytes }) => void (doing === "sending" && offsets.push(bytes));
+    const snapshot = await taken(file, { ...OPTIONS, onProgress: onOffset }, client());
+    expect([snapshot.key.sha256, Math.min(...offsets) > offset, Math.max(...offsets)]).toEqual([sha256Hex(data), true, data.length]);
+    expect((await client().query([snapshot.key]))[0]!.state).toBe("complete");
+  });
+
+  test("under whose name somebody else has sent something is sent by its digest", async () => {
+    const { file, data } = freshLarge("spoiled-large.bin");
+    const key = { sha256: (await inputAt(file)).provisionalName, size_bytes: data.length, provisional: true } as const;
+    await client().begin(key);
+    await client().put(key, 0, Buffer.alloc(MIB, "wrong"), AbortSignal.timeout(30_000));
+    const snapshot = await taken(file, OPTIONS, client());
+    expect(await client().query([snapshot.key])).toMatchObject([{ state: "absent" }]);
+    expect((await stage(client(), [snapshot], once, OPTIONS))[0]!.artifact.sha256).toBe(sha256Hex(data));
+  });
+
+  test("that two send at once is there for both", async () => {
+    const { file, data } = freshLarge("both.bin");
+    const staged = async () => stage(client(), [await taken(file, OPTIONS, client())], once, OPTIONS);
+    const [[first], [second]] = await Promise.all([staged(), staged()]);
+    expect([first!.artifact.sha256, second!.artifact]).toEqual([sha256Hex(data), first!.artifact]);
+  });
+
+  test("goes by its digest to a worker that knows no provisional names", async () => {
+    const { file, data } = freshLarge("older.bin");
+    const asked: string[] = [];
+    // What such a worker reads of the request is a member that it does not know.
+    const older = async (url: URL, init: RequestInit & { readonly unix?: string }): Promise<Response> => {
+      const body = typeof init.body === "string" ? init.body.replace('"provisional":', '"unheard_of":') : init.body;
+      const answer = await fetch(url, { ...init, body: body as string });
+      asked.push(`${url.pathname} ${answer.status}`);
+      return answer;
+    };
+    const peer = new HttpPeer({ address: () => ({ kind: "unix", path: worker.socket }), reopen: async () => false, fetch: older });
+    const snapshot = await taken(file, OPTIONS, new InputClient("local", peer));
+    expect([asked, snapshot.key.sha256]).toEqual([["/input-uploads 422"], sha256Hex(data)]);
+    expect((await stage(client(), [snapshot], once, OPTIONS))[0]!.artifact.sha256).toBe(sha256Hex(data));
+  });
+});
+
 test("what somebody else has sent of it, and was wrong, is sent anew", async () => {
   const { file, data } = fresh("spoiled.bin", 2 * MIB);
   const snapshot = await taken(file);
@@ -97,8 +191,11 @@ test("two that send the same at once both have it", async () => {
   expect(second[0]!.artifact).toEqual(first[0]!.artifact);
 });
 
-test("a worker that is killed in the middle, and one that drains, are waited for", async () => {
-  const { file, data } = fresh("killed.bin", 8 * MIB);
+test.each([
+  ["is hashed first", false],
+  ["is sent while it is read", true],
+] as const)("a worker that is killed in the middle of a file that %s, and one that drains, are waited for", async (_, ahead) => {
+  const { file, data } = freshLarge("killed.bin");
   let kills = 0;
   let restarting: Promise<unknown> = Promise.resolve();
   const persist = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -116,7 +213,10 @@ test("a worker that is killed in the middle, and one that drains, are waited for
     kills += 1;
     restarting = (kills === 1 ? worker.kill() : worker.drain()).then(() => worker.start());
   };
-  const [record] = await stage(client(), [await taken(file)], once, { persist, onProgress });
+  const [record] = await stage(client(), [await taken(file, { persist, onProgress }, ahead ? client() : undefined)], once, {
+    persist,
+    onProgress,
+  });
   expect([kills, record!.artifact.sha256]).toEqual([2, sha256Hex(data)]);
   await restarting;
 });

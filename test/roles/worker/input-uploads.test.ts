@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/errors.ts";
-import type { ContentKey } from "../../../src/domain/input.ts";
+import type { ContentKey, UploadKey } from "../../../src/domain/input.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";
 import { hasContent, nameContent } from "../../../src/execution/input-content.ts";
 import { inputPath } from "../../../src/execution/input-place.ts";
@@ -23,7 +23,7 @@ const EMPTY: ContentKey = { sha256: sha256Hex(""), size_bytes: 0 };
 const uploadsIn = (spoolDir: string, more: { predecessorsMs?: number; admit?: (bytes: number) => void } = {}) =>
   new InputUploads({ spoolDir, clock: systemClock, admit: () => undefined, ...more });
 
-const piece = (uploads: InputUploads, from: number, to: number, bytes: Uint8Array = DATA.subarray(from, to), key = KEY) =>
+const piece = (uploads: InputUploads, from: number, to: number, bytes: Uint8Array = DATA.subarray(from, to), key: UploadKey = KEY) =>
   uploads.piece(key, from, async () => bytes);
 
 async function refused(promise: Promise<unknown>, code: ErrorCode): Promise<RelayError> {
@@ -167,6 +167,97 @@ test("one that died after the last piece left a part that the next request compl
   expect(modeOf(path.dirname(contentOf(spool, "in.lj")))).toBe(0o500);
 });
 
+describe("a provisional upload", () => {
+  const NAME: UploadKey = { sha256: "a".repeat(64), size_bytes: DATA.length, provisional: true };
+  const fileOf = (spool: string) => path.join(spool, "inputs", `${NAME.sha256}-${NAME.size_bytes}.provisional`);
+  const cameIn = async (spool: string, bytes: Uint8Array = DATA): Promise<InputUploads> => {
+    const uploads = uploadsIn(spool);
+    expect(await uploads.begin(NAME)).toEqual({
+      begun: true,
+      upload: { ...NAME, state: "partial", offset: 0, chunk_max_bytes: LIMITS.inputChunkBytes },
+    });
+    await piece(uploads, 0, 3_000, bytes.subarray(0, 3_000), NAME);
+    expect(await piece(uploads, 3_000, 5_000, bytes.subarray(3_000), NAME)).toMatchObject({ state: "partial", offset: 5_000 });
+    return uploads;
+  };
+
+  test("is the content whose digest it is said to have, once that is said", async () => {
+    const spool = directory();
+    const uploads = await cameIn(spool);
+    expect([modeOf(fileOf(spool)), uploads.stand(KEY).state]).toEqual([0o600, "absent"]);
+    expect(await uploads.complete(NAME.sha256, KEY)).toEqual({
+      ...KEY,
+      state: "complete",
+      offset: 5_000,
+      chunk_max_bytes: LIMITS.inputChunkBytes,
+    });
+    expect(fs.readFileSync(contentOf(spool, ".content")).equals(DATA)).toBe(true);
+    expect(fs.readdirSync(path.join(spool, "inputs"))).toEqual([KEY.sha256]);
+    // Asked again, and after somebody else has sent the same.
+    expect(await uploads.complete(NAME.sha256, KEY)).toMatchObject({ state: "complete" });
+  });
+
+  test("goes on in another process, and is hashed there", async () => {
+    const spool = directory();
+    const before = uploadsIn(spool);
+    await before.begin(NAME);
+    await piece(before, 0, 4_321, undefined, NAME);
+    const after = uploadsIn(spool);
+    expect(await after.begin(NAME)).toMatchObject({ begun: false, upload: { state: "partial", offset: 4_321 } });
+    expect((await refused(after.complete(NAME.sha256, KEY), "input_ingest_conflict")).data).toMatchObject({ offset: 4_321 });
+    await piece(after, 4_321, 5_000, undefined, NAME);
+    expect(await uploadsIn(spool).complete(NAME.sha256, KEY)).toMatchObject({ state: "complete" });
+  });
+
+  test("with another digest is thrown away, and one that never began is no content", async () => {
+    const spool = directory();
+    const uploads = await cameIn(spool, Buffer.alloc(5_000, "wrong"));
+    await refused(uploads.complete(NAME.sha256, KEY), "input_ingest_refused");
+    expect(fs.readdirSync(path.join(spool, "inputs"))).toEqual([]);
+    await refused(uploads.complete(NAME.sha256, KEY), "input_ingest_unavailable");
+    await refused(piece(uploads, 0, 1, undefined, NAME), "input_ingest_unavailable");
+  });
+
+  test("takes the place of what has come by digest, and goes where that has all come", async () => {
+    const spool = directory();
+    const uploads = await cameIn(spool);
+    await uploads.begin(KEY);
+    await piece(uploads, 0, 1_000);
+    expect(await uploads.complete(NAME.sha256, KEY)).toMatchObject({ state: "complete" });
+    expect(fs.readdirSync(path.join(spool, "inputs"))).toEqual([KEY.sha256]);
+    const other = directory();
+    const late = await cameIn(other);
+    await late.take(KEY, DATA);
+    expect(await late.complete(NAME.sha256, KEY)).toMatchObject({ state: "complete" });
+    expect(fs.readdirSync(path.join(other, "inputs"))).toEqual([KEY.sha256]);
+  });
+
+  test("is begun only where nothing of its size is there that may be the same", async () => {
+    const spool = directory();
+    const uploads = uploadsIn(spool);
+    await uploads.begin(KEY);
+    expect(await uploads.begin(NAME)).toMatchObject({ begun: false, upload: { state: "absent", offset: 0 } });
+    await piece(uploads, 0, 5_000);
+    expect(await uploads.begin(NAME)).toMatchObject({ begun: false, upload: { state: "absent" } });
+    const larger = { ...NAME, size_bytes: 5_001 };
+    expect(await uploads.begin(larger)).toMatchObject({ begun: true, upload: { state: "partial" } });
+    // Another file of that size may be as new as this one.
+    expect(await uploads.begin({ ...larger, sha256: "b".repeat(64) })).toMatchObject({ begun: true });
+  });
+
+  test("may be called as its digest is, and may be given up", async () => {
+    const spool = directory();
+    const uploads = uploadsIn(spool);
+    const key: UploadKey = { ...KEY, provisional: true };
+    await uploads.begin(key);
+    await piece(uploads, 0, 10, undefined, key);
+    expect(await uploads.giveUp(key)).toMatchObject({ state: "absent" });
+    await uploads.begin(key);
+    await piece(uploads, 0, 5_000, undefined, key);
+    expect(await uploads.complete(KEY.sha256, KEY)).toMatchObject({ state: "complete" });
+  });
+});
+
 test("two that send the same at once share the work, whoever comes first where", async () => {
   const spool = directory();
   const uploads = uploadsIn(spool);
@@ -285,17 +376,21 @@ test("what nobody went on with or used for a day is removed, and nothing else", 
   const uploads = uploadsIn(spool);
   await uploads.take(named, Buffer.from("named"));
   const part = { sha256: "b".repeat(64), size_bytes: 9 };
+  const provisional = { sha256: "d".repeat(64), size_bytes: 10, provisional: true } as const;
+  await uploads.begin(provisional);
   const fresh = { sha256: "c".repeat(64), size_bytes: 9 };
   await uploads.begin(part);
   await uploads.begin(fresh);
   fs.writeFileSync(path.join(spool, "inputs", "of-somebody-else"), "");
   const old = new Date(Date.now() - (LIMITS.inputKeepSeconds + 60) * 1_000);
-  for (const name of [KEY.sha256, named.sha256, `${part.sha256}-9.part`]) fs.utimesSync(path.join(spool, "inputs", name), old, old);
+  for (const name of [KEY.sha256, named.sha256, `${part.sha256}-9.part`, `${provisional.sha256}-10.provisional`])
+    fs.utimesSync(path.join(spool, "inputs", name), old, old);
   const store = { namedInputs: async (digests: readonly string[]) => new Set(digests.filter((digest) => digest === named.sha256)) };
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const around = { cluster: "c", spoolDir: spool, clock: systemClock, store, log } as unknown as ConstructorParameters<typeof Inputs>[0];
   const inputs = new Inputs(around, 1, () => undefined);
-  expect(await inputs.sweep()).toBe(2);
+  expect(await inputs.sweep()).toBe(3);
+  expect(inputs.stand([provisional])[0]?.state).toBe("absent");
   expect(inputs.stand([KEY, named, part, fresh]).map(({ state }) => state)).toEqual(["absent", "complete", "absent", "partial"]);
   expect(fs.existsSync(path.join(spool, "inputs", "of-somebody-else"))).toBe(true);
   // Asking for it begins the day anew.

@@ -71,11 +71,26 @@ describe("a task is its job", () => {
     const { taskId } = await submit(wire, ["sleep", "60"]);
     const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", taskId);
     const task = tasks[0]!.task_id;
-    const requests = { a: { method: "elicitation/create", params: { message: "a?" } }, b: { method: "elicitation/create", params: {} } };
-    const metadata = JSON.stringify({ requests });
+    const requests = { a: { method: "elicitation/create", params: { message: "a?" } }, b: { method: "elicitation/create" } };
+    // The client's model, its files, and a page that is to be opened are nobody's to ask for.
+    const others = {
+      model: { method: "sampling/createMessage", params: { messages: [] } },
+      roots: { method: "roots/list" },
+      page: { method: "elicitation/create", params: { mode: "url", url: "https://example.edu", elicitationId: "1", message: "open it" } },
+    };
+    const metadata = JSON.stringify({ requests: { ...others, ...requests } });
     const asks = ["--event-type", "mcp.input_requested", "--label", "input", "--summary", "asked", "--metadata-json", metadata];
     await relay.ok("job", "record-task-event", task, ...asks);
-    expect(await get(wire, taskId)).toMatchObject({ status: "input_required", inputRequests: requests });
+    const origin = `Asked for by the job ${taskId} on the cluster local, in its own words`;
+    const shown = await get(wire, taskId);
+    expect(shown).toMatchObject({
+      status: "input_required",
+      inputRequests: {
+        a: { params: { message: `${origin}: a?` } },
+        b: { method: "elicitation/create", params: { message: `${origin}.` } },
+      },
+    });
+    expect(Object.keys(shown.inputRequests ?? {})).toEqual(["a", "b"]);
     await using second = new Wire(relay);
     const answer = (of: Wire, responses: Record<string, unknown>) => of.result("tasks/update", { taskId, inputResponses: responses });
     const [one, two] = [

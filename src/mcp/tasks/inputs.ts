@@ -19,10 +19,23 @@ const KEY = 512;
 /** What is asked for under another key is not asked for: an answer to it could not come through (the SDK drops members of that name). */
 const isKey = (word: string): boolean => word.length <= KEY && word !== "__proto__";
 
-/** What is asked for: a request of the protocol to the client, as it stands there. */
-const InputRequest = v.looseObject({ method: v.pipe(v.string(), v.maxLength(256)) });
+/**
+ * What may be asked for: that a person fills in a form (elicitation/create of the protocol). Nothing else of the client is a job's to ask for: its model, its files, a page that is to
+ * be opened.
+ */
+const InputRequest = v.looseObject({
+  method: v.literal("elicitation/create"),
+  params: v.exactOptional(v.looseObject({ mode: v.exactOptional(v.literal("form")), message: v.exactOptional(v.string()) })),
+});
 export type InputRequest = v.InferOutput<typeof InputRequest>;
-const Requests = v.looseObject({ requests: recordOf(v.string(), InputRequest) });
+const Requests = v.looseObject({ requests: recordOf(v.string(), v.unknown()) });
+
+/** A request as a person is shown it: with who asks, since the client names nobody but this endpoint. */
+export function withOrigin(request: InputRequest, cluster: string, jobId: string): InputRequest {
+  const { params = {} } = request;
+  const origin = `Asked for by the job ${jobId} on the cluster ${cluster}, in its own words`;
+  return { ...request, params: { ...params, message: params.message === undefined ? `${origin}.` : `${origin}: ${params.message}` } };
+}
 
 /** Answers of a client by key, as the protocol has them. */
 export const InputResponses = recordOf(v.pipe(v.string(), v.maxLength(KEY)), v.looseObject({}));
@@ -116,7 +129,7 @@ function take(timeline: Timeline, { event_type, metadata, task_id }: TaskEvent):
     const asked = v.safeParse(Requests, metadata);
     if (!asked.success) return;
     for (const [key, request] of Object.entries(asked.output.requests)) {
-      if (isKey(key) && !timeline.asked.has(key)) timeline.asked.set(key, { request, task: task_id });
+      if (isKey(key) && !timeline.asked.has(key) && v.is(InputRequest, request)) timeline.asked.set(key, { request, task: task_id });
     }
   } else if (event_type === INPUT_ANSWERED) {
     const answers = v.safeParse(Responses, metadata);

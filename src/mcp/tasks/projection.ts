@@ -8,7 +8,7 @@ import type { Clusters, Place } from "../clusters.ts";
 import { RESULT_LOG_BYTES } from "../submit.ts";
 import { jobView } from "../views.ts";
 import { tails } from "../wait.ts";
-import { type InputRequest, TaskInputs } from "./inputs.ts";
+import { type InputRequest, TaskInputs, withOrigin } from "./inputs.ts";
 
 /** For so long a job that has ended is kept at least, in milliseconds. */
 const TTL_MS = 30 * 86_400_000;
@@ -98,7 +98,9 @@ export class Tasks {
     if (!isTerminal(job.state)) {
       const outstanding = await ask(place, signal, (bounded) => this.inputs.outstanding(place.client, taskId, bounded));
       if (outstanding.size === 0) return seedOf(job, progress);
-      const inputRequests = Object.fromEntries([...outstanding].map(([key, { request }]) => [key, request]));
+      const inputRequests = Object.fromEntries(
+        [...outstanding].map(([key, { request }]) => [key, withOrigin(request, place.entry.name, taskId)]),
+      );
       return { ...seedOf(job, progress, true), inputRequests };
     }
     const seed = seedOf(job, progress);

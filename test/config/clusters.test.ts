@@ -152,9 +152,9 @@ test("a change that fails leaves the file as it was", async () => {
   const change = updateClusters(paths, env, () => {
     throw new Error("no");
   });
-  expect(change).rejects.toThrow("no");
+  await expect(change).rejects.toThrow("no");
   const many = updateClusters(paths, env, () => Array.from({ length: 513 }, (_, i) => entry(`c${i}`)));
-  expect(many).rejects.toMatchObject({ code: "configuration_error" });
+  await expect(many).rejects.toMatchObject({ code: "configuration_error" });
   await Promise.allSettled([change, many]);
   expect(fs.readFileSync(paths.clustersFile)).toEqual(before);
 });

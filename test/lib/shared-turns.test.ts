@@ -50,10 +50,10 @@ test("who no longer wants to wait leaves its turn to the next, and one too many 
   const over = new AbortController();
   const gone = turns.enter("a", over.signal, full).catch((error: unknown) => error);
   const next = turns.enter("a", undefined, full);
-  expect(turns.enter("a", undefined, full)).rejects.toThrow("full");
+  await expect(turns.enter("a", undefined, full)).rejects.toThrow("full");
   over.abort(new Error("given up"));
   expect(await gone).toEqual(new Error("given up"));
-  expect(turns.enter("a", over.signal, full)).rejects.toThrow("given up");
+  await expect(turns.enter("a", over.signal, full)).rejects.toThrow("given up");
   leave();
   (await next)();
   expect(turns.take("a")).not.toBeNull();

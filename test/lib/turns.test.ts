@@ -14,7 +14,7 @@ test("so many at a time, in the order in which they come, whatever becomes of th
   await Promise.resolve();
   expect(began).toEqual([0, 1]);
   ends[1]!.reject(new Error("one fails"));
-  expect(works[1]).rejects.toThrow("one fails");
+  await expect(works[1]).rejects.toThrow("one fails");
   await works[1]!.catch(() => undefined);
   ends[0]!.resolve(0);
   await works[0];

@@ -19,10 +19,10 @@ describe("eventually", () => {
 
   test("out of time, says what was waited for and what the last look gave", async () => {
     const failure = eventually(() => false, { timeoutMs: 30, what: "rain" });
-    expect(failure).rejects.toThrow("rain did not come about within 30 ms");
+    await expect(failure).rejects.toThrow("rain did not come about within 30 ms");
     const cause = new Error("dry");
     const looking = eventually(() => Promise.reject(cause), { timeoutMs: 30 });
-    expect(looking).rejects.toMatchObject({ cause });
+    await expect(looking).rejects.toMatchObject({ cause });
     await Promise.allSettled([failure, looking]);
   });
 });

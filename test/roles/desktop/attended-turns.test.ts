@@ -52,7 +52,7 @@ describe("commands that want a cluster's connection", () => {
     const { turns, client } = scene(10);
     const [one, two] = [client(), client()];
     const first = await turns.take("connect", REQUEST, asked, one.signal);
-    expect(turns.take("probe", REQUEST, done, two.signal)).rejects.toMatchObject({
+    await expect(turns.take("probe", REQUEST, done, two.signal)).rejects.toMatchObject({
       code: "state_conflict",
       data: { cluster: "far", requested_by: REQUEST.requested_by },
     });

@@ -107,8 +107,7 @@ describe("who takes the port of a daemon that is gone", () => {
     await first.stop();
     const heard = await squat(first.address.url, () => Response.json({}));
     const asked = client.stop();
-    expect(asked).rejects.toMatchObject({ code: "desktop_unavailable", message: expect.stringContaining(first.address.url) });
-    await asked.catch(() => undefined);
+    await expect(asked).rejects.toMatchObject({ code: "desktop_unavailable", message: expect.stringContaining(first.address.url) });
     expect(heard.map(({ path, authorization }) => [path, authorization])).toEqual([["/identity", null]]);
   });
 
@@ -124,8 +123,7 @@ describe("who takes the port of a daemon that is gone", () => {
     });
     ending.push(() => elsewhere.stop(true));
     const fooled = new DesktopClient({ ...live.address, url: `http://127.0.0.1:${elsewhere.port}` }).status();
-    expect(fooled).rejects.toMatchObject({ code: "desktop_unavailable" });
-    await fooled.catch(() => undefined);
+    await expect(fooled).rejects.toMatchObject({ code: "desktop_unavailable" });
     expect(await new DesktopClient(live.address).status()).toMatchObject({ socket: live.address.url });
   });
 });

@@ -107,7 +107,7 @@ class BringUp {
     this.#wire.on("close", () => this.#closed());
     try {
       client.connect(this.#configuration());
-      ownPackets(client);
+      ownPackets(client, (prepare) => this.#wire.on("drain", prepare));
       watchFailures(client, (methods, partialSuccess) => {
         this.#said = { methods, partialSuccess: partialSuccess || (this.#said?.partialSuccess ?? false) };
       });

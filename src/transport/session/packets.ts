@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomFillSync } from "node:crypto";
+import { type CipherGCM, createCipheriv, createDecipheriv, type DecipherGCM, randomFillSync } from "node:crypto";
 
 /** Length before a packet, and tag behind it (RFC 5647, section 7). */
 const LENGTH_BYTES = 4;
@@ -56,6 +56,7 @@ export class PacketSealer {
   #room = Buffer.allocUnsafeSlow(FIRST_ROOM);
   readonly #random = Buffer.allocUnsafeSlow(RANDOM_BYTES);
   #randomUsed = RANDOM_BYTES;
+  #next: CipherGCM | null = null;
   #over = false;
 
   constructor(
@@ -72,6 +73,16 @@ export class PacketSealer {
 
   free(): void {
     this.#over = true;
+    this.#next = null;
+  }
+
+  /** Do what can be done for the next packet before it is there. */
+  prepare(): void {
+    if (!this.#over) this.#next ??= this.#cipher();
+  }
+
+  #cipher(): CipherGCM {
+    return createCipheriv(this.#name, this.#key, this.#iv);
   }
 
   /** A packet with its length and padding in place; the payload belongs at byte 5. It is sealed before the next one is asked for. */
@@ -100,7 +111,8 @@ export class PacketSealer {
 
   encrypt(packet: Buffer): void {
     if (this.#over) return;
-    const cipher = createCipheriv(this.#name, this.#key, this.#iv);
+    const cipher = this.#next ?? this.#cipher();
+    this.#next = null;
     cipher.setAAD(packet.subarray(0, LENGTH_BYTES));
     const body = cipher.update(packet.subarray(LENGTH_BYTES));
     cipher.final();
@@ -132,6 +144,8 @@ export class PacketOpener {
   /** The beginning of a packet whose end has not come. */
   #room: Buffer | null = null;
   #kept = 0;
+  #next: DecipherGCM | null = null;
+  #over = false;
 
   constructor(theirs: TheirOpener, name: Gcm) {
     this.inSeqno = theirs.inSeqno;
@@ -142,7 +156,18 @@ export class PacketOpener {
   }
 
   free(): void {
+    this.#over = true;
     this.#room = null;
+    this.#next = null;
+  }
+
+  /** Do what can be done for the next packet before it is there. */
+  prepare(): void {
+    if (!this.#over) this.#next ??= this.#decipher();
+  }
+
+  #decipher(): DecipherGCM {
+    return createDecipheriv(this.#name, this.#key, this.#iv);
   }
 
   /**
@@ -195,7 +220,8 @@ export class PacketOpener {
   /** The payload of the packet at the beginning. */
   #open(sealed: Buffer, whole: number): Buffer {
     const tagAt = whole - TAG_BYTES;
-    const decipher = createDecipheriv(this.#name, this.#key, this.#iv);
+    const decipher = this.#next ?? this.#decipher();
+    this.#next = null;
     decipher.setAAD(sealed.subarray(0, LENGTH_BYTES));
     decipher.setAuthTag(sealed.subarray(tagAt, whole));
     const opened = decipher.update(sealed.subarray(LENGTH_BYTES, tagAt));
@@ -225,8 +251,12 @@ function countUp(iv: Buffer): void {
   }
 }
 
-/** From here on packets of a session are sealed and opened by these two, whenever keys have been exchanged. To be called before they are for the first time. */
-export function ownPackets(session: unknown): void {
+/**
+ * From here on packets of a session are sealed and opened by these two, whenever keys have been exchanged. To be called before they are for the first time.
+ *
+ * @param whenWritten tells of a time at which something was just written, so that nobody waits
+ */
+export function ownPackets(session: unknown, whenWritten: (listener: () => void) => void = () => undefined): void {
   const protocol = (session as { readonly _protocol?: PacketProtocol })._protocol;
   if (protocol?._cipher === undefined) throw new TypeError("ssh2 is another version than the one that this was written for");
   let { _cipher: sealer, _decipher: opener } = protocol;
@@ -243,5 +273,9 @@ export function ownPackets(session: unknown): void {
       const name = theirs._decipherSSLName;
       opener = isGcm(name) ? new PacketOpener(theirs as TheirOpener, name) : theirs;
     },
+  });
+  whenWritten(() => {
+    if (sealer instanceof PacketSealer) sealer.prepare();
+    if (opener instanceof PacketOpener) opener.prepare();
   });
 }

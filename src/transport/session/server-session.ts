@@ -113,7 +113,7 @@ class Served implements ServerSession {
 
   #greet(connection: Connection): void {
     this.#connection = connection;
-    ownPackets(connection);
+    ownPackets(connection, (prepare) => this.#wire.on("drain", prepare));
     connection.on("error", (error: Error) => {
       this.#trouble ??= error;
     });

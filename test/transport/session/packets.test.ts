@@ -47,7 +47,10 @@ function way(name: Name, { sealer, opener }: { sealer: "ours" | "theirs"; opener
     onPayload: (bytes: Buffer) => void got.push(bytes),
   };
   const protocol = { _protocol: { _cipher: null as unknown, _decipher: undefined as unknown, _kexinit: undefined } };
-  ownPackets(protocol);
+  let written = (): void => undefined;
+  ownPackets(protocol, (listener) => {
+    written = listener;
+  });
   const made = { cipher: theirs.createCipher({ outbound }), decipher: theirs.createDecipher({ inbound }) };
   if (sealer === "ours") protocol._protocol._cipher = made.cipher;
   if (opener === "ours") protocol._protocol._decipher = made.decipher;
@@ -62,7 +65,13 @@ function way(name: Name, { sealer, opener }: { sealer: "ours" | "theirs"; opener
     packet.set(payload, 5);
     ends.sealer.encrypt(packet);
   };
-  return { seal, sent: () => Buffer.concat(sent), open: (chunk: Buffer) => ends.opener.decrypt(chunk, 0, chunk.length), got };
+  return {
+    seal,
+    sent: () => Buffer.concat(sent),
+    open: (chunk: Buffer) => ends.opener.decrypt(chunk, 0, chunk.length),
+    got,
+    written: () => written(),
+  };
 }
 
 const cut = (bytes: Buffer, at: readonly number[]): Buffer[] => {
@@ -83,11 +92,18 @@ test("what is sealed is opened as it was, by ssh2's own at either end, however i
       parties,
       sizes,
       fc.array(fc.nat(), { maxLength: 20 }),
-      (name, ends, lengths, places) => {
-        const { seal, sent, open, got } = way(name, ends);
+      fc.boolean(),
+      (name, ends, lengths, places, prepares) => {
+        const { seal, sent, open, got, written } = way(name, ends);
         const payloads = lengths.map((length) => randomBytes(length));
-        for (const payload of payloads) seal(payload);
-        for (const chunk of cut(sent(), places)) open(chunk);
+        for (const payload of payloads) {
+          seal(payload);
+          if (prepares) written();
+        }
+        for (const chunk of cut(sent(), places)) {
+          open(chunk);
+          if (prepares) written();
+        }
         expect(Buffer.concat(got).equals(Buffer.concat(payloads))).toBe(true);
         expect(got.map(({ length }) => length)).toEqual(lengths);
       },

@@ -5,6 +5,7 @@ import type { ArtifactUse } from "../domain/lineage.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
 import type { Json } from "../domain/primitives.ts";
 import { sha256Hex } from "../lib/digest.ts";
+import { HeldDirectory } from "../lib/held-directory.ts";
 import { newId } from "../lib/ids.ts";
 import { openRegular } from "../lib/regular-file.ts";
 import { spoolUri } from "./artifact-uri.ts";
@@ -35,6 +36,8 @@ export interface DocumentsInput {
   readonly used: readonly ArtifactUse[];
   readonly relayVersion: string;
   readonly hostname: string;
+  /** Whether nobody has flushed the way to the job's directory yet. */
+  readonly isNew: boolean;
   /** Aborting it ends the reading of logs with its reason. */
   readonly signal?: AbortSignal;
   /** Aborting it leaves out the log that is being read. */
@@ -122,13 +125,14 @@ async function hashedLog(file: string, max: number, input: DocumentsInput) {
 const eitherOf = ({ signal, canceled }: DocumentsInput): AbortSignal =>
   AbortSignal.any([signal, canceled].filter((one) => one !== undefined));
 
-async function stored({ spec }: DocumentsInput, directory: string, documents: readonly AttemptDocument[]): Promise<NewArtifact[]> {
+async function stored({ spec, jobDir, isNew }: DocumentsInput, directory: string, documents: readonly AttemptDocument[]): Promise<NewArtifact[]> {
   const ids = documents.map(() => newId("artifact"));
   const stats = await storeDocuments(
     directory,
     documents.map(({ text }, at) => ({ name: ids[at]!, text })),
   );
   flushDirectory(directory);
+  flushWay(jobDir, isNew);
   return documents.map(({ kind, name, text }, at) => ({
     artifact_id: ids[at]!,
     kind,
@@ -138,6 +142,14 @@ async function stored({ spec }: DocumentsInput, directory: string, documents: re
     sha256: sha256Hex(text),
     metadata: { attempt: spec.attempt, stored: true, ...versionMetadata(stats[at]!) },
   }));
+}
+
+/** That the directory of documents is found again: its entry is as new as they are. */
+function flushWay(jobDir: string, isNew: boolean): void {
+  const spool = path.dirname(jobDir);
+  using job = new HeldDirectory(spool, path.basename(jobDir));
+  flushDirectory(job.path);
+  if (isNew) flushDirectory(spool);
 }
 
 const asText = (content: Json): string => `${JSON.stringify(content, null, 2)}\n`;

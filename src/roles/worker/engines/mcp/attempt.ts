@@ -91,14 +91,15 @@ export class McpAttempt implements EngineAttempt {
     // Its shim has ended the server of a call that failed, and ends itself.
     const isKept = result !== null && result.answer.kind !== "failure";
     this.#kept = isKept ? this.around.job.spec.reuse : null;
-    if (text === null || result === null) return { ...recordedEnd(exit), outcome: withoutResult(exit) };
+    const recorded = { ...recordedEnd(exit), isUnflushed: keepsServer(this.around.job.spec) };
+    if (text === null || result === null) return { ...recorded, outcome: withoutResult(exit) };
     const { answer } = result;
     const documents: EngineDocument[] = [{ kind: "mcp_result", name: CALL_FILES.result, text }];
     if (answer.kind === "result" && answer.content !== null) {
       const content = this.#read(CALL_FILES.content, MCP_LIMITS.responseBytes);
       if (content !== null) documents.push({ kind: "execution_output", name: CALL_FILES.content, text: content });
     }
-    return { ...recordedEnd(exit), outcome: outcomeOf(exit.outcome, answer), documents };
+    return { ...recorded, outcome: outcomeOf(exit.outcome, answer), documents };
   }
 
   async close(): Promise<void> {

@@ -12,7 +12,10 @@ export class Places {
   readonly #ahead = new Map<Row, number>();
 
   constructor(rows: Rows) {
-    const waiting = rows.all.filter(({ phase }) => phase === "pending");
+    // A job of a federation waits in several clusters under one number.
+    const waiting = [
+      ...new Map(rows.all.filter(({ phase }) => phase === "pending").map((row) => [`${row.raw} ${row.shown}`, row])).values(),
+    ];
     for (const queue of Map.groupBy(waiting, ({ queue }) => queue).values()) {
       const inOrder = queue.toSorted((a, b) =>
         a.submitted < b.submitted ? -1 : a.submitted > b.submitted ? 1 : Number(a.raw) - Number(b.raw),

@@ -15,6 +15,8 @@ export interface SlurmOptions {
   readonly gpus?: number;
   /** What a job asks for of memory is all that its processes can have: the kernel ends what takes more. See `noMemoryBound`. */
   readonly boundsMemory?: boolean;
+  /** Another cluster of this host's, with accounts: this one keeps its own in the same ones, as the clusters of a site do. */
+  readonly beside?: Slurm;
   /** Further lines of slurm.conf(5). */
   readonly config?: readonly string[];
 }
@@ -27,7 +29,7 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 export class Slurm implements AsyncDisposable {
   readonly #children = new Map<string, Bun.Subprocess>();
   readonly #ports = new Map<string, number>();
-  readonly #options: Required<SlurmOptions>;
+  readonly #options: Required<Omit<SlurmOptions, "beside">> & Pick<SlurmOptions, "beside">;
   #databaseDirectory = "";
   #clean = true;
 
@@ -56,6 +58,16 @@ export class Slurm implements AsyncDisposable {
   /** What whoever uses it has to have in its environment. */
   get variables(): Readonly<Record<string, string>> {
     return { PATH, HOME: "/root", USER: "root", LOGNAME: "root", SLURM_CONF: this.#at("slurm.conf") };
+  }
+
+  /** What the cluster is called. */
+  get name(): string {
+    return this.#options.beside === undefined ? "demo" : "other";
+  }
+
+  /** Whose munged and slurmdbd are used. */
+  get #site(): Slurm {
+    return this.#options.beside ?? this;
   }
 
   #at(...names: readonly string[]): string {
@@ -113,7 +125,7 @@ export class Slurm implements AsyncDisposable {
 
   #nodeNames(): string[] {
     // Control groups have a node's name, and are the machine's.
-    const name = this.#options.boundsMemory ? `rig${process.pid}n` : "rig";
+    const name = this.#options.boundsMemory ? `rig${process.pid}n` : this.#site === this ? "rig" : "far";
     return Array.from({ length: this.#options.nodes }, (_, index) => `${name}${index + 1}`);
   }
 
@@ -122,6 +134,17 @@ export class Slurm implements AsyncDisposable {
     for (const name of ["slurmctld", "slurmdbd", "mariadbd", ...this.#nodeNames()]) this.#ports.set(name, await freePort());
     for (const name of ["state", "spool"]) fs.mkdirSync(this.#at(name));
     this.#configure();
+    if (this.#site === this) await this.#makeMunge();
+    if (accounting) await this.#account();
+    this.#controller();
+    for (const name of this.#nodeNames()) this.#start(name, ["slurmd", "-D", "-N", name]);
+    await eventually(
+      () => this.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").stdout.trim().split("\n").filter(Boolean).length === nodes,
+      { what: "SLURM's nodes" },
+    );
+  }
+
+  async #makeMunge(): Promise<void> {
     fs.writeFileSync(this.#at("munge.key"), crypto.getRandomValues(new Uint8Array(128)), { mode: 0o600 });
     const file = (suffix: string): string => this.#at(`munge.${suffix}`);
     this.#start("munged", [
@@ -129,15 +152,6 @@ export class Slurm implements AsyncDisposable {
       ...[`--pid-file=${file("pid")}`, `--log-file=${file("log")}`, `--seed-file=${file("seed")}`],
     ]);
     await eventually(() => fs.existsSync(file("socket")), { what: "munged" });
-    if (accounting) await this.#account();
-    this.#controller();
-    for (const name of this.#nodeNames()) this.#start(name, ["slurmd", "-D", "-N", name]);
-    await eventually(
-      () => this.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").stdout.trim().split("\n").filter(Boolean).length === nodes,
-      {
-        what: "SLURM's nodes",
-      },
-    );
   }
 
   #configure(): void {
@@ -145,12 +159,12 @@ export class Slurm implements AsyncDisposable {
     const port = (name: string): number => this.#ports.get(name)!;
     const host = os.hostname().split(".")[0]!;
     const slurm = [
-      "ClusterName=demo",
+      `ClusterName=${this.name}`,
       `SlurmctldHost=${host}(127.0.0.1)`,
       "SlurmUser=root",
       "SlurmdUser=root",
       "AuthType=auth/munge",
-      `AuthInfo=socket=${this.#at("munge.socket")}`,
+      `AuthInfo=socket=${this.#site.#at("munge.socket")}`,
       "CredType=cred/munge",
       "MpiDefault=none",
       "ProctrackType=proctrack/linuxproc",
@@ -178,8 +192,8 @@ export class Slurm implements AsyncDisposable {
             "JobAcctGatherType=jobacct_gather/linux",
             "AccountingStorageType=accounting_storage/slurmdbd",
             "AccountingStorageHost=localhost",
-            `AccountingStoragePort=${port("slurmdbd")}`,
-            `AccountingStoragePass=${this.#at("munge.socket")}`,
+            `AccountingStoragePort=${this.#site.#ports.get("slurmdbd")!}`,
+            `AccountingStoragePass=${this.#site.#at("munge.socket")}`,
           ]
         : ["JobAcctGatherType=jobacct_gather/none"]),
       ...(gpus > 0 ? ["GresTypes=gpu"] : []),
@@ -193,10 +207,10 @@ export class Slurm implements AsyncDisposable {
     fs.writeFileSync(this.#at("slurm.conf"), `${slurm.join("\n")}\n`);
     if (gpus > 0) this.#makeGpus(gpus);
     if (boundsMemory) fs.writeFileSync(this.#at("cgroup.conf"), MEMORY_BOUND);
-    if (!accounting) return;
+    if (!accounting || this.#site !== this) return;
     const database = [
       "AuthType=auth/munge",
-      `AuthInfo=socket=${this.#at("munge.socket")}`,
+      `AuthInfo=socket=${this.#site.#at("munge.socket")}`,
       "DbdHost=localhost",
       `DbdPort=${port("slurmdbd")}`,
       "SlurmUser=root",
@@ -235,6 +249,11 @@ export class Slurm implements AsyncDisposable {
   }
 
   async #account(): Promise<void> {
+    if (this.#site === this) await this.#startAccounts();
+    await eventually(() => this.run("sacctmgr", "-i", "-Q", "add", "cluster", this.name).status === 0, { what: "slurmdbd" });
+  }
+
+  async #startAccounts(): Promise<void> {
     this.#databaseDirectory = databaseDirectory();
     const options = ["--no-defaults", "--user=root", `--datadir=${this.#databaseDirectory}`, "--auth-root-authentication-method=normal"];
     this.must("mariadb-install-db", ...options, "--skip-test-db");
@@ -246,7 +265,6 @@ export class Slurm implements AsyncDisposable {
       sql(`CREATE USER IF NOT EXISTS slurm@'${host}' IDENTIFIED BY 'demo'; GRANT ALL ON slurm_acct_db.* TO slurm@'${host}'`);
     }
     this.#start("slurmdbd", ["slurmdbd", "-D"]);
-    await eventually(() => this.run("sacctmgr", "-i", "-Q", "add", "cluster", "demo").status === 0, { what: "slurmdbd" });
   }
 
   /** End it with every job that runs in it. */

@@ -102,11 +102,26 @@ describe("squeue", () => {
     const [program, ...args] = squeueCommand({ ids: ["7"] }, null, D);
     expect(program).toBe("squeue");
     expect(args).toContain("--jobs=7,7");
-    expect(args).toContain("--federation");
+    expect(args).toContain("--sibling");
     expect(args).toContain("--states=all");
     expect(squeueCommand("all", "alpha", D)).toContain("--clusters=alpha");
     expect(squeueCommand({ name: "m" }, null, D)).toContain("--name=m");
     expect(newDelimiter()).not.toBe(newDelimiter());
+  });
+
+  test("a job of a federation is what the cluster says that has it; what has no number is no job", () => {
+    const at = (id: string, state: string, node: string) =>
+      `${id} | ${id} | ${state} | None | long | normal | phys | ada | 1 | 1 | 4G | ${node} | 2025-03-01T10:00:00 | N/A | N/A | 0:00 | 1:00 | clio-a-1`;
+    const text = rows(
+      ...[at("67108866", "REVOKED", ""), at("67108866", "RUNNING", "far1"), at("4294967294", "REVOKED", "")],
+      ...[at("67108867", "PENDING", ""), at("67108867", "PENDING", ""), at("67108868", "PENDING", "")],
+    );
+    const read = new Rows(readSqueue(text, D)!);
+    expect(read.of("67108866")!.answers).toMatchObject({ phase: "running", nodes: "far1" });
+    expect(read.all.map(({ raw }) => raw)).not.toContain("4294967294");
+    expect(new Places(read).of(read.of("67108868")!)).toMatchObject({ jobs_ahead: 1 });
+    const record = "JobId=4294967294 JobName=clio-a-1 UserId=ada(1) JobState=REVOKED Partition=long\n";
+    expect(readScontrol(record)).toEqual([]);
   });
 
   test("a job that waits, one that runs, one that has ended", () => {

@@ -11,3 +11,9 @@ export function readNative(text: string): NativeJob | null {
 
 /** What the commands take for it in a list: the array of some of its elements, which are told apart in the answer. */
 export const listed = (id: string): string => id.replace(/_\[.*$/, "").replace(/\+.*$/, "");
+
+/** NO_VAL of slurm/slurm.h. */
+const NO_NUMBER = "4294967294";
+
+/** Whether a row is about a job that has a number: a cluster of a federation may keep one without for a job that another one has started. */
+export const hasNumber = ({ raw }: { readonly raw: string }): boolean => raw !== NO_NUMBER;

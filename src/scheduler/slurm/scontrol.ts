@@ -1,6 +1,7 @@
 import { isEnd } from "../phases.ts";
 import type { Row } from "../rows.ts";
 import { words } from "../status.ts";
+import { hasNumber } from "./ids.ts";
 import { phaseOf } from "./states.ts";
 import { exitCode, instant, NOTHING, seconds } from "./values.ts";
 
@@ -16,7 +17,8 @@ export function readScontrol(text: string): Row[] {
   const rows = text
     .split(/^(?=JobId=)/m)
     .filter((record) => record.startsWith("JobId="))
-    .flatMap((record) => readRecord(record) ?? []);
+    .flatMap((record) => readRecord(record) ?? [])
+    .filter(hasNumber);
   const times = Map.groupBy(rows, ({ raw }) => raw);
   return rows.filter(({ raw }) => times.get(raw)!.length === 1);
 }

@@ -3,6 +3,7 @@ import { isEnd } from "../phases.ts";
 import type { Row } from "../rows.ts";
 import { count, words } from "../status.ts";
 import { fieldsOf } from "./fields.ts";
+import { hasNumber } from "./ids.ts";
 import { phaseOf } from "./states.ts";
 import { instant, NOTHING, seconds } from "./values.ts";
 
@@ -15,10 +16,10 @@ export type SqueueChoice =
   /** Everybody's. */
   | "all";
 
-/** All states, hidden partitions and the clusters of a federation included. */
+/** All states, hidden partitions and the clusters of a federation included, each with what it has of a job: the one that a job came from has it only as revoked where another runs it. */
 export function squeueCommand(choice: SqueueChoice, cluster: string | null, delimiter: string): readonly [string, ...string[]] {
   const format = LETTERS.map((letter) => `%${letter}`).join(delimiter);
-  const where = cluster === null ? ["--federation"] : [`--clusters=${cluster}`];
+  const where = cluster === null ? ["--sibling"] : [`--clusters=${cluster}`];
   return ["squeue", "--noheader", "--all", "--states=all", ...where, ...chosen(choice), `--format=${format}`];
 }
 
@@ -32,7 +33,11 @@ function chosen(choice: SqueueChoice): string[] {
 
 /** What squeue printed. Null where it has another form. */
 export function readSqueue(text: string, delimiter: string): Row[] | null {
-  return fieldsOf(text, delimiter, LETTERS.length)?.map((fields) => new SqueueRow(fields)) ?? null;
+  return (
+    fieldsOf(text, delimiter, LETTERS.length)
+      ?.map((fields) => new SqueueRow(fields))
+      .filter(hasNumber) ?? null
+  );
 }
 
 type Letter = (typeof LETTERS)[number];

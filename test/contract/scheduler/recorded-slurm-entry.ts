@@ -40,7 +40,7 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
     ...["parsable", "job-name", "output", "error", "open-mode", "input", "chdir", "no-requeue", "nodes", "ntasks", "cpus-per-task", "gpus"],
     ...["gres", "mem", "time", "partition", "account", "qos", "constraint", "reservation", "exclusive", "clusters"],
   ],
-  squeue: ["noheader", "all", "states", "federation", "clusters", "jobs", "name", "format"],
+  squeue: ["noheader", "all", "states", "sibling", "clusters", "jobs", "name", "format"],
   sacct: ["noheader", "parsable2", "delimiter", "allocations", "federation", "clusters", "jobs", "name", "starttime", "format"],
   scontrol: ["clusters", "oneliner"],
   scancel: ["clusters", "name", "batch", "signal"],

@@ -7,6 +7,8 @@ export const MCP_LIMITS = {
   responseBytes: 16 * 1024 * 1024,
   /** All that it writes to standard output during a call. */
   stdoutBytes: 32 * 1024 * 1024,
+  /** Lines of that which are no message, and are shown; further ones are counted. */
+  junkLines: 20_000,
   /** What is kept of its standard error during a call. */
   stderrBytes: 4 * 1024 * 1024,
   /** A result that stands in the document itself; a larger one is an artifact of its own. */

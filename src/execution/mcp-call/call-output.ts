@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { MCP_LIMITS, type McpResult } from "../../domain/mcp-call.ts";
 
-const NEWLINE = new Uint8Array([0x0a]);
+const NEWLINE = 0x0a;
 
 /** Where what people may read of a server's output goes: the job's own streams. A sink never throws. */
 export interface OutputSinks {
@@ -48,8 +48,11 @@ export class CallOutput {
   async junk(line: Uint8Array): Promise<void> {
     this.#counts.junk_lines++;
     this.#counts.junk_bytes += line.length;
-    await this.sinks.stdout(line);
-    await this.sinks.stdout(NEWLINE);
+    if (this.#counts.junk_lines > MCP_LIMITS.junkLines) return;
+    const shown = new Uint8Array(line.length + 1);
+    shown.set(line);
+    shown[line.length] = NEWLINE;
+    await this.sinks.stdout(shown);
   }
 
   async standardError(bytes: Uint8Array): Promise<void> {

@@ -164,6 +164,12 @@ describe("a call", () => {
     expect(ends.every(({ result }) => result.sent)).toBe(true);
   });
 
+  test("shows so many lines that are no message, and counts the rest", async () => {
+    const flood = await calls.of("floods-junk");
+    expect([textOf(flood), flood.result.output.junk_lines, flood.result.output.junk_bytes]).toEqual(["done", 30_000, 30_000]);
+    expect(calls.shown("stdout")).toHaveLength(2 * MCP_LIMITS.junkLines);
+  });
+
   test("keeps a bounded piece of standard error, and reads the rest", async () => {
     const end = await calls.of("floods-errors");
     expect(textOf(end)).toBe("done");

@@ -115,6 +115,10 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
   "floods-without-end": () => {
     for (let at = 0; at < 40; at++) raw("y".repeat(1024 * 1024));
   },
+  "floods-junk": ({ id }) => {
+    for (let at = 0; at < 3; at++) raw("y\n".repeat(10_000));
+    answer(id, text("done"));
+  },
   "floods-errors": ({ id }) => {
     for (let at = 0; at < 6; at++) fs.writeSync(2, "e".repeat(1024 * 1024));
     answer(id, text("done"));

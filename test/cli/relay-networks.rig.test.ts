@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
 import { ThreeNetworks } from "../rigs/three-networks.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
@@ -44,14 +46,18 @@ describeWith(["netns", "openssl"], "a desk and a cluster that reach nothing but 
   });
 
   test("a desk that is carried to another network is back by itself, and follows its job on", async () => {
-    const job = await both.desk.submit("--", "sh", "-c", "for i in 1 2 3 4; do echo $i; sleep 1; done");
+    const gate = path.join(files.path, "moved");
+    const job = await both.desk.submit("--", "sh", "-c", `echo before; until [ -e ${gate} ]; do sleep 0.1; done; echo after`);
     const reading = both.desk.start(["job", "read-log", job, "--follow"]);
     let read = "";
     for await (const chunk of reading.stdout) {
-      if (read === "") networks.moveDesk();
+      if (read === "") {
+        networks.moveDesk();
+        fs.writeFileSync(gate, "");
+      }
       read += Buffer.from(chunk).toString("utf8");
     }
-    expect([await reading.exited, read]).toEqual([0, "1\n2\n3\n4\n"]);
+    expect([await reading.exited, read]).toEqual([0, "before\nafter\n"]);
     const { state, ledger } = await farLink(both.desk);
     expect([state, ledger.filter(({ outcome }) => outcome === "open").length]).toEqual(["up", 2]);
   });

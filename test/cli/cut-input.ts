@@ -56,7 +56,7 @@ export function cutAtTheEnd(BYTES: number, say: (line: string) => void = () => u
 
     const inputs = () => path.join(site.user.home, ".local/share/clio-relay/spool/far/inputs");
     const partBytes = (): number => {
-      const part = fs.existsSync(inputs()) ? fs.readdirSync(inputs()).find((name) => name.endsWith(".part")) : undefined;
+      const part = fs.existsSync(inputs()) ? fs.readdirSync(inputs()).find((name) => name.endsWith(".provisional")) : undefined;
       return part === undefined ? 0 : fs.statSync(path.join(inputs(), part)).size;
     };
 

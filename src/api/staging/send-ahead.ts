@@ -2,7 +2,7 @@ import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import type { UploadKey } from "../../domain/input.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import type { OpenInput } from "./input-file.ts";
-import { AGAIN, Pieces, type Sending } from "./send-content.ts";
+import { AGAIN, type Sending, sendContent } from "./send-content.ts";
 
 /** From this size on a file is sent while it is read: in bytes. */
 export const AHEAD_BYTES = 8 * 1024 * 1024;
@@ -11,7 +11,7 @@ const READ_BYTES = 1024 * 1024;
 /** What keeps a file from being sent under a provisional name, and from nothing else: among it that the worker knows no such names. */
 const HASH_FIRST: ReadonlySet<ErrorCode> = new Set<ErrorCode>([...AGAIN, "request_validation_failed", "route_not_found"]);
 
-export interface SendingAhead extends Omit<Sending, "key"> {
+export interface SendingAhead extends Omit<Sending, "key" | "hash"> {
   readonly signal: AbortSignal | undefined;
   /** How many bytes have been read. */
   readonly onRead: (length: number) => void;
@@ -29,15 +29,12 @@ export async function hashSending(sending: SendingAhead): Promise<string> {
   const key: UploadKey = { sha256: file.provisionalName, size_bytes: file.size, provisional: true };
   await using source = await file.open();
   const hash = new RunningHash(source, sending);
-  const sent = await unlessHashedFirst(() =>
-    persist(async () => {
-      const upload = await client.begin(key);
-      if (upload.state === "absent") return false;
-      await hash.readUpTo(upload.offset);
-      await new Pieces({ ...sending, key, onPiece: (offset, bytes) => hash.add(offset, bytes) }, source, upload).send();
-      return true;
-    }),
-  );
+  const sent = await unlessHashedFirst(async () => {
+    // By itself, since whoever persists may give up on a way over which nothing ever came.
+    if ((await persist(() => client.begin(key))).state === "absent") return false;
+    await sendContent({ ...sending, key, hash });
+    return true;
+  });
   if (!sent && hash.length === 0) return file.digest(onRead, signal);
   await hash.readUpTo(file.size);
   const sha256 = hash.value();

@@ -1,5 +1,5 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
-import type { ContentKey, Upload, UploadKey } from "../../domain/input.ts";
+import type { Upload, UploadKey } from "../../domain/input.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import type { InputClient } from "../input-client.ts";
 import type { InputFile, OpenInput } from "./input-file.ts";
@@ -27,15 +27,17 @@ export const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export interface Sending {
   readonly client: InputClient;
   readonly file: InputFile;
-  readonly key: ContentKey;
+  readonly key: UploadKey;
   /** Repeats what the way fails, for as long as the way may come back. */
   readonly persist: <T>(work: () => Promise<T>) => Promise<T>;
   /** How many bytes of the content are there. */
   readonly onOffset: (offset: number) => void;
+  /** Told of all bytes: reads those that are there for itself, and sees the others while they are on their way. */
+  readonly hash?: { readUpTo(offset: number): Promise<void>; add(offset: number, bytes: Uint8Array): void };
 }
 
 /**
- * Send a content from where it stands to its end.
+ * Send a content from where it stands to its end. Under a provisional name nothing is sent where the worker begins none.
  *
  * @throws RelayError input_changed, input_ingest_refused, storage_admission_refused; what `persist` throws
  */
@@ -49,7 +51,8 @@ export async function sendContent(sending: Sending): Promise<void> {
         onOffset(upload.offset);
         if (upload.offset > best) left = TRIES;
         best = Math.max(best, upload.offset);
-        if (upload.state === "complete") return true;
+        if (!isMissing(upload)) return true;
+        await sending.hash?.readUpTo(upload.offset);
         await using source = await file.open();
         await new Pieces(sending, source, upload).send();
         await source.assertUnchanged();
@@ -69,14 +72,11 @@ export async function sendContent(sending: Sending): Promise<void> {
   }
 }
 
-export interface SendingPieces extends Pick<Sending, "client" | "onOffset"> {
-  readonly key: UploadKey;
-  /** Told of the bytes of each piece while it is on its way. */
-  readonly onPiece?: (offset: number, bytes: Uint8Array) => void;
-}
+const isMissing = ({ state, offset, size_bytes, provisional }: Upload): boolean =>
+  provisional ? state === "partial" && offset < size_bytes : state !== "complete";
 
 /** One go at the rest of a content. */
-export class Pieces {
+class Pieces {
   readonly #stop = new AbortController();
   readonly #underWay: Promise<Upload>[] = [];
   /** Memory that no piece is in any more: new memory costs as much as what is done with it. */
@@ -85,7 +85,7 @@ export class Pieces {
   #bytes = FIRST_BYTES;
 
   constructor(
-    private readonly sending: SendingPieces,
+    private readonly sending: Sending,
     private readonly source: OpenInput,
     private readonly upload: Upload,
   ) {
@@ -130,7 +130,7 @@ export class Pieces {
     // It fails where it is awaited.
     piece.catch(() => undefined);
     this.#underWay.push(piece);
-    this.sending.onPiece?.(offset, bytes);
+    this.sending.hash?.add(offset, bytes);
   }
 
   #memory(length: number): Uint8Array {

@@ -48,7 +48,12 @@ export const InputIngest = v.pipe(
 export type InputIngest = v.InferOutput<typeof InputIngest>;
 
 /** The job that stands for the staging of a file, and the artifact that is its result. */
-export const InputRecord = v.strictObject({ job: Job, artifact: Artifact });
+export const InputRecord = v.strictObject({
+  job: Job,
+  artifact: Artifact,
+  /** Where the copy lies on the cluster; absent of workers that do not say it. */
+  path: v.optional(text(4_096)),
+});
 export type InputRecord = v.InferOutput<typeof InputRecord>;
 
 /** An input as somebody sees it who asks for the job. */

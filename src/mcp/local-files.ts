@@ -6,6 +6,7 @@ import { type Candidate, type Snapshot, snapshots, stage } from "../api/staging/
 import type { Settings } from "../config/settings.ts";
 import { RelayError } from "../domain/errors.ts";
 import { inputNameProblem, logicalNameOf } from "../domain/input-name.ts";
+import { isBeneath } from "../execution/beneath.ts";
 import { asked } from "./asked.ts";
 import type { Place } from "./clusters.ts";
 
@@ -23,7 +24,13 @@ const STAGE_MS = 120_000;
 export interface Staged {
   readonly inputs: Readonly<Record<string, string>>;
   readonly pins: Pins;
+  /** Where the copies lie on the cluster, by name. */
+  readonly paths: ReadonlyMap<string, string>;
 }
+
+/** Whether a path may be one of these files: one that is relative, or absolute below the root. Another one is a path of the cluster's. */
+export const mayBeLocal = (files: LocalFiles | null, file: string): boolean =>
+  !path.posix.isAbsolute(file) || (files !== null && isBeneath(files.root, file));
 
 /**
  * Bring files to a cluster, each under a name. Repeated, it finds what is there.
@@ -47,7 +54,8 @@ export async function stagedFiles(
     const taken = (await snapshots(candidates, options, client)) as (Snapshot & { readonly name: string })[];
     const records = await stage(client, taken, () => 1, options);
     const uses = taken.map(({ name, key: { sha256 } }, at) => ({ name, sha256, artifact_id: records[at]!.artifact.artifact_id }));
-    return { inputs: Object.fromEntries(uses.map(({ name, artifact_id }) => [name, artifact_id])), pins: pinsOf(uses) };
+    const paths = new Map(uses.flatMap(({ name }, at) => (records[at]!.path === undefined ? [] : [[name, records[at]!.path]])));
+    return { inputs: Object.fromEntries(uses.map(({ name, artifact_id }) => [name, artifact_id])), pins: pinsOf(uses), paths };
   };
   return asked(`the worker of ${place.entry.name}`, signal, work, STAGE_MS);
 }

@@ -100,7 +100,16 @@ describeWith("python3", "JARVIS-CD, for agents", () => {
     const missing = { reason: "engine_unavailable", cause: "jarvis_mcp_unregistered", cluster: "local" };
     expect(await user.problem("jarvis_create_pipeline", { cluster: "local", pipeline_id: "new" })).toMatchObject(missing);
     expect(await user.problem("jarvis_run", { cluster: "local", pipeline_id: "kept", execution: { nodes: 2 } })).toMatchObject(missing);
-    const command = ["--command", process.execPath, `--arg=${SERVER}`, `--arg=${words}`, "--allow-tool", "jarvis_describe"];
+    const command = [
+      "--command",
+      process.execPath,
+      `--arg=${SERVER}`,
+      `--arg=${words}`,
+      "--allow-tool",
+      "jarvis_describe",
+      "--allow-tool",
+      "jarvis_add_step",
+    ];
     await relay.ok("remote-mcp", "register", "--cluster", "local", "--name", "jarvis", ...command);
     await relay.ok("remote-mcp", "refresh", "--cluster", "local", "--name", "jarvis");
     await using admin = await Agent.of(relay, { args: ["--profile", "admin"] });
@@ -113,6 +122,29 @@ describeWith("python3", "JARVIS-CD, for agents", () => {
     expect(await admin.ok("relay_call_jarvis_mcp", called)).toMatchObject({
       state: "succeeded",
       mcp_result: { structured_result: { given } },
+    });
+    // A file that a step's setting is declared to be comes along, and the server is told where the copy is.
+    fs.writeFileSync(path.join(relay.directory, "step.lj"), "of a step");
+    const step = { cluster: "local", pipeline_id: "new", package_name: "demo.counter", wait_timeout_seconds: 100 };
+    interface Step {
+      readonly job_id: string;
+      readonly mcp_result: { readonly structured_result: { readonly given: { readonly config: Record<string, unknown> } } };
+    }
+    const added = await admin.ok<Step>("jarvis_add_step", { ...step, config: { deck: "step.lj", steps: 3 } });
+    const { config } = added.mcp_result.structured_result.given;
+    expect([fs.readFileSync(config["deck"] as string, "utf8"), config["steps"]]).toEqual(["of a step", 3]);
+    const { used_artifacts } = await relay.json<{ used_artifacts: object[] }>("job", "used-artifacts", added.job_id);
+    expect(used_artifacts).toMatchObject([{ provenance: { evidence: "schema-arg", arg: "deck" } }]);
+    // A path of the cluster's, and what is no file, are left as they are.
+    for (const given of [{ deck: "/etc/hostname" }, { steps: 4 }])
+      expect((await admin.ok<Step>("jarvis_add_step", { ...step, config: given })).mcp_result.structured_result.given.config).toEqual(
+        given,
+      );
+    expect(await admin.problem("jarvis_add_step", { ...step, config: { deck: "absent.lj" } })).toMatchObject({
+      reason: "local_file_unusable",
+    });
+    expect(await admin.problem("jarvis_add_step", { ...step, config: { deck: "../absent.lj" } })).toMatchObject({
+      reason: expect.stringMatching(/^(?:path_escapes_root|local_file_unusable)$/),
     });
     // One that is registered is the one that is asked, also for what it does not have.
     const without = { reason: "engine_unavailable", cause: "tool_not_allowed" };

@@ -1,6 +1,6 @@
 /**
  * A server of the protocol on standard input and output, of before 2026-07-28: `bun science-server-process.ts WORDS`, where the file WORDS has how it describes its first tool. Tools: `inspect`
- * answers with what it was given, `long` with more than an answer holds, `fails` says that it failed, `refuses` is answered with an error of the protocol, `waits` until a file is there, `jarvis_describe` answers as `inspect`; one has a name that no client takes, and a schema that refers to itself.
+ * answers with what it was given, `long` with more than an answer holds, `fails` says that it failed, `refuses` is answered with an error of the protocol, `waits` until a file is there, `jarvis_describe` and `jarvis_add_step` answer as `inspect`; one has a name that no client takes, and a schema that refers to itself.
  */
 import fs from "node:fs";
 
@@ -23,6 +23,7 @@ const tools = () => [
   { name: "fails", description: "Fails.", inputSchema: open },
   { name: "refuses", description: "Is refused.", inputSchema: open },
   { name: "jarvis_describe", description: "Describes.", inputSchema: open },
+  { name: "jarvis_add_step", description: "Adds.", inputSchema: open },
   { name: ODD, description: "Walks.", inputSchema: recursive },
   { name: "waits", description: "Waits for a file.", inputSchema: closed },
 ];
@@ -31,7 +32,7 @@ const text = (said: string) => [{ type: "text", text: said }];
 
 async function called(name: string, given: Record<string, unknown>): Promise<object> {
   if (name === "inspect") return { content: text(`seen ${String(given["path"])}`), structuredContent: { given } };
-  if (name === "jarvis_describe") return { content: text("described"), structuredContent: { given } };
+  if (name === "jarvis_describe" || name === "jarvis_add_step") return { content: text("described"), structuredContent: { given } };
   if (name === ODD) return { content: text("walked"), structuredContent: { given } };
   if (name === "long") return { content: text(`It begins. ${"x".repeat(200_000)} It ends.`) };
   if (name === "fails") return { content: text("it went wrong"), isError: true };

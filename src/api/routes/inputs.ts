@@ -202,5 +202,5 @@ function contentOf({ data_base64, size_bytes, sha256 }: InputIngest, maxBytes: n
   return content;
 }
 
-const recorded = ({ job, artifact, existing }: Awaited<ReturnType<WorkerServices["inputs"]["record"]>>): Response =>
-  json({ job, artifact }, existing ? 200 : 201, { location: `artifacts/${artifact.artifact_id}` });
+const recorded = ({ job, artifact, path, existing }: Awaited<ReturnType<WorkerServices["inputs"]["record"]>>): Response =>
+  json({ job, artifact, path }, existing ? 200 : 201, { location: `artifacts/${artifact.artifact_id}` });

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import { Sha256 } from "../../domain/primitives.ts";
 import type { Place } from "../clusters.ts";
-import { type Admitted, SubmittedView, submit } from "../submit.ts";
+import { type Admitted, SubmittedView, submit, type Wanted } from "../submit.ts";
 import type { ToolCall } from "../tool.ts";
 import { jobView } from "../views.ts";
 import { observed, untilEnded } from "../wait.ts";
@@ -19,14 +19,16 @@ export interface RemoteCall {
   readonly tool: string;
   readonly given: Readonly<Record<string, unknown>>;
   readonly idempotency_key?: string | undefined;
+  /** Artifacts that it uses. */
+  readonly used_artifact_refs?: Wanted["used_artifact_refs"];
   /** Left out: as it was registered. */
   readonly timeout_seconds?: number | undefined;
 }
 
 /** Put a call into the cluster's queue. @throws RelayError as any submission; job_route_refused */
 export const submitCall = (wanted: RemoteCall, call: ToolCall): Promise<Admitted> => {
-  const { as, route, idempotency_key } = wanted;
-  const submission = { cluster: route.cluster, kind: "mcp_call" as const, spec: specOf(wanted), idempotency_key, used_artifact_refs: [] };
+  const { as, route, idempotency_key, used_artifact_refs = [] } = wanted;
+  const submission = { cluster: route.cluster, kind: "mcp_call" as const, spec: specOf(wanted), idempotency_key, used_artifact_refs };
   return submit(as, submission, call, (place) => sameRoute(place, route));
 };
 

@@ -1,9 +1,8 @@
-import path from "node:path";
 import { settingFiles } from "../../api/staging/setting-files.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { PipelineInputs } from "../../domain/pipeline.ts";
 import { asked } from "../asked.ts";
-import { stagedFiles } from "../local-files.ts";
+import { type LocalFiles, mayBeLocal, stagedFiles } from "../local-files.ts";
 import { type Admitted, submit } from "../submit.ts";
 import type { ToolCall } from "../tool.ts";
 
@@ -28,20 +27,25 @@ export async function runNamed({ cluster, pipeline_id, exclusive, inputs, idempo
   const pipeline = await asked(`the worker of ${cluster}`, call.signal, (bounded) =>
     place.client.pipelineInputs({ pipeline_name: pipeline_id }, bounded),
   );
-  const given = filesOf(pipeline.settings, inputs);
+  const files = call.files ?? null;
+  const given = filesOf(pipeline.settings, inputs, files);
   const shared = { ...(exclusive === undefined ? {} : { exclusive }) };
   const wanted = { cluster, kind: "jarvis" as const, idempotency_key };
   if (given.length === 0)
     return submit("jarvis_run", { ...wanted, spec: { pipeline_name: pipeline_id, ...shared }, used_artifact_refs: [] }, call);
-  const staged = await stagedFiles(call.files ?? null, place, given, call.signal);
+  const staged = await stagedFiles(files, place, given, call.signal);
   const spec = { pipeline_yaml: pipeline.pipeline_yaml, inputs: staged.inputs, ...shared };
   return submit("jarvis_run", { ...wanted, spec, used_artifact_refs: staged.pins }, call);
 }
 
-/** The files that go with a run: those that are given, and those that settings name. What is an absolute path in a setting is a file of the cluster's. */
-function filesOf(settings: PipelineInputs["settings"], inputs: Readonly<Record<string, string>>): [name: string, file: string][] {
+/** The files that go with a run: those that are given, and those that settings name. */
+function filesOf(
+  settings: PipelineInputs["settings"],
+  inputs: Readonly<Record<string, string>>,
+  files: LocalFiles | null,
+): [name: string, file: string][] {
   const refused = (name: string, what: string) => new RelayError("request_validation_failed", `inputs.${name}: ${what}`);
   const named = settingFiles(settings, Object.entries(inputs), refused);
-  for (const { name, value } of settings) if (value !== "" && !path.posix.isAbsolute(value) && !named.has(name)) named.set(name, value);
+  for (const { name, value } of settings) if (value !== "" && mayBeLocal(files, value) && !named.has(name)) named.set(name, value);
   return [...named];
 }

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
+import type { PipelineQuestion } from "../../domain/pipeline.ts";
 import { Id, JsonValue } from "../../domain/primitives.ts";
 import { executionIdOf } from "../../execution/jarvis/execution-id.ts";
 import { OwnArguments } from "../federation/controls.ts";
@@ -7,6 +8,7 @@ import { answered, RemoteCallView, remoteContent, remoteFailed, submitCall } fro
 import { executionOf } from "../jarvis/execution.ts";
 import { jarvisRoute, needsServer } from "../jarvis/route.ts";
 import { runNamed } from "../jarvis/run.ts";
+import { stepSettings } from "../jarvis/step-files.ts";
 import { submitted } from "../submit.ts";
 import { ADDS, defineTool, READS, RUNS, type Submitted, type Tool, type ToolCall, type ToolHints } from "../tool.ts";
 import { jobView } from "../views.ts";
@@ -16,7 +18,12 @@ const name = (most: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(mo
 const word = v.optional(v.pipe(v.string(), v.maxLength(1_024)));
 const count = v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1)));
 const PIPELINE = { pipeline_id: said(name(128), "the pipeline, as JARVIS-CD on the cluster calls it") };
-const CONFIG = v.optional(said(v.record(v.string(), JsonValue), "settings of the package, by name"));
+const CONFIG = v.optional(
+  said(
+    v.record(v.string(), JsonValue),
+    "settings of the package, by name; one that is declared to be a file may name a file of the machine where this endpoint runs, which comes along",
+  ),
+);
 const EXECUTION_ID = "what JARVIS-CD calls the run";
 
 /** Where and how JARVIS-CD is to run a pipeline. */
@@ -57,6 +64,11 @@ interface JarvisTool<I extends v.ObjectEntries> {
   readonly what: string;
   /** Arguments that are none of the server's. */
   readonly besides?: readonly string[];
+  /** What a step's settings are to be held against, so that files come along; null: nothing. */
+  readonly about?: (args: v.InferOutput<v.ObjectSchema<I, undefined>>) => {
+    readonly question: PipelineQuestion;
+    readonly step: string | null;
+  };
   /** Throws where there is a server, and it cannot do what is asked. */
   readonly refuse?: (args: Own & v.InferOutput<v.ObjectSchema<I, undefined>>) => void;
   /** What the worker does where there is no server; absent: nothing. Null of a submission: it is answered without a job. */
@@ -70,6 +82,7 @@ interface JarvisTool<I extends v.ObjectEntries> {
 function jarvisTool<const I extends v.ObjectEntries>({
   besides = [],
   refuse,
+  about: aboutStep,
   engine,
   what,
   output = JarvisView,
@@ -77,12 +90,19 @@ function jarvisTool<const I extends v.ObjectEntries>({
   ...about
 }: JarvisTool<I>): Tool {
   const put = async (args: Own, call: ToolCall) => {
-    const { server } = await jarvisRoute(about.name, args.cluster, call);
+    const { server, place } = await jarvisRoute(about.name, args.cluster, call);
     if (server === null) return null;
     refuse?.(args as never);
     const given = Object.fromEntries(Object.entries(args).filter(([member]) => !OWN.has(member) && !besides.includes(member)));
     const { idempotency_key, timeout_seconds } = args;
     const wanted = { as: about.name, route: server.route, tool: about.name, given, idempotency_key, timeout_seconds };
+    const { config } = given as { config?: Record<string, unknown> };
+    if (aboutStep !== undefined && config !== undefined) {
+      const { question, step } = aboutStep(args as never);
+      const { config: settings, pins } = await stepSettings(place, question, step, config, call);
+      const staged = { ...wanted, given: { ...given, config: settings }, used_artifact_refs: pins };
+      return { admitted: await submitCall(staged, call), revision: server.revision };
+    }
     return { admitted: await submitCall(wanted, call), revision: server.revision };
   };
   return defineTool({
@@ -184,6 +204,10 @@ export const jarvisTools: readonly Tool[] = [
       target: v.optional(said(name(256), "where in the pipeline it belongs")),
     },
     what: "adding a step to a pipeline",
+    about: ({ package_name, config }) => {
+      const pkgs = [{ ...config, pkg_type: package_name, pkg_name: "step" }];
+      return { question: { pipeline_yaml: JSON.stringify({ name: "step", pkgs }) }, step: null };
+    },
   }),
   jarvisTool({
     name: "jarvis_edit_step",
@@ -197,6 +221,7 @@ export const jarvisTools: readonly Tool[] = [
       operation: v.optional(said(v.picklist(["edit", "remove"]), "what to do with it"), "edit"),
     },
     what: "changing a step of a pipeline",
+    about: ({ pipeline_id, step_id }) => ({ question: { pipeline_name: pipeline_id }, step: step_id }),
   }),
   jarvisTool({
     name: "jarvis_run",
@@ -224,6 +249,7 @@ export const jarvisTools: readonly Tool[] = [
         "request_validation_failed",
         `inputs: on ${cluster} the MCP server of JARVIS-CD runs pipelines, and no file comes along with its runs`,
         { cluster },
+        "jarvis_add_step and jarvis_edit_step bring along what a step's settings name",
       );
     },
     what: "running a pipeline",

@@ -65,7 +65,7 @@ export class Inputs implements InputServices {
       this.#uploads.stand(key);
       const file = await nameContent(spoolDir, key, logical_name);
       if (file === null) throw unavailable(key);
-      return store.recordInput(
+      const recorded = await store.recordInput(
         {
           kind: "input_ingest",
           cluster,
@@ -78,6 +78,7 @@ export class Inputs implements InputServices {
         },
         { name: logical_name, uri: inputUri(sha256, logical_name), size_bytes, sha256, metadata: versionMetadata(file) },
       );
+      return { ...recorded, path: inputPath(spoolDir, sha256, logical_name) };
     });
   }
 

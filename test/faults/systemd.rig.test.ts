@@ -23,7 +23,7 @@ describeWith("nspawn", "a worker that is a service of systemd", () => {
     const { status, stdout, stderr } = spawnSync(RIG, args, {
       encoding: "utf8",
       env: { ...process.env, RIG_DIR: directory },
-      timeout: 60_000,
+      timeout: 180_000,
     });
     if (status !== 0) throw new Error(`${args.join(" ")} ended with ${status}: ${stderr}`);
     return stdout;

@@ -24,7 +24,7 @@ export class SystemdRig {
   }
 
   #rig(...args: string[]): string {
-    const { status, stdout, stderr } = spawnSync(RIG, args, { encoding: "utf8", env: this.#env, timeout: 90_000 });
+    const { status, stdout, stderr } = spawnSync(RIG, args, { encoding: "utf8", env: this.#env, timeout: 180_000 });
     if (status !== 0) throw new Error(`${args.join(" ")} ended with ${status}: ${stderr}`);
     return stdout;
   }
@@ -35,7 +35,7 @@ export class SystemdRig {
   }
 
   succeeds(...command: string[]): boolean {
-    return spawnSync(RIG, ["run", ...command], { env: this.#env, timeout: 90_000 }).status === 0;
+    return spawnSync(RIG, ["run", ...command], { env: this.#env, timeout: 180_000 }).status === 0;
   }
 
   /** Let a user's manager run without a session, and wait until it can be asked. */

@@ -14,7 +14,7 @@ import type { OutputIssue } from "./output-issue.ts";
 import { holdArtifacts, ofAttemptFile, openAttemptFile } from "./own-place.ts";
 import { versionMetadata } from "./recorded-version.ts";
 import { type AttemptSpec, type ExitRecord, logFile } from "./spool-records.ts";
-import { flushDirectory, storeDocuments } from "./stored-copy.ts";
+import { flushDirectories, storeDocuments } from "./stored-copy.ts";
 
 interface AttemptDocument {
   readonly kind: ArtifactKind;
@@ -36,8 +36,8 @@ export interface DocumentsInput {
   readonly used: readonly ArtifactUse[];
   readonly relayVersion: string;
   readonly hostname: string;
-  /** Whether nobody has flushed the way to the job's directory yet. */
-  readonly isNew: boolean;
+  /** Done when the way to `artifacts`, its entry included, is flushed; left out where only that entry is missing. */
+  readonly way?: (() => Promise<void>) | undefined;
   /** Aborting it ends the reading of logs with its reason. */
   readonly signal?: AbortSignal;
   /** Aborting it leaves out the log that is being read. */
@@ -125,14 +125,19 @@ async function hashedLog(file: string, max: number, input: DocumentsInput) {
 const eitherOf = ({ signal, canceled }: DocumentsInput): AbortSignal =>
   AbortSignal.any([signal, canceled].filter((one) => one !== undefined));
 
-async function stored({ spec, jobDir, isNew }: DocumentsInput, directory: string, documents: readonly AttemptDocument[]): Promise<NewArtifact[]> {
+async function stored(
+  { spec, jobDir, way }: DocumentsInput,
+  directory: string,
+  documents: readonly AttemptDocument[],
+): Promise<NewArtifact[]> {
   const ids = documents.map(() => newId("artifact"));
+  using job = new HeldDirectory(path.dirname(jobDir), path.basename(jobDir));
+  await way?.();
   const stats = await storeDocuments(
     directory,
     documents.map(({ text }, at) => ({ name: ids[at]!, text })),
+    way === undefined ? [job.path] : [],
   );
-  flushDirectory(directory);
-  flushWay(jobDir, isNew);
   return documents.map(({ kind, name, text }, at) => ({
     artifact_id: ids[at]!,
     kind,
@@ -144,12 +149,11 @@ async function stored({ spec, jobDir, isNew }: DocumentsInput, directory: string
   }));
 }
 
-/** That the directory of documents is found again: its entry is as new as they are. */
-function flushWay(jobDir: string, isNew: boolean): void {
-  const spool = path.dirname(jobDir);
-  using job = new HeldDirectory(spool, path.basename(jobDir));
-  flushDirectory(job.path);
-  if (isNew) flushDirectory(spool);
+/** Flush the way to a job's documents, before there are any: its directory's entry, and that of `artifacts`, which is made. */
+export async function flushWay(jobDir: string): Promise<void> {
+  using _made = holdArtifacts(jobDir);
+  using job = new HeldDirectory(path.dirname(jobDir), path.basename(jobDir));
+  await flushDirectories([job.path, path.dirname(jobDir)]);
 }
 
 const asText = (content: Json): string => `${JSON.stringify(content, null, 2)}\n`;

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory } from "../lib/atomic-file.ts";
+import { fsyncDirectory, isErrno } from "../lib/atomic-file.ts";
 import { type FileInTheMaking, makeWholeFile } from "../lib/whole-file.ts";
 
 /** Up to this size a document is written at once, without a thread. */
@@ -22,11 +22,17 @@ export function beginCopy(directory: string, name: string): Promise<FileInTheMak
 export const flushDirectory = (directory: string): void => fsyncDirectory(directory);
 
 /**
- * Write documents, all of them or, when that throws, none. They are flushed at the same time, for which a file system writes its journal about once.
+ * Write documents, all of them or, when that throws, none. They and the entries that lead to them are flushed at the same time, for which a file system
+ * writes its journal about once.
  *
+ * @param above directories over `directory` whose entries are flushed, too
  * @returns what each was when it had been written
  */
-export async function storeDocuments(directory: string, documents: readonly DocumentText[]): Promise<fs.BigIntStats[]> {
+export async function storeDocuments(
+  directory: string,
+  documents: readonly DocumentText[],
+  above: readonly string[] = [],
+): Promise<fs.BigIntStats[]> {
   const open: { readonly fd: number; readonly file: string }[] = [];
   try {
     for (const { name, text } of documents) {
@@ -35,7 +41,7 @@ export async function storeDocuments(directory: string, documents: readonly Docu
       open.push({ fd, file });
       await writeAll(fd, Buffer.from(text));
     }
-    await Promise.all(open.map(({ fd }) => flushed(fd)));
+    await Promise.all([...open.map(({ fd }) => flushed(fd)), flushDirectories([directory, ...above])]);
     return open.map(({ fd }) => fs.fstatSync(fd, { bigint: true }));
   } catch (error) {
     for (const { file } of open) fs.rmSync(file, { force: true });
@@ -43,6 +49,21 @@ export async function storeDocuments(directory: string, documents: readonly Docu
   } finally {
     for (const { fd } of open) fs.closeSync(fd);
   }
+}
+
+/** Flush the entries of directories at the same time, in threads. File systems that cannot are passed over, as by fsyncDirectory. */
+export async function flushDirectories(directories: readonly string[]): Promise<void> {
+  const open: number[] = [];
+  try {
+    for (const directory of directories) open.push(fs.openSync(directory, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));
+    await Promise.all(open.map((fd) => flushed(fd).catch(unlessUnable)));
+  } finally {
+    for (const fd of open) fs.closeSync(fd);
+  }
+}
+
+function unlessUnable(error: unknown): void {
+  if (!isErrno(error, "EINVAL", "ENOTSUP")) throw error;
 }
 
 const flushed = (fd: number): Promise<void> =>

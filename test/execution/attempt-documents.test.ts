@@ -5,7 +5,7 @@ import * as v from "valibot";
 import { Artifact, type NewArtifact } from "../../src/domain/artifact.ts";
 import { openArtifact } from "../../src/execution/artifact-content.ts";
 import { attemptDirectory } from "../../src/execution/attempt-dir.ts";
-import { attemptDocuments, type DocumentsInput } from "../../src/execution/attempt-documents.ts";
+import { attemptDocuments, type DocumentsInput, flushWay } from "../../src/execution/attempt-documents.ts";
 import type { AttemptSpec, ExitRecord } from "../../src/execution/spool-records.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 
@@ -65,7 +65,6 @@ const input = (more: Partial<DocumentsInput> = {}): DocumentsInput => ({
   spec,
   exit: exitWith({}),
   scriptSha256: null,
-  isNew: true,
   outputs: [output],
   issues: [{ pattern: "b", name: "b", reason: "missing", detail: "nothing matches" }],
   used: [{ artifact_id: "artifact_0", sha256: "0".repeat(64), provenance: null }],
@@ -176,6 +175,18 @@ describe("the documents of an attempt", () => {
     fs.symlinkSync(elsewhere, jobDir);
     expect(await attemptDocuments(input()).catch((error: NodeJS.ErrnoException) => error.code)).toBe("ENOTDIR");
     expect(fs.readdirSync(elsewhere)).toEqual([]);
+  });
+
+  test("are written once the way to them is flushed, which makes their directory", async () => {
+    const { artifacts } = await attemptDocuments(input({ way: () => flushWay(jobDir) }));
+    expect(fs.readdirSync(path.join(jobDir, "artifacts")).sort()).toEqual(
+      artifacts
+        .filter(({ uri }) => uri.includes("artifacts/"))
+        .map(({ artifact_id }) => artifact_id)
+        .sort(),
+    );
+    const unflushed = attemptDocuments(input({ way: () => Promise.reject(new Error("no disk")) }));
+    await expect(unflushed).rejects.toThrow("no disk");
   });
 
   test("of a job that never started are two", async () => {

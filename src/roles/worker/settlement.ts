@@ -178,7 +178,7 @@ async function documentsOf(
       spec,
       exit: { ...exit, outcome: end.outcome },
       documents: end.documents,
-      isNew: end.isUnflushed === true,
+      way: end.way,
       scriptSha256: script === undefined ? null : sha256Hex(script),
       outputs,
       issues,

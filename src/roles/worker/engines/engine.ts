@@ -117,8 +117,8 @@ export interface EngineEnd {
   readonly retain?: boolean;
   /** When it ended, where that is not when its shim did. */
   readonly ended_at?: string;
-  /** Whether its shim has flushed neither its claim nor the way to it (docs/spool.md, Kept servers). */
-  readonly isUnflushed?: boolean;
+  /** Done when the way to the attempt's documents is flushed; left out where its shim has seen to that (docs/spool.md, Kept servers). */
+  readonly way?: () => Promise<void>;
   /** What the logs hold where more was written to them than by the shim; left out: what the shim recorded. */
   readonly streams?: ExitRecord["streams"];
 }

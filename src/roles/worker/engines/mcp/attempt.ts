@@ -3,6 +3,7 @@ import * as v from "valibot";
 import type { Outcome } from "../../../../domain/job.ts";
 import { MCP_LIMITS, type McpAnswer, McpResult, type McpReuse } from "../../../../domain/mcp-call.ts";
 import type { McpCallSpec } from "../../../../domain/specs.ts";
+import { flushWay } from "../../../../execution/attempt-documents.ts";
 import type { LaunchedShim } from "../../../../execution/launcher.ts";
 import { CALL_FILES, requestText } from "../../../../execution/mcp-call/request-file.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
@@ -37,6 +38,8 @@ export class McpAttempt implements EngineAttempt {
   readonly #answers: InputAnswers;
 
   #launched: WarmLaunch | null = null;
+  /** The flush of the way to what it leaves. */
+  #way: Promise<void> | null = null;
   /** What is kept of its server once its end is on record; undefined before that is known. */
   #kept: McpReuse | null | undefined;
 
@@ -73,6 +76,9 @@ export class McpAttempt implements EngineAttempt {
     const key = canonicalJson({ fingerprint, digest, reuse });
     return this.warm.launch(key, directory).then((launched) => {
       this.#launched = launched;
+      // While the call is made. Whoever needs it meets what it failed for.
+      this.#way = flushWay(path.dirname(directory));
+      this.#way.catch(() => undefined);
       return launched;
     });
   }
@@ -91,7 +97,8 @@ export class McpAttempt implements EngineAttempt {
     // Its shim has ended the server of a call that failed, and ends itself.
     const isKept = result !== null && result.answer.kind !== "failure";
     this.#kept = isKept ? this.around.job.spec.reuse : null;
-    const recorded = { ...recordedEnd(exit), isUnflushed: keepsServer(this.around.job.spec) };
+    const way = keepsServer(this.around.job.spec) ? { way: () => this.#flushedWay() } : {};
+    const recorded = { ...recordedEnd(exit), ...way };
     if (text === null || result === null) return { ...recorded, outcome: withoutResult(exit) };
     const { answer } = result;
     const documents: EngineDocument[] = [{ kind: "mcp_result", name: CALL_FILES.result, text }];
@@ -105,6 +112,17 @@ export class McpAttempt implements EngineAttempt {
   async close(): Promise<void> {
     // Not before: nobody who waits for the end has to wait for a look at the server.
     if (this.#kept !== undefined) this.#launched?.release(this.#kept);
+  }
+
+  /** @throws the system's error; then it is begun anew the next time */
+  async #flushedWay(): Promise<void> {
+    this.#way ??= flushWay(path.dirname(this.around.directory));
+    try {
+      await this.#way;
+    } catch (error) {
+      this.#way = null;
+      throw error;
+    }
   }
 
   #read(name: string, max: number): string | null {

@@ -122,7 +122,10 @@ describe("a server on a cluster", () => {
     expect(answer).toMatchObject({
       isError: false,
       content: [{ type: "text", text: "seen /data" }, { type: "text" }],
-      structuredContent: { state: "succeeded", mcp_result: { delivery: "inline", structured_result: { given: { path: "/data" } } } },
+      structuredContent: {
+        ...{ state: "succeeded", title: "science inspect" },
+        mcp_result: { delivery: "inline", structured_result: { given: { path: "/data" } } },
+      },
     });
     const long = await agent.ok<Answered>("remote_science_long", { cluster: "local" });
     expect(long.mcp_result).toMatchObject({ delivery: "artifact", preview: expect.stringContaining("It begins.") });

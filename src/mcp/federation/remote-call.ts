@@ -28,7 +28,10 @@ export interface RemoteCall {
 /** Put a call into the cluster's queue. @throws RelayError as any submission; job_route_refused */
 export const submitCall = (wanted: RemoteCall, call: ToolCall): Promise<Admitted> => {
   const { as, route, idempotency_key, used_artifact_refs = [] } = wanted;
-  const submission = { cluster: route.cluster, kind: "mcp_call" as const, spec: specOf(wanted), idempotency_key, used_artifact_refs };
+  // Who looks at a list of jobs knows a server by what it is registered as.
+  const title = `${route.server} ${wanted.tool}`;
+  const spec = specOf(wanted);
+  const submission = { cluster: route.cluster, kind: "mcp_call" as const, spec, idempotency_key, used_artifact_refs, title };
   return submit(as, submission, call, (place) => sameRoute(place, route));
 };
 

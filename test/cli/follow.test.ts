@@ -23,7 +23,7 @@ async function unsettle(relay: SourceRelay, noticed: () => boolean): Promise<voi
   await relay.kill(worker!);
   const [daemon] = relay.daemons();
   if (daemon !== undefined) await relay.kill(daemon);
-  await eventually(noticed);
+  await eventually(noticed, { what: "a follower that tries again" });
   await relay.ok("worker", "start", "--cluster", "local");
 }
 
@@ -38,9 +38,15 @@ test("followers get every byte and every event once, through the death of worker
   const lines = follow("job", "watch", id);
   const waiter = follow("job", "wait", "--json", id, "--timeout-seconds", "10m");
   // What never came through would be an error.
-  await eventually(() => [log, pieces, events, lines].every(({ stdout }) => stdout.includes("line 5")));
+  await eventually(() => [log, pieces, events, lines].every(({ stdout }) => stdout.includes("line 5")), { what: "the first lines" });
   // The wait; what streams has been answered.
-  await eventually(async () => (await relay.json<{ active_requests: number }>("desktop", "status")).active_requests > 0);
+  await eventually(
+    async () => {
+      if ((await relay.json<{ active_requests: number }>("desktop", "status")).active_requests > 0) return true;
+      throw new Error(`nobody waits: ${waiter.stderr}`);
+    },
+    { what: "a wait under way" },
+  );
   await unsettle(relay, () => events.stderr.includes("; trying again until it is back\n"));
   job.release();
 

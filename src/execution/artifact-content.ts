@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Artifact } from "../domain/artifact.ts";
 import { RelayError } from "../domain/errors.ts";
+import { readUpTo } from "../lib/regular-file.ts";
 import { type ArtifactPlace, placeOf } from "./artifact-uri.ts";
 import { isBeneath, type OpenFile, openBeneath } from "./beneath.ts";
 import { hashFile, sameVersion } from "./file-hash.ts";
@@ -100,7 +101,7 @@ function contentStream(artifact: Artifact, file: OpenFile, range: { start: numbe
       async pull(controller) {
         try {
           const bytes = Buffer.allocUnsafeSlow(Math.min(chunkBytes, range.end - position));
-          const count = await fill(handle, bytes, position);
+          const count = await readUpTo(handle, bytes, position);
           position += count;
           hash?.update(bytes.subarray(0, count));
           if (count < bytes.length) throw artifactChanged(artifact, { ends_at: position });
@@ -128,14 +129,4 @@ function contentStream(artifact: Artifact, file: OpenFile, range: { start: numbe
     if (found !== undefined && found !== artifact.sha256) throw artifactChanged(artifact, { found_sha256: found });
     if (!sameVersion(file.stat, await handle.stat({ bigint: true }))) throw artifactChanged(artifact, {});
   }
-}
-
-async function fill(handle: fs.promises.FileHandle, bytes: Buffer, position: number): Promise<number> {
-  let count = 0;
-  while (count < bytes.length) {
-    const { bytesRead } = await handle.read(bytes, count, bytes.length - count, position + count);
-    if (bytesRead === 0) break;
-    count += bytesRead;
-  }
-  return count;
 }

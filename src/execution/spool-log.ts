@@ -1,7 +1,7 @@
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
 import type { LogSegment, LogStream } from "../domain/log.ts";
-import { regularSize } from "../lib/regular-file.ts";
+import { readUpTo, regularSize } from "../lib/regular-file.ts";
 import { completeUtf8Length } from "../lib/utf8.ts";
 import { attemptDirectory } from "./attempt-dir.ts";
 import { ofAttemptFile, openAttemptFile } from "./own-place.ts";
@@ -101,13 +101,7 @@ async function fill(bytes: Buffer, piece: LogPiece, position: number): Promise<n
   const handle = await openAttemptFile(piece.file);
   if (typeof handle === "string") return 0;
   try {
-    let count = 0;
-    while (count < bytes.length) {
-      const { bytesRead } = await handle.read(bytes, count, bytes.length - count, position + count);
-      if (bytesRead === 0) break;
-      count += bytesRead;
-    }
-    return count;
+    return await readUpTo(handle, bytes, position);
   } finally {
     await handle.close();
   }

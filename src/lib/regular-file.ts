@@ -91,3 +91,14 @@ export function readSmallFile(file: string, maxBytes: number): string | null {
   if (typeof found !== "string") return found.text;
   throw new RangeError(found === "too_large" ? `${file} holds more than ${maxBytes} bytes` : `${file} is not a regular file`);
 }
+
+/** Fill `bytes` from a position of a file on, in bytes, as far as the file goes; how many that were. */
+export async function readUpTo(handle: fs.promises.FileHandle, bytes: Buffer, position: number): Promise<number> {
+  let count = 0;
+  while (count < bytes.length) {
+    const { bytesRead } = await handle.read(bytes, count, bytes.length - count, position + count);
+    if (bytesRead === 0) break;
+    count += bytesRead;
+  }
+  return count;
+}

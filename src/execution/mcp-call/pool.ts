@@ -4,9 +4,9 @@ import { fsyncDirectory } from "../../lib/atomic-file.ts";
 import { linesOf } from "../../lib/bounded-lines.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
-import { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
 import { runAttempt } from "../shim/attempt.ts";
+import { heldAttempt } from "../shim/held-attempt.ts";
 import { JobProcesses } from "../shim/job-processes.ts";
 import { abandon, type Provision, provide } from "../shim/provision.ts";
 import { ShimLog } from "../shim/shim-log.ts";
@@ -78,7 +78,7 @@ class Pool {
 
   async run(directory: string): Promise<void> {
     const { clock, version } = this.io;
-    using place = held(directory);
+    using place = heldAttempt(directory);
     if (place === null) return;
     const log = new ShimLog(place.path, clock);
     const clientInfo = { name: "clio-relay", version };
@@ -107,7 +107,7 @@ class Pool {
   /** Flush what is left of the last attempt, and the way to it. */
   flushLast(): void {
     if (this.#last === null) return;
-    using place = held(this.#last);
+    using place = heldAttempt(this.#last);
     if (place === null) return;
     try {
       for (const name of [FILES.start, FILES.exit, ...Object.values(CALL_FILES)]) flushed(path.join(place.path, name));
@@ -144,15 +144,5 @@ function flushed(file: string): void {
     fs.fsyncSync(fd);
   } finally {
     fs.closeSync(fd);
-  }
-}
-
-/** An attempt without a directory of its own cannot be claimed, and there is nowhere to say so. */
-function held(directory: string): HeldDirectory | null {
-  try {
-    const jobDir = path.dirname(directory);
-    return new HeldDirectory(path.dirname(jobDir), path.basename(jobDir), path.basename(directory));
-  } catch {
-    return null;
   }
 }

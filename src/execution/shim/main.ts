@@ -1,16 +1,16 @@
 import fs from "node:fs";
 import os from "node:os";
-import path from "node:path";
 import type { Outcome } from "../../domain/job.ts";
 import { isErrno } from "../../lib/atomic-file.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
-import { HeldDirectory } from "../../lib/held-directory.ts";
+import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
 import { CANNOT_RUN } from "../spool-records.ts";
 import { type Surroundings, surroundings } from "./allocation.ts";
 import { PassedSignals, termOrCancel } from "./allocation-signals.ts";
 import { runAttempt } from "./attempt.ts";
+import { heldAttempt } from "./held-attempt.ts";
 import { codeOf } from "./outcome.ts";
 import { abandon, type Provision, provide } from "./provision.ts";
 import { rehearse } from "./rehearsal.ts";
@@ -73,7 +73,7 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
     if (provision !== undefined) abandon(provision);
     return 0;
   }
-  using place = held(directory);
+  using place = heldAttempt(directory);
   if (place === null) {
     if (provision !== undefined) abandon(provision);
     return 1;
@@ -87,7 +87,7 @@ async function runInAllocation(directory: string, io: ShimIo): Promise<number> {
   const passed = new PassedSignals();
   const subreaper = becomeSubreaper();
   if (!(await startFileThreads(THREADS_MS))) return 1;
-  using place = held(directory);
+  using place = heldAttempt(directory);
   if (place === null) return 1;
   if (around === null) {
     new ShimLog(place.path, io.clock).note(
@@ -143,16 +143,6 @@ async function run({ directory, place, term, subreaper, io, provision, surroundi
       }
     }
     await Bun.sleep(ROOM_RETRY_MS);
-  }
-}
-
-/** An attempt without a directory of its own cannot be claimed, and there is nowhere to say so. */
-function held(directory: string): HeldDirectory | null {
-  try {
-    const jobDir = path.dirname(directory);
-    return new HeldDirectory(path.dirname(jobDir), path.basename(jobDir), path.basename(directory));
-  } catch {
-    return null;
   }
 }
 

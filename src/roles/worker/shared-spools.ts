@@ -37,11 +37,27 @@ export async function earlierSpools(
   const known = text.split("\n").flatMap(knownIn);
   const doubtful = known.filter((one) => !isMarked(one));
   if (doubtful.length > 0) refuseWithout(doubtful, await store.openSchedulerJobs());
-  const earlier = known.filter(({ place }) => place !== current);
+  const earlier = known
+    .filter(({ place }) => place !== current)
+    .map((one) => (one.word === null && hasAny(one.place) ? { ...one, word: marked(one.place) } : one));
   const all = [...(current === null ? [] : [{ place: current, word: marked(current) }]), ...earlier].slice(0, KEPT);
   const next = all.map(({ place, word }) => `${word === null ? "" : `${word} `}${place}\n`).join("");
   if (next !== text) writeFileAtomic(file, next);
   return earlier.map(({ place }) => place);
+}
+
+/**
+ * Why nothing can be told from an attempt's directory now; null where it can. Nothing is to be written there meanwhile, either: compute nodes do not see it, and it is
+ * hidden when the file system comes back.
+ *
+ * @param directory of an attempt in an allocation
+ * @param spoolDir the cluster's own spool
+ */
+export function spoolAway(directory: string, spoolDir: string): string | null {
+  const jobDir = path.dirname(directory);
+  const spool = path.dirname(jobDir);
+  if (spool === spoolDir || fs.existsSync(jobDir) || wordIn(spool) !== null) return null;
+  return `${spool} is not there, or its file system is not mounted (it lacks ${MARK}): what became of the job cannot be told without it`;
 }
 
 function knownIn(line: string): Known[] {

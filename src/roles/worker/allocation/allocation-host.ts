@@ -10,6 +10,7 @@ import { NOBODY, recordLost, type ShimClaim } from "../lost-shim.ts";
 import { isPassing, messageOf } from "../patience.ts";
 import { keptMaxOf } from "../recovered.ts";
 import { settleUnstarted } from "../settlement.ts";
+import { spoolAway } from "../shared-spools.ts";
 import { claimDamage } from "../spool-damage.ts";
 import { batchJob, requestOf, scriptOf, writeBatch } from "./batch.ts";
 import { Cancellation } from "./cancellation.ts";
@@ -19,7 +20,7 @@ import { refusalIn, remembering } from "./refusal.ts";
 import type { Schedulers } from "./schedulers.ts";
 import { type Found, Submission } from "./submission.ts";
 import type { SubmitTurn } from "./submit-turns.ts";
-import { awaitedRecord, batchWords, besidesOf, endedFor, saidOf } from "./words.ts";
+import { awaitedRecord, batchWords, besidesOf, endedAs, endedFor, saidOf } from "./words.ts";
 
 type Refusal = Extract<Found, { kind: "refused" }>;
 
@@ -63,7 +64,8 @@ export class AllocationHost implements AttemptHost {
 
   async start(): Promise<Beginning> {
     const { directory, attempt, mode } = this.around;
-    this.#obstacle = null;
+    this.#obstacle = this.#away();
+    if (this.#obstacle !== null) return WAITS;
     const record = await this.#known();
     const start = readStart(directory);
     if (attempt.state === "running") return this.#goOn(start);
@@ -81,6 +83,12 @@ export class AllocationHost implements AttemptHost {
     // Where it works on this host's own file systems, it is sooner than a look.
     this.around.watch();
     return this.#waiting();
+  }
+
+  /** Why its directory tells nothing, and nothing is decided; null where it does, or somebody has asked for its end. */
+  #away(): string | null {
+    const { context, directory } = this.around;
+    return this.around.canceling() ? null : spoolAway(directory, context.spoolDir);
   }
 
   /** What the queue has on record of its submission; null where none was intended. */
@@ -298,6 +306,8 @@ export class AllocationHost implements AttemptHost {
   async end(claim: ShimClaim): Promise<ExitRecord | "over" | null> {
     this.#obstacle = null;
     if ((await this.#known()) !== null) await this.#look();
+    this.#obstacle = this.#away();
+    if (this.#obstacle !== null) return null;
     const exit = this.#read(claim);
     if (exit !== null && exit !== "torn") return this.#concluded(exit);
     if (this.around.canceling() && (await this.#endedWithoutScheduler())) return "over";
@@ -340,7 +350,7 @@ export class AllocationHost implements AttemptHost {
     if (!this.around.canceling() || record === undefined || record?.submission === "submitted" || this.#submission?.underWay === true)
       return null;
     const left = record === null ? "" : `; a job of the name ${record.marker} may be left at ${record.provider}`;
-    return recordLost(this.#lost(claim), outcome("canceled", `canceled; start.json does not say which shim ran the command${left}`));
+    return recordLost(this.#lost(claim), endedAs("canceled", `canceled; start.json does not say which shim ran the command${left}`));
   }
 
   #lost(claim: ShimClaim) {
@@ -351,13 +361,13 @@ export class AllocationHost implements AttemptHost {
   #lostOutcome(): Outcome {
     const said = this.#absence() ?? (this.#status === null ? "the scheduler's job has ended" : saidOf(this.#status));
     const why = this.#endedFor();
-    if (this.around.canceling()) return outcome("canceled", `canceled; its shim left no record: ${said}`);
+    if (this.around.canceling()) return endedAs("canceled", `canceled; its shim left no record: ${said}`);
     if (why !== null)
-      return outcome(
+      return endedAs(
         why,
         `${why === "timeout" ? "ended after its time limit" : "canceled at the scheduler"}; its shim left no record: ${said}`,
       );
-    return outcome(
+    return endedAs(
       "outcome_unknown",
       `its shim left no record, so nobody knows how the command ended: ${said}${besidesOf(this.around.directory)}`,
     );
@@ -388,11 +398,3 @@ export class AllocationHost implements AttemptHost {
     this.#unfollow = null;
   }
 }
-
-const outcome = (reason: Outcome["reason"], message: string): Outcome => ({
-  reason,
-  exit_code: null,
-  signal: null,
-  message: message.slice(0, 2_000),
-  residual: [],
-});

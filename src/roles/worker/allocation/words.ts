@@ -98,3 +98,8 @@ function tailOf(file: string): string | null {
     fs.closeSync(opened.fd);
   }
 }
+
+/** An end by no code of the job's own, or by what is known of it. */
+export const endedAs = (reason: Outcome["reason"], message: string, exit_code: number | null = null): Outcome => ({
+  ...{ reason, exit_code, signal: null, message: message.slice(0, 2_000), residual: [] },
+});

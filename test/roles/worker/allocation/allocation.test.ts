@@ -7,7 +7,8 @@ import { Site, TIMES } from "./site.ts";
 
 let site: Site;
 beforeAll(async () => {
-  site = await new Site().start();
+  // A shell that is told to end does it in this time on a busy machine, too.
+  site = await new Site({ limits: { cancelGraceSeconds: 5 } }).start();
 });
 afterAll(() => site[Symbol.asyncDispose]());
 

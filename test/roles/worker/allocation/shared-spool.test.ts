@@ -134,3 +134,51 @@ test("output that comes later through the file system than the record of its end
   expect(await worker.stdout(job_id)).toBe("began\ndone\n");
   expect(await site.events(job_id, "execution.spool_damaged")).toEqual([]);
 });
+
+test("while its file system is away nothing is decided about a job: what waits, runs or ends there goes on, and nothing runs twice", async () => {
+  using shared = temporaryDirectory();
+  const spool = path.join(shared.path, "spool");
+  const away = path.join(shared.path, "away");
+  await using site = new Site({ sharedSpoolDir: spool });
+  site.scheduler.behave({ holds: true });
+  await site.start();
+  const ran = path.join(site.directory, "ran");
+  const line = `echo began; echo once >> ${ran}`;
+  const [waiting, running] = [await site.submit(line, { retries: 1 }), await site.submit(`${line}; sleep 600`)];
+  const detected = async (id: string) => (await site.events(id, "scheduler.job_detected"))[0]?.payload?.["scheduler_job_id"] as string;
+  const ids = await Promise.all(
+    [waiting, running].map(({ job_id }) => eventually(() => detected(job_id), { what: `the submission of ${job_id}` })),
+  );
+  const [first, second] = ids as [string, string];
+  site.scheduler.say(second, null);
+  site.scheduler.run(second);
+  await site.worker.running(running.job_id);
+  // The mount point without its file system, which nodes still have: there what waits runs to its end, and what runs loses its node.
+  fs.renameSync(spool, away);
+  fs.mkdirSync(spool);
+  for (const [id, state] of [
+    [first, "COMPLETED"],
+    [second, "NODE_FAIL"],
+  ] as const)
+    site.scheduler.say(id, { phase: state === "COMPLETED" ? "completed" : "failed", raw_state: state });
+  const obstacle = async (id: string) => (await site.worker.client.status(id)).obstacle;
+  for (const { job_id } of [waiting, running])
+    await eventually(async () => (await obstacle(job_id))?.includes("not mounted"), { what: "that it waits for its directory" });
+  const third = await site.submit(line);
+  await eventually(async () => (await obstacle(third.job_id))?.includes("not mounted"), { what: "that nothing new is submitted" });
+  expect(site.scheduler.jobs()).toHaveLength(2);
+  expect(fs.readdirSync(spool)).toEqual([]);
+  site.scheduler.say(first, { phase: "pending", raw_state: "PENDING" });
+  const phase = async () => (await site.worker.client.status(waiting.job_id)).scheduler?.[0]?.status?.phase;
+  await eventually(async () => (await phase()) === "pending", { what: "the scheduler's word" });
+  fs.rmdirSync(spool);
+  fs.renameSync(away, spool);
+  site.scheduler.behave({ holds: false });
+  site.scheduler.say(first, null);
+  site.scheduler.run(first);
+  for (const { job_id } of [waiting, third]) expect((await site.worker.ended(job_id)).job.outcome).toMatchObject({ reason: "completed" });
+  site.scheduler.signal(second, "SIGKILL");
+  expect((await site.worker.ended(running.job_id)).job.outcome).toMatchObject({ reason: "outcome_unknown" });
+  expect(fs.readFileSync(ran, "utf8")).toBe("once\n".repeat(3));
+  expect(site.scheduler.jobs()).toHaveLength(3);
+});

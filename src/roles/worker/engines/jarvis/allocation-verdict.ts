@@ -2,11 +2,7 @@ import type { Outcome } from "../../../../domain/job.ts";
 import type { SchedulerStatus } from "../../../../domain/scheduler.ts";
 import type { ExecutionRecord } from "../../../../execution/jarvis/documents.ts";
 import { untrusted, type Verdict } from "../../../../execution/jarvis/verdict.ts";
-import { endedFor, saidOf } from "../../allocation/words.ts";
-
-const outcome = (reason: Outcome["reason"], message: string, exit_code: number | null = null): Outcome => ({
-  ...{ reason, exit_code, signal: null, message: message.slice(0, 2_000), residual: [] },
-});
+import { endedAs, endedFor, saidOf } from "../../allocation/words.ts";
 
 /**
  * How a pipeline in an allocation ended: the scheduler's word on the end of its job comes before JARVIS' record (docs/jarvis.md).
@@ -22,7 +18,7 @@ export function allocationVerdict(status: SchedulerStatus | null, record: Execut
     const terminal = record?.terminal === true;
     if (!terminal)
       return {
-        outcome: outcome(canceling ? "canceled" : "outcome_unknown", `the scheduler knows nothing of the job any more, and ${jarvis}`),
+        outcome: endedAs(canceling ? "canceled" : "outcome_unknown", `the scheduler knows nothing of the job any more, and ${jarvis}`),
         events: [],
       };
     return { outcome: byRecord(record, jarvis), events: [doubt] };
@@ -32,14 +28,14 @@ export function allocationVerdict(status: SchedulerStatus | null, record: Execut
   if (why !== null) {
     const contradicts = record?.state === "completed" ? [untrusted(`${jarvis}, but ${said}`)] : [];
     return {
-      outcome: outcome(why, `${why === "canceled" && !canceling ? "canceled at the scheduler; " : ""}${said}`),
+      outcome: endedAs(why, `${why === "canceled" && !canceling ? "canceled at the scheduler; " : ""}${said}`),
       events: contradicts,
     };
   }
-  if (status.phase !== "completed") return { outcome: outcome("engine_failed", `${said}; ${jarvis}`, status.exit_code), events: [] };
+  if (status.phase !== "completed") return { outcome: endedAs("engine_failed", `${said}; ${jarvis}`, status.exit_code), events: [] };
   if (record === null || !record.terminal)
     return {
-      outcome: outcome("engine_failed", `${said}, but ${jarvis}: its pipeline did not come to an end`, status.exit_code),
+      outcome: endedAs("engine_failed", `${said}, but ${jarvis}: its pipeline did not come to an end`, status.exit_code),
       events: [],
     };
   return { outcome: byRecord(record, jarvis), events: [] };
@@ -62,8 +58,8 @@ export function allocationEnd(
 }
 
 function byRecord(record: ExecutionRecord, jarvis: string): Outcome {
-  if (record.state === "completed") return outcome("completed", jarvis, 0);
-  return outcome(record.state === "canceled" ? "canceled" : "engine_failed", jarvis, code(record.return_code));
+  if (record.state === "completed") return endedAs("completed", jarvis, 0);
+  return endedAs(record.state === "canceled" ? "canceled" : "engine_failed", jarvis, code(record.return_code));
 }
 
 const code = (value: number | null): number | null => (value !== null && value >= 0 && value <= 255 ? value : null);

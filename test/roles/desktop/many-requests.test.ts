@@ -89,7 +89,7 @@ test("any number of requests at a worker that hangs leaves the others theirs; wh
   } finally {
     await again.stop();
   }
-}, 120_000);
+});
 
 test("a worker that stops answering is told of at once, as it was known", async () => {
   const of = async (patience?: number) => (await daemon.client.links(undefined, patience)).find(({ cluster }) => cluster === "away")!;

@@ -53,8 +53,9 @@ export function spoolLogs(store: QueueStore, spools: Spools): Logs {
       for (let at = offset; at < end && !signal.aborted; ) {
         const bytes = await readLogBytes(log, at, Math.min(PIECE_BYTES, end - at));
         if (bytes.length === 0) return;
-        yield bytes;
+        // Who takes it may give its memory back, and then it has no length.
         at += bytes.length;
+        yield bytes;
       }
     },
   };

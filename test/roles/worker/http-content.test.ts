@@ -67,6 +67,18 @@ describe("logs and artifacts by range", () => {
     expect((await fetch(content, { unix: socket(), headers: { "if-match": etag } })).status).toBe(200);
   });
 
+  test("a log of many pieces comes whole and ends", async () => {
+    const { job_id } = await worker.shell("head -c 3000000 /dev/zero | tr '\\0' x");
+    await worker.ended(job_id);
+    const { body } = await fetch(`http://relay/jobs/${job_id}/logs/stdout/content?offset=7`, { unix: socket() });
+    let bytes = 0;
+    for await (const piece of body as unknown as AsyncIterable<Uint8Array>) {
+      bytes += piece.length;
+      if (bytes > 3_000_000) break;
+    }
+    expect(bytes).toBe(2_999_993);
+  });
+
   test("an output that was changed afterwards is refused, and so is one that is gone", async () => {
     const { job_id } = await worker.shell("head -c 2000000 /dev/zero > big.bin", { workdir: worker.directory, outputs: ["big.bin"] });
     await worker.ended(job_id);

@@ -92,7 +92,7 @@ export class Splice {
         this.#last = side;
         const at = this.now();
         const seat = this.#seats[side];
-        if (seat !== null) seat.saidAt = at;
+        if (seat !== null) turns?.came(seat, chunk.length, at);
         this.#movedAt = at;
         to.write(chunk);
         if (to.waiting > HIGH) {

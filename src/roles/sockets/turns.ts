@@ -5,8 +5,9 @@ export const ENOUGH = 8 * 1024 * 1024;
 /** Above so many, each waits so many times as long. */
 const MUCH = 1.5 * ENOUGH;
 const PATIENCE = 4;
-/** What one read may bring. */
+/** What one read may bring; more than the second at a time is no talk. */
 const READ_MAX = 512 * 1024;
+const TALK_MAX = 16 * 1024;
 /** How long a source waits for its turn at the most; how long one whose bytes did not have to wait lately; how often is looked; milliseconds. */
 const LATEST_MS = 1_000;
 const OTHERS_LATEST_MS = 100;
@@ -17,8 +18,8 @@ const LATELY_MS = 10_000;
 /** A source, and when it is read. On the monotonic clock, in milliseconds. */
 export interface Seat {
   readonly source: Carrier;
-  /** When it brought something last, or came. */
-  saidAt: number;
+  /** When it brought much at a time last, or came. */
+  muchAt: number;
   /** Since when what it brought last had to wait, and how long that was; as long as it is held, null. */
   heldAt: number;
   heldFor: number | null;
@@ -27,7 +28,7 @@ export interface Seat {
 }
 
 /**
- * When sources are read. What each brings at once is large, and most of it may have to be held for the other side: as soon as much is held, none is read any more that brought something
+ * When sources are read. What each brings at once is large, and most of it may have to be held for the other side: as soon as much is held, none is read any more that brought much at a time
  * lately. Those whose bytes had to wait go on one after the other when less is held, or when they have waited as long as their bytes had to. All others go on at once when less is held, and
  * wait for a moment at the most. So sides that take little cost the others time in proportion, and do not stop them.
  */
@@ -49,9 +50,14 @@ export class Turns {
   /** A source has come, and is read. */
   enter(source: Carrier): Seat {
     const at = this.now();
-    const seat: Seat = { source, saidAt: at, heldAt: Number.NEGATIVE_INFINITY, heldFor: 0, waitsSince: at };
+    const seat: Seat = { source, muchAt: at, heldAt: Number.NEGATIVE_INFINITY, heldFor: 0, waitsSince: at };
     this.#seats.add(seat);
     return seat;
+  }
+
+  /** A source has brought so many bytes at a time. */
+  came(seat: Seat, bytes: number, at: number): void {
+    if (bytes > TALK_MAX) seat.muchAt = at;
   }
 
   /** A source is over. */
@@ -70,7 +76,7 @@ export class Turns {
     if (this.held() < ENOUGH) return;
     // Whatever the others have to say would be read in this same round.
     for (const one of this.#seats) {
-      if (one.heldFor === null || this.#queue.has(one) || at - one.saidAt > LATELY_MS) continue;
+      if (one.heldFor === null || this.#queue.has(one) || at - one.muchAt > LATELY_MS) continue;
       one.source.pause();
       this.#wait(one, at);
     }

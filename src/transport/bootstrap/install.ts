@@ -89,9 +89,10 @@ export async function send(
       let at = from;
       onSent(at);
       for await (const chunk of from === artifact.size ? nothing() : artifact.read(from)) {
+        const { length } = chunk;
         yield chunk;
-        at += chunk.length;
-        sent += chunk.length;
+        at += length;
+        sent += length;
         onSent(at);
       }
     };

@@ -11,8 +11,6 @@ import { processesMarked } from "../../runner/leftovers.ts";
 import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";
 
-const TIMEOUT = 60_000;
-
 /** An agent that does what its prompt, a shell script, says. */
 const AGENT = `#!/bin/sh
 exec /bin/sh "$CLIO_RELAY_AGENT_PROMPT"
@@ -74,7 +72,7 @@ describe("an agent that speaks codex' lines", () => {
     };
     const script = `${codexLines({ type: "thread.started", thread_id: "t" }, plan, message("found it"))}printf done > "$CLIO_RELAY_AGENT_OUTPUT"`;
     const { job_id } = await runs.run(script);
-    const { job, progress } = await worker.ended(job_id, TIMEOUT);
+    const { job, progress } = await worker.ended(job_id);
     expect(job.outcome).toMatchObject({ reason: "completed", exit_code: 0 });
     expect((await runs.taskEvents(job_id)).map(({ event_type, summary }) => [event_type, summary])).toEqual([
       ["agent.thread", "thread t"],
@@ -88,7 +86,7 @@ describe("an agent that speaks codex' lines", () => {
     const { job_id } = await runs.run(
       `i=0; while [ $i -lt 300 ]; do echo "no { json $i"; i=$((i+1)); done\n${codexLines(message("after"))}exit 3`,
     );
-    const { job } = await worker.ended(job_id, TIMEOUT);
+    const { job } = await worker.ended(job_id);
     expect(job.outcome).toMatchObject({ reason: "exit_nonzero", exit_code: 3 });
     expect(await runs.refusals(job_id)).toHaveLength(100);
     expect((await runs.taskEvents(job_id)).map(({ summary }) => summary)).toEqual(["after"]);
@@ -99,7 +97,7 @@ describe("an agent that speaks codex' lines", () => {
     const { job_id } = await runs.run(
       `head -c ${LIMITS.emitBytes + 1024 * 1024} /dev/zero | tr '\\0' x; echo; yes '{"type":"turn.started"}' | head -n 500000`,
     );
-    await worker.ended(job_id, TIMEOUT);
+    await worker.ended(job_id);
     const reasons = await runs.refusals(job_id);
     expect(reasons).toHaveLength(2);
     expect(reasons[0]).toContain("longer than");
@@ -116,7 +114,7 @@ describe("an agent that speaks codex' lines", () => {
     await worker.kill();
     fs.writeFileSync(go, "");
     await worker.start();
-    expect((await worker.ended(job_id, TIMEOUT)).job.outcome!.reason).toBe("completed");
+    expect((await worker.ended(job_id)).job.outcome!.reason).toBe("completed");
     expect((await runs.taskEvents(job_id)).map(({ summary }) => summary)).toEqual(["one", "two"]);
   });
 
@@ -124,7 +122,7 @@ describe("an agent that speaks codex' lines", () => {
     const file = path.join(runs.place, "agent.toml");
     fs.writeFileSync(file, '[mcp_servers.own]\ncommand = "serve"\nargs = ["-x"]\n');
     const { job_id } = await runs.run("true", { mcp_config_path: file });
-    await worker.ended(job_id, TIMEOUT);
+    await worker.ended(job_id);
     const { argv } = JSON.parse(fs.readFileSync(path.join(worker.attemptDir(job_id), "spec.json"), "utf8")) as { argv: string[] };
     expect(argv).toContain('mcp_servers.own.command="serve"');
     fs.appendFileSync(file, '[mcp_servers.own.env]\nAPI_KEY = "geheim"\n');
@@ -143,7 +141,7 @@ describe("an agent that speaks the relay's own lines", () => {
   test("may mix them with text, and its last words are what follows the last of them", async () => {
     const report = { type: "task-event", event_type: "dataset_found", label: "dataset", summary: "found", path_refs: ["/data"] };
     const { job_id } = await runs.run(`echo hello; echo '${JSON.stringify(report)}'; echo '{"type":"what"}'; echo the answer; echo is 42`);
-    await worker.ended(job_id, TIMEOUT);
+    await worker.ended(job_id);
     expect(await runs.taskEvents(job_id)).toMatchObject([{ event_type: "dataset_found", path_refs: ["/data"] }]);
     expect(await runs.refusals(job_id)).toEqual(["type is neither progress nor task-event"]);
     expect(await runs.lastMessage(job_id)).toBe("the answer\nis 42\n");
@@ -151,11 +149,11 @@ describe("an agent that speaks the relay's own lines", () => {
 
   test("leaves nothing running, whether it forks, ends itself or never does", async () => {
     const { job_id: forked } = await runs.run("sleep 600 & setsid sleep 600 & echo forked");
-    expect((await worker.ended(forked, TIMEOUT)).job.outcome).toMatchObject({ reason: "completed", residual: [] });
+    expect((await worker.ended(forked)).job.outcome).toMatchObject({ reason: "completed", residual: [] });
     const types = (await worker.events(forked)).map(({ event_type }) => event_type);
     expect(types).toContain("execution.leftover");
     const { job_id: endless } = await runs.run("trap '' TERM; while :; do sleep 600 & wait; done", { timeout_seconds: 0.5 });
-    expect((await worker.ended(endless, TIMEOUT)).job.outcome).toMatchObject({ reason: "timeout", residual: [] });
+    expect((await worker.ended(endless)).job.outcome).toMatchObject({ reason: "timeout", residual: [] });
     for (const id of [forked, endless]) expect(processesMarked("CLIO_RELAY_ATTEMPT", `${id}/1`)).toEqual([]);
   });
 
@@ -175,11 +173,11 @@ describe("an agent that speaks the relay's own lines", () => {
     const second = await runs.run("echo never");
     fs.rmSync(second.kind === "remote_agent" ? second.spec.prompt_path! : "");
     // The other slot is not an agent's: what came after it runs, and it does not.
-    expect((await worker.ended((await worker.shell("true")).job_id, TIMEOUT)).job.state).toBe("succeeded");
+    expect((await worker.ended((await worker.shell("true")).job_id)).job.state).toBe("succeeded");
     expect((await worker.client.status(second.job_id)).job.state).toBe("queued");
     await worker.client.cancel(first.job_id);
-    expect((await worker.ended(first.job_id, TIMEOUT)).job.outcome!.reason).toBe("canceled");
-    const { outcome } = (await worker.ended(second.job_id, TIMEOUT)).job;
+    expect((await worker.ended(first.job_id)).job.outcome!.reason).toBe("canceled");
+    const { outcome } = (await worker.ended(second.job_id)).job;
     expect(outcome).toMatchObject({ reason: "spawn_failed", message: expect.stringContaining("no such file") });
   });
 });

@@ -8,15 +8,25 @@ const AT_ONCE_BYTES = 512 * 1024;
  * The body of an answer with `bytes` bytes of content, for the runtime's server and nobody else: a piece's memory is given back when it has been sent.
  *
  * @param source gives pieces whose memory is nobody else's
- * @throws what the source fails with, where the content is small
+ * @throws what the source fails with, where the content is small; a source that gives more is broken off
  */
 export async function contentOf(
   source: AsyncIterable<Uint8Array>,
   bytes: number,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
-  if (bytes > AT_ONCE_BYTES) return contentBody(source, giveBack);
-  const pieces = await Array.fromAsync(source);
+  if (bytes > AT_ONCE_BYTES) return contentBody(atMost(source, bytes), giveBack);
+  const pieces = await Array.fromAsync(atMost(source, bytes));
   return pieces.length === 1 ? (pieces[0] as Uint8Array<ArrayBuffer>) : Buffer.concat(pieces);
+}
+
+/** A source that goes on without end would fill the disk of whoever asked. */
+async function* atMost(source: AsyncIterable<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {
+  let left = bytes;
+  for await (const piece of source) {
+    left -= piece.length;
+    if (left < 0) throw new Error(`there is more content than the ${bytes} bytes that were said`);
+    yield piece;
+  }
 }
 
 /**

@@ -85,4 +85,12 @@ test("pieces that are nobody else's are given back when they have been sent, and
   expect(came.digest("hex")).toBe(sent.digest("hex"));
   expect(made.filter((piece) => piece.length > 0).length).toBeLessThanOrEqual(1);
   expect(made.length).toBe(COUNT);
-}, 60_000);
+});
+
+test.each([100, 600_000])("a source that gives more than the %d bytes that were said is broken off", async (bytes) => {
+  async function* endless(): AsyncGenerator<Uint8Array> {
+    for (;;) yield new Uint8Array(bytes / 10);
+  }
+  const come = (async () => new Response(await contentOf(endless(), bytes)).bytes())();
+  await expect(come).rejects.toThrow(`more content than the ${bytes} bytes`);
+});

@@ -37,9 +37,12 @@ function refuseLarge(artifact: Artifact): void {
   });
 }
 
+const inlineHead = (artifact: Artifact): Buffer => Buffer.from(`${JSON.stringify({ artifact, encoding: "base64" }).slice(0, -1)},"data":"`);
+const INLINE_TAIL = '"}';
+
 /** The document as it is written, so that no more of the content is kept than a piece. */
-async function* inlineDocument(artifact: Artifact, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(`${JSON.stringify({ artifact, encoding: "base64" }).slice(0, -1)},"data":"`);
+async function* inlineDocument(head: Buffer, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield head;
   let rest: Buffer = Buffer.alloc(0);
   for await (const piece of content) {
     const bytes = Buffer.concat([rest, piece]);
@@ -47,13 +50,15 @@ async function* inlineDocument(artifact: Artifact, content: AsyncIterable<Uint8A
     yield Buffer.from(bytes.toString("base64", 0, whole), "latin1");
     rest = bytes.subarray(whole);
   }
-  yield Buffer.from(`${rest.toString("base64")}"}`);
+  yield Buffer.from(`${rest.toString("base64")}${INLINE_TAIL}`);
 }
 
 async function inlineAnswer(services: WorkerServices, artifact: Artifact, headers: Record<string, string>): Promise<Response> {
   refuseLarge(artifact);
   const content = await services.artifacts.open(artifact, { start: 0, end: artifact.size_bytes });
-  const body = await contentOf(inlineDocument(artifact, content as unknown as AsyncIterable<Uint8Array>), artifact.size_bytes);
+  const head = inlineHead(artifact);
+  const bytes = head.length + 4 * Math.ceil(artifact.size_bytes / 3) + INLINE_TAIL.length;
+  const body = await contentOf(inlineDocument(head, content as unknown as AsyncIterable<Uint8Array>), bytes);
   return new Response(body, { headers: { "content-type": "application/json", ...headers } });
 }
 

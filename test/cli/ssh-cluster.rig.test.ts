@@ -27,19 +27,25 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
     expect([early.code, early.stderr]).toEqual([5, expect.stringContaining("hint: clio-relay connect far")]);
     expect(await relay.ok("connect", "far")).toMatch(/^far is up: worker \S+, [\d.]+ ms$/);
     expect(await relay.ok("connect", "far")).toMatch(/^far is up: /);
-    const id = await relay.submit("--output", "out/*", "--", "sh", "-c", "id -un; mkdir -p out; head -c 3000000 /dev/zero > out/zeros");
+    const id = await relay.submit("--output", "out/*", "--", "sh", "-c", "id -un; mkdir -p out; seq 400000 | tee out/numbers >&2");
+    const numbers = Buffer.from(Array.from({ length: 400_000 }, (_, i) => `${i + 1}\n`).join(""));
     expect(await relay.ok("job", "watch", id)).toContain(site.user.name);
     expect(await relay.ok("job", "read-log", id)).toBe(site.user.name);
+    for (const part of [[], ["--offset", "1000000"], ["--limit", "600000"]]) {
+      const { stdout } = await relay.run(["job", "read-log", id, "--stream", "stderr", "--raw", ...part]);
+      const [from, to] = [part[0] === "--offset" ? 1_000_000 : 0, part[0] === "--limit" ? 600_000 : numbers.length];
+      expect([part, stdout === numbers.toString("latin1", from, to)]).toEqual([part, true]);
+    }
     const { artifacts } = await relay.json<{ artifacts: { artifact_id: string; size_bytes: number }[] }>("job", "list-artifacts", id);
-    const zeros = artifacts.find(({ size_bytes }) => size_bytes === 3_000_000)!;
-    await relay.ok("job", "read-artifact", zeros.artifact_id, "-o", "zeros");
-    expect(fs.readFileSync(path.join(relay.directory, "zeros")).equals(Buffer.alloc(3_000_000))).toBe(true);
+    const kept = artifacts.find(({ size_bytes }) => size_bytes === numbers.length)!;
+    await relay.ok("job", "read-artifact", kept.artifact_id, "-o", "numbers");
+    expect(fs.readFileSync(path.join(relay.directory, "numbers")).equals(numbers)).toBe(true);
     expect(await farLink(relay)).toMatchObject({
       state: "up",
       ssh_connections_since_bring_up: 0,
       ledger: [{ outcome: "open", requested_by: "clio-relay connect far", target: `${site.user.name}@127.0.0.1:${site.sshd.port}` }],
     });
-    expect((await farLink(relay)).bytes_in).toBeGreaterThan(3_000_000);
+    expect((await farLink(relay)).bytes_in).toBeGreaterThan(2 * numbers.length);
     expect(await relay.ok("disconnect", "far")).toBe("far is down");
     expect((await relay.run(["job", "list"])).code).toBe(5);
     expect(site.sshd.connections() - before).toBe(1);

@@ -37,7 +37,7 @@ export const verb = defineVerb({
   examples: [
     [
       "cluster install-endpoint-service my-cluster --concurrency 4 --kind-concurrency command=2",
-      "four jobs at a time, two of them commands",
+      "three jobs at a time, as one slot is for control queries; at most two of them commands",
     ],
     ["cluster install-endpoint-service my-cluster --launcher cron", "on a host whose users have no systemd"],
   ],

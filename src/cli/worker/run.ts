@@ -42,7 +42,10 @@ export const verb = defineVerb({
       "worker run --cluster local --relay-host wss://relay.example.edu --relay-token-file ~/.relay-token",
       "met by desktops at a relay-host",
     ],
-    ["worker run --cluster local --concurrency 8 --kind-concurrency command=6", "up to eight at a time, at most six of them commands"],
+    [
+      "worker run --cluster local --concurrency 8 --kind-concurrency command=6",
+      "up to seven jobs at a time, as one slot is for control queries; at most six of them commands",
+    ],
   ],
   async run({ flags, io, json, relay }) {
     if (flags.role === "desktop") {

@@ -83,6 +83,7 @@ describeWith("frp", "the worker's frpc", () => {
       await eventually(() => !seldom.presence.reached);
       await frps.again();
       await reached(seldom);
+      expect(seldom.presence.reached).toBe(true);
     } finally {
       await seldom.stop();
     }

@@ -89,6 +89,11 @@ export class Installation {
     return clustersMeant(named, this.settings.default_cluster, () => this.#names());
   }
 
+  /** Names of the other clusters that are registered. */
+  async clustersBeside(name: string): Promise<readonly string[]> {
+    return (await this.#names()).map((entry) => entry.name).filter((other) => other !== name);
+  }
+
   /** Names are read here, which takes less than to ask the daemon; whatever is wrong with their file, it says. */
   async #names(): Promise<readonly { readonly name: string }[]> {
     const names = this.#anyRegistered() ? clusterNames(this.paths, this.io.env) : [];

@@ -35,17 +35,35 @@ test("an id finds its cluster among several, whatever it is the id of", async ()
   const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", there!);
   expect(await relay.json("job", "task-events", tasks[0]!.task_id)).toMatchObject({ total: 0 });
   expect((await relay.run(["job", "cancel", there!])).code).toBe(0);
-  // What is named, or set, is the only one that is asked.
-  for (const run of [
-    await relay.run(["job", "status", there!, "--cluster", "local"]),
-    await relay.run(["job", "status", there!], { env: { CLIO_RELAY_CLUSTER: "local" } }),
-  ])
-    expect([run.code, run.stderr]).toEqual([3, `error: there is no job ${there} [job_not_found]\n`]);
+  // What is named is the only one that is asked.
+  const named = await relay.run(["job", "status", there!, "--cluster", "local"]);
+  expect([named.code, named.stderr]).toEqual([3, `error: there is no job ${there} [job_not_found]\n`]);
   const none = `job_${"0".repeat(32)}`;
   expect(await relay.run(["job", "status", none])).toEqual({
     code: 3,
     stdout: "",
     stderr: `error: there is no job ${none} on local, two [job_not_found]\n`,
+  });
+});
+
+test("the setting is for submissions: an id in full finds its cluster beyond it, a beginning does not", async () => {
+  const env = { CLIO_RELAY_CLUSTER: "local" };
+  const run = async (...args: string[]) => relay.run(args, { env });
+  expect(await run("job", "read-log", there!)).toEqual({ code: 0, stdout: "there\n", stderr: "" });
+  expect(await run("job", "read-log", here!)).toEqual({ code: 0, stdout: "here\n", stderr: "" });
+  const { artifacts } = await relay.json<{ artifacts: { artifact_id: string }[] }>("job", "list-artifacts", there!);
+  expect((await run("job", "read-artifact", artifacts[0]!.artifact_id, "-o", "-")).code).toBe(0);
+  const none = `job_${"0".repeat(32)}`;
+  expect(await run("job", "status", none)).toMatchObject({
+    code: 3,
+    stderr: `error: there is no job ${none} on local, two [job_not_found]\n`,
+  });
+  expect(await run("job", "status", there!.slice(0, 35))).toEqual({
+    code: 3,
+    stdout: "",
+    stderr:
+      `error: no job of local begins with ${there!.slice(0, 35)} [job_not_found]\n` +
+      "hint: an id in full is looked for on every cluster, its beginning on another with --cluster\n",
   });
 });
 
@@ -82,7 +100,7 @@ test("last is the job that was submitted last from here, and is said", async () 
   const elsewhere = await relay.run(["job", "status", "last", "--cluster", "local"]);
   expect([elsewhere.code, elsewhere.stderr]).toEqual([
     3,
-    "error: the last job that was submitted from here went to two [job_not_found]\nhint: --cluster two\n",
+    "error: the last job that a command submitted from here went to two [job_not_found]\nhint: --cluster two\n",
   ]);
   const file = path.join(relay.home, "state", "last-job.json");
   fs.rmSync(file);
@@ -91,7 +109,10 @@ test("last is the job that was submitted last from here, and is said", async () 
   expect([unkept.code, unkept.stderr.startsWith("notice: `last` does not mean this job: ")]).toEqual([0, true]);
   fs.rmdirSync(file);
   const none = await relay.run(["job", "status", "last"]);
-  expect([none.code, none.stderr]).toEqual([3, "error: no job was submitted from here [job_not_found]\nhint: clio-relay job list\n"]);
+  expect([none.code, none.stderr]).toEqual([
+    3,
+    "error: no command has submitted a job from here [job_not_found]\nhint: clio-relay job list\n",
+  ]);
 });
 
 test("a cluster that does not answer holds no id up, and what it may have is not called absent", async () => {
@@ -116,10 +137,57 @@ test("a cluster that does not answer holds no id up, and what it may have is not
     const short = await relay.run(["job", "status", there!.slice(0, 35)]);
     expect([short.code, short.stderr]).toEqual([
       5,
-      `error: job ${there!.slice(0, 35)} may be of hung, which could not be asked [link_down]\nhint: --cluster NAME, or give the whole id\n`,
+      `error: job ${there!.slice(0, 35)} is ${there} of two, or another of hung, which could not be asked [link_down]\n` +
+        `hint: --cluster NAME; or ${there}\n`,
     ]);
   } finally {
     hung.stop(true);
     await relay.ok("cluster", "remove", "hung", "--yes");
   }
+});
+
+/** A cluster whose worker is not reached, for a reason. */
+async function unreached(name: string, reason: string): Promise<AsyncDisposable> {
+  await relay.ok("cluster", "add", name);
+  const server = Bun.serve({
+    unix: path.join(relay.home, "run", `worker-${name}.sock`),
+    fetch: () =>
+      Response.json(
+        { type: "about:blank", title: "down", status: 503, detail: "the link is down", reason, hint: `clio-relay connect ${name}` },
+        { status: 503, headers: { "content-type": "application/problem+json" } },
+      ),
+  });
+  return {
+    async [Symbol.asyncDispose]() {
+      await server.stop(true);
+      await relay.ok("cluster", "remove", name, "--yes");
+    },
+  };
+}
+
+test("who is to be connected before an id can be looked for is said, and where that takes a person it is 4", async () => {
+  const none = `job_${"0".repeat(32)}`;
+  await using _one = await unreached("far", "authorization_required");
+  expect(await relay.ok("job", "read-log", there!)).toBe("there");
+  const one = await relay.run(["job", "status", none]);
+  expect([one.code, one.stderr]).toEqual([
+    4,
+    `error: job ${none} may be of far, which could not be asked [authorization_required]\nhint: clio-relay connect far\n`,
+  ]);
+  const short = await relay.run(["job", "status", here!]);
+  expect(short.code).toBe(0);
+  await using _two = await unreached("farther", "authorization_required");
+  const both = await relay.run(["job", "status", none]);
+  expect([both.code, both.stderr]).toEqual([
+    4,
+    `error: job ${none} may be of far, farther, which could not be asked [authorization_required]\n` +
+      "hint: clio-relay connect far; clio-relay connect farther\n",
+  ]);
+  await using _three = await unreached("gone", "link_down");
+  const three = await relay.run(["job", "status", none], { env: { CLIO_RELAY_CLUSTER: "far" } });
+  expect([three.code, three.stderr]).toEqual([
+    5,
+    `error: job ${none} may be of far, farther, gone, which could not be asked [link_down]\n` +
+      "hint: clio-relay connect far; clio-relay connect farther; clio-relay connect gone\n",
+  ]);
 });

@@ -15,7 +15,7 @@ export interface LastJob {
 const MAX_BYTES = 4_096;
 
 /**
- * Keep the job that was submitted last from here. What cannot be kept is said, and `last` then means nothing rather than an earlier job: for
+ * Keep the job that a command submitted last from here. What cannot be kept is said, and `last` then means nothing rather than an earlier job: for
  * the submission it is no failure.
  */
 export async function keepLastJob(io: Pick<CliIo, "stderr">, file: string, { cluster, job_id }: LastJob): Promise<void> {
@@ -39,7 +39,7 @@ function forget(file: string): void {
 /** @throws RelayError job_not_found where nothing is kept, or nothing that can be read */
 export function lastJob(file: string): LastJob {
   const known = parsed(readSmallFile(file, MAX_BYTES));
-  if (known === null) throw new RelayError("job_not_found", "no job was submitted from here", {}, "clio-relay job list");
+  if (known === null) throw new RelayError("job_not_found", "no command has submitted a job from here", {}, "clio-relay job list");
   return known;
 }
 

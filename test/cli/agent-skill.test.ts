@@ -49,11 +49,15 @@ test("the command lines that it shows are understood", async () => {
   }
 });
 
-test("it is written where it is wanted, in place of the one that is there", async () => {
+test("it is written where it is wanted, in place of another one when that is said", async () => {
   await using relay = new SourceRelay();
   const file = path.join(relay.directory, "skills", "clio-relay", "SKILL.md");
   fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(file, "another");
+  const kept = await relay.run(["agent", "skill", "--output", "skills/clio-relay"]);
+  expect([kept.code, kept.stderr]).toEqual([7, expect.stringContaining(`another file is there already: ${file} [state_conflict]`)]);
+  expect(fs.readFileSync(file, "utf8")).toBe("another");
+  expect(await relay.ok("agent", "skill", "--output", "skills/clio-relay", "--overwrite")).toBe(file);
   expect(await relay.ok("agent", "skill", "--output", "skills/clio-relay")).toBe(file);
   expect(fs.readFileSync(file, "utf8")).toBe(text);
   expect(await relay.ok("agent", "skill")).toBe(text.trimEnd());

@@ -27,6 +27,17 @@ describe("of a real job", () => {
 
     expect(await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "copy")).toBe(path.join(relay.directory, "copy"));
     expect(fs.readFileSync(path.join(relay.directory, "copy")).equals(original)).toBe(true);
+    const again = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "copy"]);
+    expect([again.code, again.stdout.trim()]).toEqual([0, path.join(relay.directory, "copy")]);
+    fs.writeFileSync(path.join(relay.directory, "copy"), "mine");
+    const occupied = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "copy"]);
+    expect([occupied.code, occupied.stderr]).toEqual([
+      7,
+      `error: another file is there already: ${path.join(relay.directory, "copy")} [state_conflict]\nhint: another -o, or --overwrite\n`,
+    ]);
+    expect(fs.readFileSync(path.join(relay.directory, "copy"), "utf8")).toBe("mine");
+    await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "copy", "--overwrite");
+    expect(fs.readFileSync(path.join(relay.directory, "copy")).equals(original)).toBe(true);
     const target = path.join(relay.directory, "target");
     fs.mkdirSync(target);
     await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "target/");
@@ -144,7 +155,7 @@ describe("of a worker with a bad day", () => {
   ])("%s than were recorded are no file, and the one that was there stays", async (_what, instead, message) => {
     serve({ instead });
     fs.writeFileSync(path.join(relay.directory, "result"), "before");
-    const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result"]);
+    const result = await relay.run(["job", "read-artifact", "artifact_1", "-o", "result", "--overwrite"]);
     expect(result).toMatchObject({ code: 1, stdout: "" });
     expect(result.stderr).toMatch(message);
     expect(result.stderr).toContain("[artifact_changed]");

@@ -122,22 +122,25 @@ test("configurations are rendered with the cluster's secrets, or with others tha
   fs.writeFileSync(ca, "-----BEGIN CERTIFICATE-----\nown\n-----END CERTIFICATE-----\n");
   await relay.ok("cluster", "add", "other", "--frp-ca-file", ca);
   const rendered = ["--cluster", "other", "--local-port", "1", "--output", output] as const;
-  const told = await relay.run(["relay-host", "render-frpc-config", ...rendered]);
+  const kept = await relay.run(["relay-host", "render-frpc-config", ...rendered]);
+  expect([kept.code, kept.stderr]).toEqual([7, expect.stringContaining(`${output} [state_conflict]`)]);
+  expect(fs.readFileSync(output, "utf8")).toContain('secretKey = "mine"');
+  const told = await relay.run(["relay-host", "render-frpc-config", ...rendered, "--overwrite"]);
   expect([fs.readFileSync(`${output}.ca.pem`, "utf8"), told.stderr]).toEqual([
     fs.readFileSync(ca, "utf8"),
     expect.stringContaining(`frpc reads ${output}.ca.pem, too`),
   ]);
-  await relay.ok("relay-host", "render-frpc-config", ...rendered, "--trusted-ca-file", "/there/ca.pem");
+  await relay.ok("relay-host", "render-frpc-config", ...rendered, "--overwrite", "--trusted-ca-file", "/there/ca.pem");
   expect(Bun.TOML.parse(fs.readFileSync(output, "utf8"))).toMatchObject({ transport: { tls: { trustedCaFile: "/there/ca.pem" } } });
   // What was said once can be taken back: the authorities are the system's again.
   await relay.ok("cluster", "add", "other", "--unset", "frp-ca-file");
-  await relay.ok("relay-host", "render-frpc-config", ...rendered);
+  await relay.ok("relay-host", "render-frpc-config", ...rendered, "--overwrite");
   expect(fs.readFileSync(`${output}.ca.pem`, "utf8")).not.toBe(fs.readFileSync(ca, "utf8"));
   await relay.ok("cluster", "add", "other", "--frp-stun-server", "stun.example:1", "--frpc-bin", "/opt/frpc");
   const forgotten = await relay.json("cluster", "add", "other", "--unset", "frp-stun-server", "--unset", "frpc-bin");
   expect(forgotten).toMatchObject({ mode: "frp-xtcp", frp: { stun_server: null, frpc_bin: null } });
   await relay.ok("cluster", "add", "other", "--frp-protocol", "tcp");
-  await relay.ok("relay-host", "render-frpc-config", ...rendered);
+  await relay.ok("relay-host", "render-frpc-config", ...rendered, "--overwrite");
   expect(fs.readFileSync(output, "utf8")).not.toContain("trustedCaFile");
   const plain = await relay.run(["relay-host", "render-frps-config", "--token", "word"]);
   expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining("@ and a file, or - for standard input")]);

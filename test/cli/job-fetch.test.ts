@@ -50,7 +50,7 @@ test("all files come by their names, and what is there is not written over unles
   const refused = await relay.run(["job", "fetch", id, "-o", "results"]);
   expect([refused.code, refused.stdout]).toEqual([7, ""]);
   expect(refused.stderr).toContain(
-    `error: other files are there already: ${at("results", "out", "n")} [state_conflict]\nhint: -o DIR, or --overwrite\n`,
+    `error: another file is there already: ${at("results", "out", "n")} [state_conflict]\nhint: -o DIR, or --overwrite\n`,
   );
   expect([read("results/out/n"), fs.existsSync(at("results/out/deep/é"))]).toEqual(["3\n", false]);
   expect((await relay.run(["job", "fetch", id, "-o", "results", "--overwrite"])).code).toBe(0);

@@ -44,6 +44,15 @@ describe("provenance", () => {
     expect(JSON.parse(printed)).toMatchObject({ used: { "_:u1": { "prov:entity": `relay:${mesh.artifact_id}`, "prov:role": "mesh" } } });
     const file = await relay.ok("job", "provenance", consumer, "-o", "prov.json");
     expect(fs.readFileSync(file, "utf8").trimEnd()).toBe(printed);
+    fs.writeFileSync(file, "mine");
+    const occupied = await relay.run(["job", "provenance", consumer, "-o", "prov.json"]);
+    expect([occupied.code, occupied.stderr]).toEqual([
+      7,
+      expect.stringContaining(`another file is there already: ${file} [state_conflict]`),
+    ]);
+    expect(fs.readFileSync(file, "utf8")).toBe("mine");
+    expect(await relay.ok("job", "provenance", consumer, "-o", "prov.json", "--overwrite")).toBe(file);
+    expect(JSON.parse(fs.readFileSync(file, "utf8"))).toMatchObject({ activity: { [`relay:${consumer}`]: {} } });
     const misplaced = await relay.run(["job", "provenance", consumer, "--include", "all"]);
     expect([misplaced.code, misplaced.stdout]).toEqual([2, ""]);
   });

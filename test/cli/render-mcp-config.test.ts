@@ -18,7 +18,7 @@ test("what a client is given reads back as it was meant, whatever is in it", () 
   expect(JSON.parse(configurationOf("vscode", started))).toEqual({ servers: { "clio-relay": { type: "stdio", ...started } } });
 });
 
-test("what else is in a file is replaced only when that is said; what it wrote itself always", async () => {
+test("what is in a file is replaced only when that is said; its own words, and nothing, always", async () => {
   await using relay = await initialized();
   const file = path.join(relay.directory, "servers");
   const write = (client: string, ...more: string[]) => relay.run(["agent", "render-mcp-config", "--client", client, "-o", file, ...more]);
@@ -31,12 +31,12 @@ test("what else is in a file is replaced only when that is said; what it wrote i
     for (const other of others) {
       fs.writeFileSync(file, other);
       const refused = await write(client, "--json");
-      expect([other, refused.code, JSON.parse(refused.stderr)]).toMatchObject([other, 4, { reason: "confirmation_required" }]);
+      expect([other, refused.code, JSON.parse(refused.stderr)]).toMatchObject([other, 7, { reason: "state_conflict" }]);
       expect(fs.readFileSync(file, "utf8")).toBe(other);
     }
-    expect([client, (await write(client, "--yes")).code]).toEqual([client, 0]);
+    expect([client, (await write(client, "--overwrite")).code]).toEqual([client, 0]);
     const written = fs.readFileSync(file, "utf8");
-    for (const own of [written, "", "\n"]) {
+    for (const own of [written, ""]) {
       fs.writeFileSync(file, own);
       expect([client, (await write(client)).code, fs.readFileSync(file, "utf8")]).toEqual([client, 0, written]);
     }

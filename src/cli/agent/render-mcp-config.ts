@@ -1,9 +1,9 @@
 import type { Environment } from "../../config/environment.ts";
 import { isPublicVariable } from "../../config/public-variables.ts";
 import { EXIT } from "../../domain/errors.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
 import type { CliIo } from "../io.ts";
 import { targetFile } from "../job/target-file.ts";
+import { OVERWRITE, writeMade } from "../overwrite.ts";
 import { printJson } from "../print/table.ts";
 import { oneOf, text } from "../values.ts";
 import { defineVerb, option, optionOr } from "../verb.ts";
@@ -27,25 +27,20 @@ export const verb = defineVerb({
   flags: {
     client: optionOr(oneOf(...CLIENTS), "codex", "Whose configuration it is"),
     profile: optionOr(oneOf("user", "admin"), "user", "Which tools there are"),
-    output: option(text("FILE"), "Write it into this file, in place of what is there; asked for where that is more than this", "o"),
+    output: option(text("FILE"), "Write it into this file", "o"),
+    ...OVERWRITE,
   },
   examples: [
     ["agent render-mcp-config --client claude", "what goes into its list of servers"],
     ["agent render-mcp-config --output clio-relay-agent.config.toml", "a file to hand on"],
   ],
-  async takesAway({ flags, io }) {
-    const file = targetOf(io, flags);
-    if (file === null) return null;
-    const { hasOthers } = await import("./other-servers.ts");
-    return hasOthers(file, NAME, flags.client === "codex") ? `this replaces ${file}, and what it has besides ${NAME}` : null;
-  },
   async run({ flags, io, json }) {
     const client = flags.client as Client;
     const [command = "", ...before] = io.self;
     const args = [...before, "mcp-server", ...(flags.profile === "user" ? [] : ["--profile", flags.profile])];
     const rendered = configurationOf(client, { command, args, env: ownVariables(io.env) });
     const file = targetOf(io, flags);
-    if (file !== null) writeFileAtomic(file, rendered);
+    if (file !== null) writeMade(new Map([[file, rendered]]), { overwrite: flags.overwrite, where: `-o ${flags.output}` });
     if (json) await printJson(io.stdout, { client, path: file, text: rendered });
     else await io.stdout.write(file === null ? rendered : `${file}\n`);
     return EXIT.ok;

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { EXIT, RelayError } from "../../domain/errors.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { OVERWRITE, writeMade } from "../overwrite.ts";
 import { printJson } from "../print/table.ts";
 import { text } from "../values.ts";
 import { defineVerb, option } from "../verb.ts";
@@ -11,10 +11,11 @@ const FILE = "SKILL.md";
 export const verb = defineVerb({
   summary: "Write a skill that teaches an agent the commands and the tools",
   details:
-    "SKILL.md, as agents' programs read it: what to do first, every command, every tool. It is of this version; write it again after an upgrade. Without --output it is printed.",
+    "SKILL.md, as agents' programs read it: what to do first, every command, every tool. It is of this version; write it again after an upgrade, with --overwrite. Without --output it is printed.",
   positionals: {},
   flags: {
-    output: option(text("DIR"), "Directory that is to hold SKILL.md; made where it is missing, and a SKILL.md there is replaced", "o"),
+    output: option(text("DIR"), "Directory that is to hold SKILL.md; made where it is missing", "o"),
+    ...OVERWRITE,
   },
   examples: [
     ["agent skill --output ~/.claude/skills/clio-relay", "where Claude Code looks for skills"],
@@ -25,19 +26,20 @@ export const verb = defineVerb({
     const { skillText } = await import("./skill-text.ts");
     const skill = skillText(table);
     const file = flags.output === undefined ? null : path.join(path.resolve(io.env.cwd, flags.output), FILE);
-    if (file !== null) write(file, skill);
+    if (file !== null) write(file, skill, flags.overwrite);
     if (json) await printJson(io.stdout, { path: file, text: skill });
     else await io.stdout.write(file === null ? skill : `${file}\n`);
     return EXIT.ok;
   },
 });
 
-function write(file: string, skill: string): void {
+function write(file: string, skill: string, overwrite: boolean): void {
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true });
     // For whoever may read the directory: nothing in it is private.
-    writeFileAtomic(file, skill, { mode: 0o644 });
+    writeMade(new Map([[file, skill]]), { overwrite, where: file, mode: 0o644 });
   } catch (error) {
+    if (error instanceof RelayError) throw error;
     throw new RelayError("local_file_unusable", `${file} cannot be written: ${(error as Error).message}`, { path: file }, undefined, {
       cause: error,
     });

@@ -8,11 +8,12 @@ import { interruptible } from "../follow/interrupt.ts";
 import type { CliIo } from "../io.ts";
 import { unusable } from "../local-file.ts";
 import { resolveLocal } from "../local-path.ts";
+import { OVERWRITE, refuseOthers } from "../overwrite.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { jobId, text } from "../values.ts";
-import { defineVerb, option, toggle } from "../verb.ts";
-import { fetchArtifact } from "./fetched-file.ts";
+import { defineVerb, option } from "../verb.ts";
+import { fetchArtifact, holdsArtifact } from "./fetched-file.ts";
 import { outputsOf } from "./outputs.ts";
 import { placeBelow } from "./place-below.ts";
 
@@ -26,7 +27,7 @@ export const verb = defineVerb({
   flags: {
     cluster: CLUSTER,
     output: option(text("DIR"), "The directory; it is made where there is none", "o"),
-    overwrite: toggle("Replace files that are there with another content"),
+    ...OVERWRITE,
   },
   examples: [
     ["job fetch job_0123456789abcdef0123456789abcdef", "into the current directory"],
@@ -81,28 +82,15 @@ async function planOf(io: CliIo, directory: string, outputs: readonly Artifact[]
       const target = placeBelow(directory, artifact.name, io.env.platform);
       const found = fs.lstatSync(target, { throwIfNoEntry: false });
       if (found !== undefined && !found.isFile()) throw new RelayError("local_file_unusable", `${where}: ${target} is no regular file`);
-      const there = found !== undefined && (await isSame(target, found.size, artifact));
+      const there = found !== undefined && (await holdsArtifact(target, artifact));
       if (found !== undefined && !there) others.push(target);
       planned.push({ artifact, target, there });
     } catch (error) {
       throw unusable(where, error);
     }
   }
-  if (others.length === 0 || overwrite) return planned;
-  const shown = `${others.slice(0, 5).join(", ")}${others.length > 5 ? `, and ${others.length - 5} more` : ""}`;
-  throw new RelayError(
-    "state_conflict",
-    `other files are there already: ${shown}`,
-    { paths: others.slice(0, 100) },
-    "-o DIR, or --overwrite",
-  );
-}
-
-async function isSame(file: string, size: number, artifact: Artifact): Promise<boolean> {
-  if (size !== artifact.size_bytes) return false;
-  const hash = new Bun.CryptoHasher("sha256");
-  for await (const bytes of fs.createReadStream(file)) hash.update(bytes as Uint8Array);
-  return hash.digest("hex") === artifact.sha256;
+  if (!overwrite) refuseOthers(others, "-o DIR");
+  return planned;
 }
 
 function makeDirectories(directory: string, name: string, io: CliIo, where: string): void {

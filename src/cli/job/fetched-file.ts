@@ -37,6 +37,15 @@ export async function fetchArtifact(
   });
 }
 
+/** Whether a file has the very content of an artifact. */
+export async function holdsArtifact(file: string, { size_bytes, sha256 }: Artifact): Promise<boolean> {
+  const there = fs.statSync(file, { throwIfNoEntry: false });
+  if (there === undefined || !there.isFile() || there.size !== size_bytes) return false;
+  const hash = new Bun.CryptoHasher("sha256");
+  for await (const bytes of fs.createReadStream(file)) hash.update(bytes as Uint8Array);
+  return hash.digest("hex") === sha256;
+}
+
 /** What takes a file's name must not take that of a device, a pipe or a socket. */
 export function replaceable(file: string, typed: string): string {
   const there = fs.statSync(file, { throwIfNoEntry: false });

@@ -7,6 +7,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import type { CliIo } from "../io.ts";
+import { isOccupied, OVERWRITE, refuseOthers } from "../overwrite.ts";
 import { jsonText, oneLine } from "../print/safe-text.ts";
 import { printJson } from "../print/table.ts";
 import { byteCount, jobId, oneOf, type Reader, text } from "../values.ts";
@@ -30,13 +31,14 @@ export const verb = defineVerb({
   details:
     "--format json is PROV-JSON (W3C): the job, what it used and which jobs left that, what was to be run, and every file that it left. --format ro-crate is a ZIP archive that is an RO-Crate 1.1 with the profile " +
     "Process Run Crate: the same, and the files themselves. Files of up to 64 MiB are put into it, each verified by its SHA-256; larger ones are named, with size and SHA-256. --include moves that bound. Of several " +
-    "attempts that left a file of one name, the last one's is in the crate.\n\nA crate has to state a license; where --license says none, it says that nobody has stated one.",
+    "attempts that left a file of one name, the last one's is in the crate.\n\nA crate has to state a license; where --license says none, it says that nobody has stated one. A file that is there already is replaced with --overwrite only.",
   positionals: { job: jobId },
   flags: {
     cluster: CLUSTER,
     format: optionOr(oneOf("json", "ro-crate"), "json", "What to make"),
     output: option(text("FILE"), "Where to put it: a file, a directory, or - for standard output", "o"),
     include: option(included, "Files of up to this size are put into the crate; 64MiB unless given"),
+    ...OVERWRITE,
     license: option(text("LICENSE"), "License of the crate: an SPDX identifier, a URL, or a sentence"),
     author: option(text("NAME|URL"), "Who had the job run: a name, or a URL such as an ORCID"),
   },
@@ -55,6 +57,8 @@ export const verb = defineVerb({
     const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     const name = format === "json" ? `${id}.prov.json` : `${id}.crate.zip`;
     const target = output === undefined || output === "-" ? null : targetFile(io, output, name);
+    // Two documents of one job differ by the time of their making, if by nothing else.
+    if (target !== null && !flags.overwrite && isOccupied(target)) refuseOthers([target], "another -o");
     await interruptible(
       io,
       () => (target === null ? null : `interrupted; ${target} was not touched`),

@@ -4,12 +4,14 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { clusterOfArtifact, findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
+import { unusable } from "../local-file.ts";
+import { isOccupied, OVERWRITE, refuseOthers } from "../overwrite.ts";
 import { bytesText } from "../print/quantities.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { identifier, type Reader, text } from "../values.ts";
 import { type Call, defineVerb, option, optional } from "../verb.ts";
-import { fetchArtifact } from "./fetched-file.ts";
+import { fetchArtifact, holdsArtifact } from "./fetched-file.ts";
 import { artifactNamed } from "./outputs.ts";
 import { targetFile } from "./target-file.ts";
 
@@ -21,11 +23,15 @@ const artifactOrJob: Reader<string> = {
 export const verb = defineVerb({
   summary: "Fetch a file that a job left",
   details:
-    "With -o the file appears whole and verified by its SHA-256, or not at all; a fetch that breaks off goes on where it was. -o - writes to standard " +
+    "With -o the file appears whole and verified by its SHA-256, or not at all; a fetch that breaks off goes on where it was. One that is there with the same content is left alone, another one is replaced with --overwrite only. -o - writes to standard " +
     "output. Without -o the record is printed. A file of a job is also named by the job and its name, as job list-artifacts shows it; of several attempts that left one of that " +
     "name, the last one's is meant. job fetch brings all files of a job.",
   positionals: { artifact: artifactOrJob, name: optional(text("NAME")) },
-  flags: { cluster: CLUSTER, output: option(text("FILE"), "Where to put it: a file, a directory, or - for standard output", "o") },
+  flags: {
+    cluster: CLUSTER,
+    output: option(text("FILE"), "Where to put it: a file, a directory, or - for standard output", "o"),
+    ...OVERWRITE,
+  },
   examples: [
     ["job read-artifact artifact_0123456789abcdef0123456789abcdef", "what it is"],
     ["job read-artifact artifact_0123456789abcdef0123456789abcdef -o result.csv", "the file itself"],
@@ -41,11 +47,14 @@ export const verb = defineVerb({
     }
     if (flags.output === "-" && json) throw new RelayError("usage", "--json and -o - exclude each other");
     const target = flags.output === "-" ? null : targetFile(io, flags.output, artifact.name);
-    await interruptible(
-      io,
-      () => (target === null ? null : `interrupted; ${target} was not touched`),
-      (signal) => fetchArtifact(io, cluster, artifact, target, `-o ${flags.output}`, signal),
-    );
+    const there = target !== null && (await alreadyThere(target, artifact, flags.overwrite, `-o ${flags.output}`));
+    if (!there) {
+      await interruptible(
+        io,
+        () => (target === null ? null : `interrupted; ${target} was not touched`),
+        (signal) => fetchArtifact(io, cluster, artifact, target, `-o ${flags.output}`, signal),
+      );
+    }
     if (target !== null) {
       if (json) await printJson(io.stdout, { ...artifact, path: target });
       else await io.stdout.write(`${io.stdout.isTerminal ? oneLine(target) : target}\n`);
@@ -53,6 +62,17 @@ export const verb = defineVerb({
     return EXIT.ok;
   },
 });
+
+/** Whether the file has that very content. @throws RelayError state_conflict where it has another that is not to be replaced; local_file_unusable */
+async function alreadyThere(target: string, artifact: Artifact, overwrite: boolean, where: string): Promise<boolean> {
+  try {
+    if (await holdsArtifact(target, artifact)) return true;
+    if (!overwrite && isOccupied(target)) refuseOthers([target], "another -o");
+    return false;
+  } catch (error) {
+    throw unusable(where, error);
+  }
+}
 
 async function artifactMeant(
   asking: Pick<Call, "io" | "relay">,

@@ -9,6 +9,7 @@ import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
 import { resolveLocal } from "../local-path.ts";
+import { type MadeFiles, OVERWRITE, writeMade } from "../overwrite.ts";
 import { printJson } from "../print/table.ts";
 import { type Reader, text } from "../values.ts";
 import { option } from "../verb.ts";
@@ -26,7 +27,10 @@ export const SECRETS = {
   token: option(secretSource, "Token of frps, in place of the one that the cluster has; CLIO_RELAY_FRP_TOKEN counts, too"),
   "secret-key": option(secretSource, "Secret of the proxies, in place of the one that the cluster has; CLIO_RELAY_STCP_SECRET counts, too"),
 } as const;
-export const OUTPUT = { output: option(text("FILE"), "Write it there, readable for nobody else, in place of standard output") } as const;
+export const OUTPUT = {
+  output: option(text("FILE"), "Write it there, readable for nobody else, in place of standard output", "o"),
+  ...OVERWRITE,
+} as const;
 
 /** What an option, a variable or the cluster says of a secret; null where nothing does. */
 export async function secretOf(io: CliIo, given: string | undefined, variable: string, known: string | null): Promise<string | null> {
@@ -73,7 +77,7 @@ export const TRUSTED = {
 
 /**
  * How the frpc of a configuration that is rendered reaches the server. Without authorities frpc would take any certificate, so a configuration for TLS names a file of some: the one
- * that is given, or one that is written here with the cluster's own, or with everybody's.
+ * that is given, or one with the cluster's own, or with everybody's, which is written here, or with the configuration where that has a file (`beside`).
  *
  * @throws RelayError configuration_error, local_file_unusable
  */
@@ -82,14 +86,17 @@ export function serverOf(
   { name, frp }: FrpEntry,
   room: Pick<FrpRoom, "token" | "ca">,
   { output, "trusted-ca-file": trusted }: { readonly output: string | undefined; readonly "trusted-ca-file": string | undefined },
-): FrpServer {
+): { readonly server: FrpServer; readonly beside: MadeFiles } {
   const { server_addr: address, server_port: port, protocol, stun_server: stunServer } = frp;
   const server = { address, port, protocol, token: room.token, stunServer };
-  if (protocol !== "wss") return server;
-  if (trusted !== undefined) return { ...server, caFile: trusted };
+  const beside = new Map<string, string>();
+  if (protocol !== "wss") return { server, beside };
+  if (trusted !== undefined) return { server: { ...server, caFile: trusted }, beside };
   const caFile = output === undefined ? authoritiesFile(relay.paths, name) : `${resolveLocal(io, output)}.ca.pem`;
-  writeFileAtomic(caFile, room.ca ?? `${authorities(caFiles(relay.settings.ca_file, io.env.variables)).join("\n")}\n`);
-  return { ...server, caFile };
+  const certificates = room.ca ?? `${authorities(caFiles(relay.settings.ca_file, io.env.variables)).join("\n")}\n`;
+  if (output === undefined) writeFileAtomic(caFile, certificates);
+  else beside.set(caFile, certificates);
+  return { server: { ...server, caFile }, beside };
 }
 
 /** What a frpc of the user's own offers is called after the cluster's room: names are one to a frps, and another one has other rooms. */
@@ -99,15 +106,16 @@ export const ownProxy = ({ name }: Pick<FrpRoom, "name">): string => `relay-stcp
 export async function render(
   io: CliIo,
   json: boolean,
-  output: string | undefined,
+  { output, overwrite }: { readonly output: string | undefined; readonly overwrite: boolean },
   configuration: string,
-  authorities: string | undefined,
+  authorities?: string,
+  beside: MadeFiles = new Map(),
 ): Promise<void> {
   const needs = authorities === undefined ? "" : `; frpc reads ${authorities}, too, on the machine where it runs`;
   const besides = authorities === undefined ? {} : { authorities };
   if (output !== undefined) {
     const file = resolveLocal(io, output);
-    writeFileAtomic(file, configuration);
+    writeMade(new Map([...beside, [file, configuration]]), { overwrite, where: `-o ${output}` });
     if (json) await printJson(io.stdout, { file, ...besides });
     else await io.stderr.write(`written to ${file}; it holds secrets${needs}\n`);
   } else if (json) await printJson(io.stdout, { configuration, ...besides });

@@ -25,8 +25,8 @@ export const verb = defineVerb({
     const proxy: FrpProxy = { name: flags["proxy-name"] ?? ownProxy(room), type: "stcp", secret, target: { port: flags["local-port"] } };
     const direct: FrpProxy = { ...proxy, name: `${proxy.name}-direct`, type: "xtcp" };
     const proxies = entry.mode === "frp-xtcp" ? [proxy, direct] : [proxy];
-    const server = serverOf({ io, relay }, entry, { ...room, token }, flags);
-    await render(io, json, flags.output, frpcConfiguration(server, proxies), server.caFile);
+    const { server, beside } = serverOf({ io, relay }, entry, { ...room, token }, flags);
+    await render(io, json, flags, frpcConfiguration(server, proxies), server.caFile, beside);
     return EXIT.ok;
   },
 });

@@ -44,8 +44,8 @@ export const verb = defineVerb({
             { ...visitor, name: `${name}-direct`, type: "xtcp", server: `${visitor.server}-direct`, fallback: { to: name, timeoutMs } },
           ]
         : [visitor];
-    const reached = serverOf({ io, relay }, entry, { ...room, token }, flags);
-    await render(io, json, flags.output, visitorConfiguration(reached, visitors), reached.caFile);
+    const { server, beside } = serverOf({ io, relay }, entry, { ...room, token }, flags);
+    await render(io, json, flags, visitorConfiguration(server, visitors), server.caFile, beside);
     return EXIT.ok;
   },
 });

@@ -12,7 +12,7 @@ import type { Call } from "./verb.ts";
 export async function confirm({ io, yes, noInput }: Pick<Call, "io" | "yes" | "noInput">, lost: string, line: string): Promise<void> {
   if (yes) return;
   if (noInput || !io.stdin.isTerminal || !io.stderr.isTerminal) {
-    throw new RelayError("confirmation_required", `${lost}, and nobody could be asked`, {}, line);
+    throw new RelayError("confirmation_required", `${lost}. Nobody could be asked whether to go on`, {}, line);
   }
   await io.stderr.write(`${lost[0]!.toUpperCase()}${lost.slice(1)}. Go on? [y/N] `);
   if (!/^y(?:es)?$/i.test((await io.stdin.line()).trim())) throw new RelayError("confirmation_declined", "nothing was changed");

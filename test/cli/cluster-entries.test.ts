@@ -3,6 +3,18 @@ import { initialized } from "./source-relay.ts";
 
 const KEY = `SHA256:${"a".repeat(43)}`;
 
+test("a port is no part of a host, and an address of IPv6 has none", async () => {
+  await using relay = await initialized();
+  for (const given of ["user@127.0.0.1:47922", "login:22", "user@[::1]:22"]) {
+    const refused = await relay.run(["cluster", "add", "bad", "--ssh-host", given]);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("hint: a port belongs into ~/.ssh/config")]);
+  }
+  for (const given of ["user@2001:db8::22", "fe80::1%eth0", "[2001:db8::1]"]) {
+    await relay.ok("cluster", "add", "good", "--ssh-host", given);
+    expect(await relay.json("cluster", "show", "good")).toMatchObject({ ssh_host: given });
+  }
+});
+
 test("a cluster that is reached by ssh: added, changed by what is named, pinned; a new way is said", async () => {
   await using relay = await initialized();
   const add = (...options: string[]) => relay.run(["cluster", "add", "--name", "far", ...options]);

@@ -19,6 +19,16 @@ import { refuseContradiction, UNSET, withoutUnset } from "./unset-options.ts";
 /** Names of this machine: no way leads to it. */
 const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
 
+/** One colon before digits, and no literal of IPv6 without brackets, which has more of them. */
+const WITH_PORT = /^(?:.*@)?(?:[^:[\]]+|\[[^\]]*\]):\d*$/;
+
+const sshHost: Reader<string> = {
+  label: "[USER@]HOST",
+  form: "[user@]host, without a port",
+  read: (given) => (WITH_PORT.test(given) ? undefined : given),
+  hint: () => "a port belongs into ~/.ssh/config: Host NAME, HostName ADDRESS, Port N; then --ssh-host NAME",
+};
+
 const remotePath: Reader<string> = {
   label: "DIR",
   form: "a path on the cluster: absolute, or below ~/ or $HOME/",
@@ -44,7 +54,7 @@ export const PINS = {
 /** Options that make up an entry. */
 export const ENTRY = {
   mode: option(oneOf(...MODES), "How its worker is reached; relay where a relay-host is named, ssh where a host is"),
-  "ssh-host": option(text("[USER@]HOST"), "Login node, as ssh takes it; localhost is another way to say --mode local"),
+  "ssh-host": option(sshHost, "Login node, as ssh takes it; a port is said in ~/.ssh/config; localhost is another way to say --mode local"),
   "relay-host": option(relayUrl, "Relay-host at which both sides meet: wss://HOST[/PATH], ws://…, tls://HOST[:PORT], tcp://HOST[:PORT]"),
   "relay-token-file": option(
     text("FILE"),

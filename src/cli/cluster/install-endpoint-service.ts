@@ -1,4 +1,4 @@
-import { EXIT, RelayError } from "../../domain/errors.ts";
+import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import type { ServiceStatus } from "../../transport/service/status.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { oneOf } from "../values.ts";
@@ -12,6 +12,27 @@ interface ServiceDone {
   readonly outcome: "ready" | "in-progress" | "not-started";
   readonly status: ServiceStatus;
   readonly notices: readonly string[];
+}
+
+/** Where users have no service manager, the whole line that does without one. */
+function withCommand(
+  error: unknown,
+  name: string,
+  flags: {
+    readonly concurrency: number | undefined;
+    readonly "control-query-concurrency": number | undefined;
+    readonly "kind-concurrency": readonly (readonly [kind: string, limit: number])[];
+  },
+): unknown {
+  if (!isRelayError(error, "service_failed") || error.data["reason"] !== "no_manager") return error;
+  const { concurrency, "control-query-concurrency": control, "kind-concurrency": kinds } = flags;
+  const capacity = [
+    ...(concurrency === undefined ? [] : [`--concurrency ${concurrency}`]),
+    ...(control === undefined ? [] : [`--control-query-concurrency ${control}`]),
+    ...kinds.map(([kind, limit]) => `--kind-concurrency ${kind}=${limit}`),
+  ];
+  const line = ["clio-relay cluster install-endpoint-service", name, ...capacity, "--launcher setsid"].join(" ");
+  return new RelayError(error.code, error.message, error.data, line, { cause: error });
 }
 
 export const verb = defineVerb({
@@ -52,7 +73,7 @@ export const verb = defineVerb({
       if (flags[one] && flags[other]) throw new RelayError("usage", `--${one} and --${other} exclude each other`);
     }
     await relay.clusterEntry(name);
-    await relay.desktop.changeCluster(name, (known) => {
+    const { before: entry, after } = await relay.desktop.changeCluster(name, (known) => {
       if (known?.mode !== "ssh") throw new RelayError("configuration_error", `${name} is not reached by ssh`, { cluster: name });
       const before = known.worker_capacity;
       const capacity = flags["clear-kind-concurrency"] ? { ...before, kind_concurrency: {} } : before;
@@ -67,6 +88,14 @@ export const verb = defineVerb({
         enable: !flags["no-enable"],
         allow_login_scoped: flags["allow-login-scoped"],
       },
+    }).catch(async (error: unknown) => {
+      // What was asked for belongs to the service that did not come about.
+      await relay.desktop.changeCluster(name, (known) => {
+        if (known === null || entry === null) throw error;
+        const same = Bun.deepEquals(known.worker_capacity, after.worker_capacity);
+        return same ? { ...known, worker_capacity: entry.worker_capacity } : known;
+      });
+      throw withCommand(error, name, flags);
     });
     if (json) await printJson(io.stdout, done);
     else await printFields(io.stdout, serviceRows(done.status));

@@ -31,4 +31,4 @@ export const verb = defineVerb({
 const staysOf = (name: string, mode: string): string =>
   mode === "local"
     ? `a worker of it that runs goes on, until clio-relay worker stop --cluster ${name}`
-    : `what is installed on its host stays, and a worker there goes on; clio-relay cluster uninstall ${name} ends that, and needs the entry`;
+    : `what may still be installed on its host stays, and so does a worker that runs there; clio-relay cluster uninstall ${name} removes both, and comes first because it needs the entry`;

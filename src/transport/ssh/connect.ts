@@ -1,3 +1,4 @@
+import path from "node:path";
 import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { type Attending, type Destination, dial, settleFailure } from "../dial.ts";
@@ -55,6 +56,8 @@ export async function connectSsh(request: SshRequest): Promise<SshConnection> {
       via: route.slice(0, -1).map(address),
       client: "builtin",
     },
+  }).catch((error: unknown) => {
+    throw withConfiguration(error, request);
   });
   const { signal } = attending!;
   try {
@@ -67,6 +70,17 @@ export async function connectSsh(request: SshRequest): Promise<SshConnection> {
     settleFailure(line, signal, error);
     throw error;
   }
+}
+
+/** A name that nobody knows may be one of a configuration that was not read. */
+function withConfiguration(error: unknown, request: SshRequest): unknown {
+  if (!isRelayError(error, "host_unreachable") || error.data["layer"] !== "dns") return error;
+  const { configFile, account } = contextOf(request);
+  const read =
+    configFile === "none"
+      ? "no ssh configuration was read"
+      : `ssh configuration: ${configFile ?? path.join(account.home, ".ssh", "config")}`;
+  return new RelayError(error.code, error.message, error.data, `${read}; CLIO_RELAY_SSH_CONFIG names another file`, { cause: error });
 }
 
 /** How long a command whose output has ended may take to end, in milliseconds. */

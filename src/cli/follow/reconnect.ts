@@ -58,6 +58,11 @@ export class Reconnect {
     await this.stderr.write(`notice: ${words}\n`);
   }
 
+  /** Whether a failure is waited through. A link that broke comes back when somebody sees to it; one that was never there is said at once. */
+  waitsThrough(error: unknown): boolean {
+    return isOutage(error) || (isRelayError(error, "authorization_required") && this.#carried);
+  }
+
   #turn(way: Way): void {
     this.#way = way;
     this.onWay(way);
@@ -85,9 +90,8 @@ export class Reconnect {
   async wait(error: unknown): Promise<void> {
     this.signal.throwIfAborted();
     if (error !== null) {
-      // A link that broke comes back when somebody sees to it; one that was never there is said at once.
-      const waitsForPerson = isRelayError(error, "authorization_required") && this.#carried;
-      if (!isOutage(error) && !waitsForPerson) throw error;
+      if (!this.waitsThrough(error)) throw error;
+      const waitsForPerson = isRelayError(error, "authorization_required");
       if (this.#way !== "down") {
         this.#turn("down");
         const why = error instanceof RelayError ? oneLine(error.message) : "the connection broke";

@@ -87,7 +87,7 @@ export async function showReceipt(
     io,
     () => `no longer waiting; the job goes on. Wait again with: clio-relay job wait ${receipt.job_id} --cluster ${cluster.name}`,
     async (signal) => {
-      const result = await waitForJob(cluster, receipt.job_id, Number.POSITIVE_INFINITY, io, signal);
+      const result = await waitForJob(cluster, receipt.job_id, Number.POSITIVE_INFINITY, io, signal, true);
       if (json) await printJson(io.stdout, result);
       else if (result.outcome !== null) await io.stderr.write(`${withReason(result.state, result.outcome.message)}\n`);
       return waitExit(result);

@@ -63,6 +63,7 @@ export const verb = defineVerb({
       () => null,
       async (signal) => {
         const reconnect = new Reconnect(write.notices, io.clock, signal);
+        if (flags.follow) await reconnect.alive();
         await withLifeSigns(cluster, reconnect, async () => {
           const from = [cluster, id, flags.stream, extent.start, reconnect, signal] as const;
           const source = { cluster, jobId: id, stream: flags.stream, reconnect, signal };

@@ -1,11 +1,11 @@
 import type { ClusterClient } from "../../api/client.ts";
-import { EXIT } from "../../domain/errors.ts";
+import { EXIT, errorRule, hintOf, RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { JobWaitResult } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
-import { isOutage, Reconnect } from "../follow/reconnect.ts";
+import { Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
 import { endLine } from "../print/outcome-text.ts";
 import { styleFor } from "../print/style.ts";
@@ -57,6 +57,7 @@ export async function printEnd(io: CliIo, job: JobWaitResult, meanwhile = "the j
  * Wait for a job, through restarts of worker and daemon. The first question must come through.
  *
  * @param seconds how long at most; Infinity for as long as it takes
+ * @param admitted whether the worker has just answered for this job: then the first question is as good as any
  */
 export async function waitForJob(
   cluster: ClusterClient,
@@ -64,8 +65,10 @@ export async function waitForJob(
   seconds: number,
   io: CliIo,
   signal: AbortSignal,
+  admitted = false,
 ): Promise<JobWaitResult> {
   const reconnect = new Reconnect(io.stderr, io.clock, signal);
+  if (admitted) await reconnect.alive();
   const deadline = io.clock.monotonic() + seconds * 1_000;
   let seen: JobWaitResult | null = null;
   for (;;) {
@@ -80,10 +83,19 @@ export async function waitForJob(
       // A worker that is about to stop answers early.
       if (!first) await reconnect.wait(null);
     } catch (error) {
-      if (seen === null || !isOutage(error)) throw error;
+      if (seen === null && !admitted) throw error;
+      if (!reconnect.waitsThrough(error)) throw goesOn(error, cluster.name, id);
       // What was seen last is the observation; the outage is on standard error.
-      if (io.clock.monotonic() >= deadline) return seen;
+      if (seen !== null && io.clock.monotonic() >= deadline) return seen;
       await reconnect.wait(error);
     }
   }
+}
+
+/** A wait that ends because of the way says so of the job, too. */
+function goesOn(error: unknown, cluster: string, id: string): unknown {
+  if (!(error instanceof RelayError) || errorRule(error.code).http === 404) return error;
+  const again = `the job goes on, wait again with: clio-relay job wait ${id} --cluster ${cluster}`;
+  const hint = hintOf(error);
+  return new RelayError(error.code, error.message, error.data, hint === undefined ? again : `${hint}; ${again}`, { cause: error });
 }

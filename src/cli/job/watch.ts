@@ -36,6 +36,7 @@ export const verb = defineVerb({
     return interruptible(io, farewell, async (signal) => {
       const view = json ? null : io.stdout.isTerminal ? liveView(io, status) : plainView(io);
       const reconnect = new Reconnect(view?.notices ?? io.stderr, io.clock, signal, view?.way);
+      await reconnect.alive();
       return withLifeSigns(cluster, reconnect, async () => {
         const events = jobEvents(cluster, id, flags.cursor, reconnect, signal);
         const output =

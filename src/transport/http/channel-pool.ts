@@ -59,12 +59,12 @@ export class ChannelPool {
     } catch (error) {
       if (!(error instanceof NoAnswer)) throw error;
       const again = kept !== null && error.untouched && isSafe(request.method) && request.body === null && this.#closed === null;
-      if (!again) throw unanswered(error.failure);
+      if (!again) throw unanswered(error.failure, request);
     }
     try {
       return await this.#exchange(await this.#open(signal), request, signal);
     } catch (error) {
-      throw error instanceof NoAnswer ? unanswered(error.failure) : error;
+      throw error instanceof NoAnswer ? unanswered(error.failure, request) : error;
     }
   }
 
@@ -137,7 +137,8 @@ export class ChannelPool {
   }
 }
 
-const unanswered = (cause: Error): RelayError =>
-  new RelayError("link_down", "the connection broke before it answered; whether the request was taken on is not known", {}, undefined, {
-    cause,
-  });
+function unanswered(cause: Error, { method }: ChannelRequest): RelayError {
+  // Of one that only reads nothing is taken on.
+  const doubt = isSafe(method) ? "" : "; whether the request was taken on is not known";
+  return new RelayError("link_down", `the connection broke before it answered${doubt}`, {}, undefined, { cause });
+}

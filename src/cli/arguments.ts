@@ -140,7 +140,7 @@ function positionals(verb: Verb<Flags, Positionals>, words: readonly string[], r
     throw usage(`${JSON.stringify(words[declared.length])} is too much`);
   }
   const missing = declared[words.length];
-  if (missing !== undefined && !missing[1].optional) throw usage(`${missing[1].label} is missing`);
+  if (missing !== undefined && !missing[1].optional) throw usage(`${missing[1].label} is missing`, missing[1].whenMissing);
   if (verb.rest === undefined && rest.length > 0) throw usage(`nothing may come after --, but ${JSON.stringify(rest[0])} does`);
   return Object.fromEntries(words.map((word, at) => [declared[at]![0], read(declared[at]![1].label, declared[at]![1], word)]));
 }

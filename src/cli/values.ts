@@ -15,6 +15,8 @@ export interface Reader<T> {
   readonly read: (text: string) => T | undefined;
   /** What to do about a text that is not such a value, where it can be told. */
   readonly hint?: (text: string) => string | undefined;
+  /** What to do where it is left out. */
+  readonly whenMissing?: string;
   /** What a shell may suggest, where the label does not say it (complete/suggestion.ts); null: nothing. */
   readonly suggests?: Suggestion | null;
 }
@@ -34,6 +36,7 @@ export const identifier = (label: string, what: string): Reader<string> => ({
 export const jobId: Reader<string> = {
   ...identifier("JOB", "a job"),
   form: "the id of a job, at least 8 digits of its beginning, or last",
+  whenMissing: "last means the job that was submitted last from here; clio-relay job list shows others",
 };
 export const taskId: Reader<string> = {
   ...identifier("TASK", "a task"),

@@ -94,7 +94,12 @@ describe("refused as usage", () => {
     ["bad word", ["job_1", "--state", "Running"], '--state is "Running", but must be one of queued, running', undefined],
     ["no assignment", ["job_1", "--env", "A"], '--env is "A", but must be NAME=VALUE', undefined],
     ["assignment to nothing", ["job_1", "--env", "=1"], '--env is "=1"', undefined],
-    ["missing argument", ["--login"], "JOB is missing", undefined],
+    [
+      "missing argument",
+      ["--login"],
+      "JOB is missing",
+      "last means the job that was submitted last from here; clio-relay job list shows others",
+    ],
     ["bad identifier", ["../job"], 'JOB is "../job", but must be the id of a job', undefined],
     [
       "a command without --",

@@ -24,8 +24,9 @@ import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 import { bash, FROM_SOURCE, SPARE_SPOOL, testAttempts } from "./attempts.ts";
 
+const temporary = temporaryDirectories();
+
 describe("reading where a process is", () => {
-  const temporary = temporaryDirectories();
   const proc = (cgroup: string, mountinfo: string): string => {
     const directory = temporary();
     fs.writeFileSync(path.join(directory, "cgroup"), cgroup);
@@ -162,6 +163,22 @@ describeWith("cgroup", "cgroups", () => {
     expect(await job.exit()).toMatchObject({ leftover: 1, outcome: { reason: "completed" } });
     await launcher.close();
     await eventually(() => made().length === 0, { what: "the removal of the cgroups" });
+  });
+
+  test("are named by the claim that a spare has made, though it was put there later", async () => {
+    const parent = makeShimCgroup(delegatedCgroup()!, `named-${crypto.randomUUID()}`);
+    groups.push(parent);
+    const spool = temporary();
+    const launcher = new SpareShimLauncher(directSpawner({ command: FROM_SOURCE, cgroupParent: parent }), { spares: 1, spool });
+    const claims = (): string[] => fs.readdirSync(spool).filter((name) => name.startsWith(".start.json."));
+    const named = await eventually(
+      () => claims().map((name) => JSON.parse(fs.readFileSync(path.join(spool, name), "utf8")).cgroup as string | null)[0] ?? null,
+      { what: "a claim in its cgroup" },
+    );
+    expect(path.dirname(named)).toBe(parent);
+    expect(claims().length).toBe(1);
+    await launcher.close();
+    expect(claims()).toEqual([]);
   });
 
   test("that the job made threaded ones are looked into all the same", async () => {

@@ -6,13 +6,14 @@ import type { Clock } from "../../lib/clock.ts";
 import { startFileThreads } from "../../lib/file-threads.ts";
 import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { becomeSubreaper } from "../../lib/libc.ts";
+import { within } from "../../lib/within.ts";
 import { CANNOT_RUN } from "../spool-records.ts";
 import { type Surroundings, surroundings } from "./allocation.ts";
 import { PassedSignals, termOrCancel } from "./allocation-signals.ts";
 import { runAttempt } from "./attempt.ts";
 import { heldAttempt } from "./held-attempt.ts";
 import { codeOf } from "./outcome.ts";
-import { abandon, type Provision, provide } from "./provision.ts";
+import { abandon, holds, type Provision, provide, renewed } from "./provision.ts";
 import { rehearse } from "./rehearsal.ts";
 import { ShimLog } from "./shim-log.ts";
 import { listenForTerm, type TermSignal } from "./term-signal.ts";
@@ -36,6 +37,8 @@ const PATIENCE_MS = 10_000;
 const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
 const THREADS_MS = 5_000;
+/** By when a spare is in its cgroup: the kernel takes up to some 20 ms for it. */
+const PLACED_MS = 100;
 
 /**
  * The shim: run one attempt and see it to its end. `argv` is the attempt's directory; or `--spare SPOOL`, or `--told SPOOL` for one whose attempt is near: then the
@@ -60,14 +63,16 @@ export async function runShim(argv: readonly string[], io: ShimIo): Promise<numb
   // Whoever starts a shim closes its input when it is in its cgroup, which the claim names.
   const hear = (): Promise<string | null> => Promise.race([readLine(io.stdin), term.promise.then(() => null)]);
   const heard = first === "--spare" ? null : hear();
-  const provision = spool === null ? undefined : provideEarly(spool, io.version, first === "--spare");
+  let provision = spool === null ? undefined : provideEarly(spool, io.version, first === "--spare");
   // Without them it could not even notice that it is told its attempt.
   if (!(await threads)) {
     if (provision !== undefined) abandon(provision);
     return 1;
   }
   if (first === "--spare") await rehearse(second!, io.clock);
-  const told = await (heard ?? hear());
+  const hearing = heard ?? hear();
+  if (first === "--spare" && provision !== undefined) provision = await inItsPlace(provision, hearing, io.version);
+  const told = await hearing;
   const directory = given ?? told;
   if (directory === null) {
     if (provision !== undefined) abandon(provision);
@@ -143,6 +148,16 @@ async function run({ directory, place, term, subreaper, io, provision, surroundi
       }
     }
     await Bun.sleep(ROOM_RETRY_MS);
+  }
+}
+
+/** A spare is moved into its cgroup after it was started; unless it is told its attempt before, its claim is made anew there. */
+async function inItsPlace(provision: Provision, told: Promise<unknown>, version: string): Promise<Provision> {
+  if ((await within(told, PLACED_MS)) || holds(provision)) return provision;
+  try {
+    return renewed(provision, version);
+  } catch {
+    return provision;
   }
 }
 

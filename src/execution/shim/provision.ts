@@ -74,6 +74,14 @@ export function provide(directory: string, version: string, flushed: boolean, al
   }
 }
 
+/** The same with a claim that says where this process is by now. */
+export function renewed(provision: Provision, version: string): Provision {
+  const cgroup = ownPlace();
+  const claim = new PreparedFile(provision.directory, FILES.start, claimText(version));
+  provision.claim.discard();
+  return { ...provision, claim, cgroup };
+}
+
 export function abandon({ claim, exit, process, logs }: Provision): void {
   claim.discard();
   for (const file of [exit, process, logs.stdout, logs.stderr]) file.abandon();

@@ -40,6 +40,8 @@ export async function findJob({ io, relay }: Asking, named: string | undefined, 
   }
   const digits = BEGINNING.exec(word)?.[1];
   if (digits !== undefined) return ofPrefix(await clients(relay, named), named, `job_${digits}`, word);
+  // Where there is no cluster yet, that is what is wrong.
+  await relay.clustersMeant(named);
   const hint = "a job is named by its id, by at least 8 digits of its beginning, or as last";
   throw new RelayError("job_not_found", `there is no job ${word}`, { job_id: word }, hint);
 }

@@ -58,7 +58,7 @@ export const verb = defineVerb({
   examples: [
     [
       "cluster install-endpoint-service my-cluster --concurrency 4 --kind-concurrency command=2",
-      "three jobs at a time, as one slot is for control queries; at most two of them commands",
+      "three jobs at a time (one slot is for control queries), two of them commands",
     ],
     ["cluster install-endpoint-service my-cluster --launcher cron", "on a host whose users have no systemd"],
   ],

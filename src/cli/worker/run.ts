@@ -44,7 +44,7 @@ export const verb = defineVerb({
     ],
     [
       "worker run --cluster local --concurrency 8 --kind-concurrency command=6",
-      "up to seven jobs at a time, as one slot is for control queries; at most six of them commands",
+      "seven jobs at a time (one slot is for control queries), six of them commands",
     ],
   ],
   async run({ flags, io, json, relay }) {

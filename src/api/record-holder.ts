@@ -62,7 +62,10 @@ async function holderAmong(
     const failures = await Promise.allSettled(answers);
     const refusals = [...before, ...clusters.map((cluster, at) => ({ cluster, failure: (failures[at] as PromiseRejectedResult).reason }))];
     const silent = refusals.filter(({ failure }) => !isRelayError(failure, missing));
-    if (silent.length > 0) throw unasked(`${what} may be of ${silentNames(silent)}, which could not be asked`, silent);
+    // Of one that was asked first it says most why it did not answer.
+    const likely = silent.filter((one) => before.includes(one));
+    const words = `${what} may be of ${silentNames(silent)}, which could not be asked`;
+    if (silent.length > 0) throw unasked(words, silent, { likely: likely.length > 0 ? likely : silent });
     throw new RelayError(missing, `there is no ${what} on ${namesOf(refusals.map(({ cluster }) => cluster))}`);
   } finally {
     over.abort();
@@ -72,14 +75,20 @@ async function holderAmong(
 export const namesOf = (clusters: readonly ClusterClient[]): string => clusters.map(({ name }) => name).join(", ");
 export const silentNames = (silent: readonly Refusal[]): string => namesOf(silent.map(({ cluster }) => cluster));
 
+/** What is known of those that did not answer. */
+interface Unasked {
+  /** What else can be done. */
+  readonly otherwise?: string;
+  /** Those of them that most likely have it; all where none is likelier. */
+  readonly likely?: readonly Refusal[];
+}
+
 /**
- * No answer is not an absence: authorization_required where it takes a person to ask each of the silent, else link_down. The hint is what each
+ * No answer is not an absence: authorization_required where it takes a person to ask each of the likely, else link_down. The hint is what each
  * of them says has to be done, or to name one that says nothing.
- *
- * @param otherwise what else can be done
  */
-export function unasked(words: string, silent: readonly Refusal[], otherwise?: string): RelayError {
-  const person = silent.every(({ failure }) => isRelayError(failure, "authorization_required"));
+export function unasked(words: string, silent: readonly Refusal[], { otherwise, likely = silent }: Unasked = {}): RelayError {
+  const person = likely.every(({ failure }) => isRelayError(failure, "authorization_required"));
   const steps = silent.map(({ failure }) => (failure instanceof RelayError ? hintOf(failure) : undefined) ?? "--cluster NAME");
   const hint = [...new Set(steps), ...(otherwise === undefined ? [] : [`or ${otherwise}`])].join("; ");
   const clusters = silent.map(({ cluster }) => cluster.name);

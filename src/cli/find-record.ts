@@ -111,7 +111,10 @@ async function ofPrefix(clusters: readonly ClusterClient[], named: string | unde
 
 /** The one that was found is said, so that it can be named in full. */
 function mayBeAnothers(word: string, found: readonly FoundJob[], silent: readonly Refusal[]): RelayError {
-  if (found.length !== 1) return unasked(`job ${word} may be of ${silentNames(silent)}, which could not be asked`, silent, "the whole id");
+  if (found.length !== 1)
+    return unasked(`job ${word} may be of ${silentNames(silent)}, which could not be asked`, silent, { otherwise: "the whole id" });
   const { id, cluster } = found[0]!;
-  return unasked(`job ${word} is ${id} of ${cluster.name}, or another of ${silentNames(silent)}, which could not be asked`, silent, id);
+  return unasked(`job ${word} is ${id} of ${cluster.name}, or another of ${silentNames(silent)}, which could not be asked`, silent, {
+    otherwise: id,
+  });
 }

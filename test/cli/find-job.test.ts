@@ -184,10 +184,11 @@ test("who is to be connected before an id can be looked for is said, and where t
       "hint: clio-relay connect far; clio-relay connect farther\n",
   ]);
   await using _three = await unreached("gone", "link_down");
-  const three = await relay.run(["job", "status", none], { env: { CLIO_RELAY_CLUSTER: "far" } });
-  expect([three.code, three.stderr]).toEqual([
-    5,
-    `error: job ${none} may be of far, farther, gone, which could not be asked [link_down]\n` +
-      "hint: clio-relay connect far; clio-relay connect farther; clio-relay connect gone\n",
-  ]);
+  const hint = "hint: clio-relay connect far; clio-relay connect farther; clio-relay connect gone\n";
+  const said = (reason: string): string => `error: job ${none} may be of far, farther, gone, which could not be asked [${reason}]\n${hint}`;
+  const three = await relay.run(["job", "status", none]);
+  expect([three.code, three.stderr]).toEqual([5, said("link_down")]);
+  // Of the one that the setting has it says most why it could not be asked.
+  const meant = await relay.run(["job", "status", none], { env: { CLIO_RELAY_CLUSTER: "far" } });
+  expect([meant.code, meant.stderr]).toEqual([4, said("authorization_required")]);
 });

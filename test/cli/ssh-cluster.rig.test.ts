@@ -175,7 +175,7 @@ describeWith(["sshd", "ssh"], "a cluster behind a login node, as another user", 
     await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
     await relay.ok("connect", "far");
     const removed = await relay.run(["cluster", "remove", "far", "--yes"]);
-    expect(removed.stderr).toContain("clio-relay cluster uninstall far ends that");
+    expect(removed.stderr).toContain("clio-relay cluster uninstall far removes both");
     await over();
   });
 });

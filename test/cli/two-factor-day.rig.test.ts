@@ -130,7 +130,7 @@ class Day {
     const { artifacts } = await this.#json<{ artifacts: Left[] }>("job", "list-artifacts", id);
     const zeros = artifacts.find(({ name }) => name === "out/zeros")!;
     await this.#use(zeros, id);
-    await this.#run(["job", "read-artifact", zeros.artifact_id, "-o", "zeros", "--yes"]);
+    await this.#run(["job", "read-artifact", zeros.artifact_id, "-o", "zeros", "--overwrite"]);
     const kept = (...where: string[]) => fs.readFileSync(path.join(this.relay.directory, ...where));
     expect(kept("zeros").equals(Buffer.alloc(size))).toBe(true);
     await this.#run(["job", "fetch", id, "-o", id]);

@@ -5,8 +5,8 @@ import { SlurmProvider } from "../../../../src/scheduler/slurm/provider.ts";
 import { Slurm } from "../../../rigs/slurm.ts";
 import { describeWith } from "../../../runner/components.ts";
 import { eventually } from "../../../runner/wait.ts";
-import { WorkerHarness } from "../harness.ts";
-import { REAL_TIMES } from "./site.ts";
+import type { WorkerHarness } from "../harness.ts";
+import { workerOn } from "./site.ts";
 
 const SAYS_WHERE = "echo $SLURM_CLUSTER_NAME";
 
@@ -18,11 +18,7 @@ describeWith("slurm", "a site of two clusters of SLURM", () => {
   beforeAll(async () => {
     here = await Slurm.start({ accounting: true });
     there = await Slurm.start({ accounting: true, beside: here });
-    const variables = Object.entries(here.variables).map(([name, value]) => `${name}=${value}`);
-    worker = await new WorkerHarness({ scheduling: { choice: "slurm", faster: 20, times: REAL_TIMES } }, undefined, [
-      "env",
-      ...variables,
-    ]).start();
+    worker = await workerOn(here);
   });
   afterAll(async () => {
     await worker?.[Symbol.asyncDispose]();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Slurm } from "../../../rigs/slurm.ts";
 import { describeWith } from "../../../runner/components.ts";
-import { WorkerHarness } from "../harness.ts";
-import { REAL_TIMES } from "./site.ts";
+import type { WorkerHarness } from "../harness.ts";
+import { workerOn } from "./site.ts";
 
 const MiB = 1024 * 1024;
 /** What SLURM writes into its output file when the kernel has ended something of a job (slurm/src/slurmd/slurmstepd). */
@@ -14,11 +14,7 @@ describeWith(["slurm", "slurm-memory", "python3"], "a job on SLURM that takes mo
 
   beforeAll(async () => {
     slurm = await Slurm.start({ boundsMemory: true });
-    const variables = Object.entries(slurm.variables).map(([name, value]) => `${name}=${value}`);
-    worker = await new WorkerHarness({ scheduling: { choice: "slurm", faster: 20, times: REAL_TIMES } }, undefined, [
-      "env",
-      ...variables,
-    ]).start();
+    worker = await workerOn(slurm);
   });
   afterAll(async () => {
     await worker?.[Symbol.asyncDispose]();

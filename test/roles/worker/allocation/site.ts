@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import type { Slurm } from "../../../rigs/slurm.ts";
 import { removeTree } from "../../../runner/remove.ts";
 import { WorkerHarness } from "../harness.ts";
 import type { Death } from "../mortal.ts";
@@ -69,4 +70,10 @@ export class Site implements AsyncDisposable {
     await this.worker[Symbol.asyncDispose]();
     removeTree(this.directory);
   }
+}
+
+/** A worker on a SLURM of the test's own, as one finds it there: with its variables. */
+export function workerOn(slurm: Slurm): Promise<WorkerHarness> {
+  const variables = Object.entries(slurm.variables).map(([name, value]) => `${name}=${value}`);
+  return new WorkerHarness({ scheduling: { choice: "slurm", faster: 20, times: REAL_TIMES } }, undefined, ["env", ...variables]).start();
 }

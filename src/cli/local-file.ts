@@ -1,6 +1,6 @@
 import fs from "node:fs";
+import { namedFileFailure } from "../config/named-file.ts";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
 import type { CliIo } from "./io.ts";
 import { resolveLocal } from "./local-path.ts";
 
@@ -9,7 +9,7 @@ import { resolveLocal } from "./local-path.ts";
  *
  * @param where option and path as they were typed, for what is wrong
  * @param maxBytes checked before it is read
- * @throws RelayError local_file_unusable, payload_too_large
+ * @throws RelayError local_file_missing, local_file_unusable, payload_too_large
  */
 export function readLocalText(io: Pick<CliIo, "env">, where: string, given: string, maxBytes: number): string {
   let bytes: Uint8Array;
@@ -25,6 +25,22 @@ export function readLocalText(io: Pick<CliIo, "env">, where: string, given: stri
   // A pipe does not say its size before.
   if (bytes.length > maxBytes) throw tooLarge(where, null, maxBytes);
   return decodeText(bytes, where);
+}
+
+/**
+ * Absolute path of a file or directory that another process is going to read: that it is not there is said before anybody is asked anything.
+ *
+ * @param where option and path as they were typed
+ * @throws RelayError local_file_missing, local_file_unusable
+ */
+export function existing(io: Pick<CliIo, "env">, where: string, given: string): string {
+  const file = resolveLocal(io, given);
+  try {
+    fs.statSync(file);
+    return file;
+  } catch (error) {
+    throw unusable(where, error);
+  }
 }
 
 /** At most so many bytes of a file, a pipe or a device. */
@@ -62,16 +78,11 @@ const tooLarge = (where: string, size: number | null, maxBytes: number): RelayEr
     },
   );
 
+/** The failure of a file that is to be written where there is no directory for it. @param where the option as it was typed */
+export const noDirectory = (where: string, directory: string): RelayError =>
+  new RelayError("local_file_missing", `${where}: there is no directory ${directory}`);
+
 /** A system's refusal of a path, with the words that a person knows the path by. Anything else stays what it is. */
 export function unusable(where: string, error: unknown): unknown {
-  const why = isErrno(error, "ENOENT", "ENOTDIR")
-    ? "there is no such file"
-    : isErrno(error, "EACCES", "EPERM")
-      ? "permission denied"
-      : isErrno(error, "EROFS")
-        ? "the file system is read-only"
-        : isErrno(error, "ELOOP", "ENAMETOOLONG")
-          ? "no file can have that path"
-          : null;
-  return why === null ? error : new RelayError("local_file_unusable", `${where}: ${why}`, {}, undefined, { cause: error });
+  return namedFileFailure(where, error) ?? error;
 }

@@ -1,8 +1,9 @@
 import fs from "node:fs";
+import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { writeFileAtomic } from "../lib/atomic-file.ts";
+import { isErrno, writeFileAtomic } from "../lib/atomic-file.ts";
 import { readRegular } from "../lib/regular-file.ts";
-import { unusable } from "./local-file.ts";
+import { noDirectory, unusable } from "./local-file.ts";
 import { toggle } from "./verb.ts";
 
 /** The option of every verb that writes a file whose name its user gave: what is there with another content is replaced only with it. */
@@ -28,7 +29,7 @@ export type MadeFiles = ReadonlyMap<string, string>;
  *
  * @param where the option as it was typed, for what is wrong
  * @param mode their permissions; 0600 when it is not said
- * @throws RelayError state_conflict, local_file_unusable
+ * @throws RelayError state_conflict, local_file_missing, local_file_unusable
  */
 export function writeMade(
   files: MadeFiles,
@@ -39,7 +40,7 @@ export function writeMade(
     if (!overwrite) refuseOthers(others, "another --output");
     for (const [file, text] of files) writeFileAtomic(file, text, mode === undefined ? {} : { mode });
   } catch (error) {
-    throw unusable(where, error);
+    throw isErrno(error, "ENOENT", "ENOTDIR") ? noDirectory(where, path.dirname([...files.keys()][0]!)) : unusable(where, error);
   }
 }
 

@@ -14,7 +14,7 @@ export function readPrivateFile(file: string, maxBytes: number, env: Pick<Enviro
   try {
     fd = fs.openSync(file, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0));
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return null;
     if (isErrno(error, "ELOOP", "EMLINK")) refuse(file, "is a symbolic link", "put the file itself there");
     throw new RelayError("configuration_error", `${file} cannot be opened: ${(error as Error).message}`, { path: file }, undefined, {
       cause: error,

@@ -26,7 +26,7 @@ export const EXIT = {
 export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   ok: "done",
   failed: "failed in another way than the ones below",
-  usage: "the command line or the request is not understood or not allowed",
+  usage: "the command line or the request is not understood or not allowed, or a file of this machine that it names is not there",
   notFound: "there is no such cluster, job, task, artifact or route",
   authorization: "somebody has to authorize it first",
   linkDown: "the worker, the daemon or the link does not answer",
@@ -259,6 +259,7 @@ export const ERRORS = {
     hint: "workers run on Linux; from here, reach one: clio-relay cluster add --name NAME --ssh-host HOST",
   }),
   system_limit: rule(503, "A limit of the system keeps clio-relay from running", { exit: EXIT.failed }),
+  local_file_missing: rule(400, "A file that was named is not on this machine"),
   local_file_unusable: rule(500, "A file on this machine cannot be used"),
   internal_error: rule(500, "Something went wrong inside clio-relay"),
 } as const satisfies Record<string, ErrorRule>;

@@ -46,7 +46,7 @@ describe("of a real job", () => {
     expect(Buffer.from(await child.stdout.bytes()).equals(original)).toBe(true);
 
     const none = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "nowhere/x"]);
-    expect([none.code, none.stderr]).toEqual([1, "error: -o nowhere/x: there is no directory nowhere [local_file_unusable]\n"]);
+    expect([none.code, none.stderr]).toEqual([2, "error: -o nowhere/x: there is no directory nowhere [local_file_missing]\n"]);
     const file = await relay.run(["job", "read-artifact", artifact.artifact_id, "-o", "copy/"]);
     expect([file.code, file.stderr]).toEqual([1, "error: -o copy/: that is not a directory [local_file_unusable]\n"]);
     const long = "x".repeat(256);

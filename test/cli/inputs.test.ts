@@ -110,7 +110,7 @@ test("what may not go is refused before anything is sent", async () => {
   expect(await refusal(["--input", "deck=large.bin"])).toEqual([2, expect.stringContaining("--max-input-bytes 2MiB lets them go")]);
   const five = Array.from({ length: 5 }, (_, n) => ["--input", `n${n}=large.bin`]).flat();
   expect(await refusal([...five, "--max-input-bytes", "5MiB"])).toEqual([2, expect.stringContaining("all inputs together: 5242885 bytes")]);
-  expect(await refusal(["--input", "deck=none"])).toEqual([1, expect.stringContaining("--input deck=none: there is no such file")]);
+  expect(await refusal(["--input", "deck=none"])).toEqual([2, expect.stringContaining("--input deck=none: there is no such file")]);
   expect(await refusal(["--input", "deck=deep"])).toEqual([1, expect.stringContaining("that is no regular file")]);
   expect(await refusal(["--input", "a-b=deep/in.lj", "--input", "a_b=deep/in.lj"])).toEqual([
     2,

@@ -27,7 +27,7 @@ test("a file of metadata that cannot be used is refused as one", () => {
   expect(Object.keys(read("fits"))).toEqual(["a"]);
   fs.writeFileSync(path.join(cwd, "large"), " ".repeat(1024 * 1024 + 1));
   expect(refusal(() => read("large"))).toEqual(["payload_too_large", "--metadata-json-file large holds 1048577 bytes, more than 1048576"]);
-  expect(refusal(() => read("none"))).toEqual(["local_file_unusable", "--metadata-json-file none: there is no such file"]);
+  expect(refusal(() => read("none"))).toEqual(["local_file_missing", "--metadata-json-file none: there is no such file"]);
   expect(refusal(() => read("."))).toEqual(["local_file_unusable", "--metadata-json-file .: that is a directory"]);
   fs.writeFileSync(path.join(cwd, "binary"), new Uint8Array([0xff, 0xfe]));
   expect(refusal(() => read("binary"))).toEqual(["local_file_unusable", "--metadata-json-file binary is not UTF-8 text"]);

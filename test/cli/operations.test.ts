@@ -86,7 +86,7 @@ describe("clusters", () => {
     expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
     fs.writeFileSync(path.join(relay.directory, "large"), "#".repeat(65_537));
     for (const [args, code, message] of [
-      [["--env-setup-file", "none.sh"], 1, "--env-setup-file none.sh: there is no such file [local_file_unusable]"],
+      [["--env-setup-file", "none.sh"], 2, "--env-setup-file none.sh: there is no such file [local_file_missing]"],
       [["--env-setup", "@."], 1, "--env-setup @.: that is a directory [local_file_unusable]"],
       [["--env-setup-file", "large"], 2, "--env-setup-file large holds 65537 bytes, more than 65536 [payload_too_large]"],
     ] as const) {

@@ -52,7 +52,7 @@ test("the server that it names answers, and no secret is in it", async () => {
   const file = path.join(relay.directory, "agent.json");
   expect(await relay.ok("agent", "render-mcp-config", "--client", "claude", "-o", file)).toBe(file);
   const nowhere = await relay.run(["agent", "render-mcp-config", "-o", "absent/agent.toml"]);
-  expect([nowhere.code, nowhere.stderr]).toEqual([1, "error: -o absent/agent.toml: there is no directory absent [local_file_unusable]\n"]);
+  expect([nowhere.code, nowhere.stderr]).toEqual([2, "error: -o absent/agent.toml: there is no directory absent [local_file_missing]\n"]);
   expect(await relay.ok("agent", "render-mcp-config", "-o", relay.directory)).toBe(path.join(relay.directory, "clio-relay.toml"));
   const text = fs.readFileSync(file, "utf8");
   expect(text).not.toContain(secret);

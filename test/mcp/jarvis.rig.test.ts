@@ -81,7 +81,7 @@ describeWith("python3", "JARVIS-CD, for agents", () => {
     expect(await refused({ "c2.steps": "other.lj" })).toBe("request_validation_failed");
     expect(await refused({ deck: "other.lj" })).toBe("request_validation_failed");
     expect(await refused({ "c2.deck": "/etc/hostname" })).toBe("path_escapes_root");
-    expect(await refused({ "c2.deck": "absent.lj" })).toBe("local_file_unusable");
+    expect(await refused({ "c2.deck": "absent.lj" })).toBe("local_file_missing");
     fs.writeFileSync(path.join(relay.directory, "large.lj"), new Uint8Array(1024 * 1024 + 1));
     expect(await refused({ "c2.deck": "large.lj" })).toBe("payload_too_large");
     // By its name it runs as the cluster keeps it.
@@ -141,10 +141,10 @@ describeWith("python3", "JARVIS-CD, for agents", () => {
         given,
       );
     expect(await admin.problem("jarvis_add_step", { ...step, config: { deck: "absent.lj" } })).toMatchObject({
-      reason: "local_file_unusable",
+      reason: "local_file_missing",
     });
     expect(await admin.problem("jarvis_add_step", { ...step, config: { deck: "../absent.lj" } })).toMatchObject({
-      reason: expect.stringMatching(/^(?:path_escapes_root|local_file_unusable)$/),
+      reason: expect.stringMatching(/^(?:path_escapes_root|local_file_missing)$/),
     });
     // One that is registered is the one that is asked, also for what it does not have.
     const without = { reason: "engine_unavailable", cause: "tool_not_allowed" };

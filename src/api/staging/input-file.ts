@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { namedFileFailure } from "../../config/named-file.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { isBeneath, type OpenFile, openBeneath } from "../../execution/beneath.ts";
 import { goesOnAt, hashFile, sameVersion } from "../../execution/file-hash.ts";
@@ -29,7 +30,7 @@ export class InputFile {
     private readonly version: fs.BigIntStats,
   ) {}
 
-  /** @throws RelayError path_escapes_root, local_file_unusable */
+  /** @throws RelayError path_escapes_root, local_file_missing, local_file_unusable */
   static async at(options: InputFileOptions): Promise<InputFile> {
     const { where } = options;
     const root = await realPath(options.root, `the root of inputs, ${options.root}`);
@@ -87,7 +88,7 @@ export class InputFile {
   async open(): Promise<OpenInput> {
     const { handle, stat } = await opened(this.root, this.relative, this.options).catch((error: unknown) => {
       // It was there.
-      throw isRelayError(error, "local_file_unusable") ? this.#changed(error) : error;
+      throw isRelayError(error, "local_file_missing") || isRelayError(error, "local_file_unusable") ? this.#changed(error) : error;
     });
     if (!sameVersion(stat, this.version)) {
       await handle.close();
@@ -184,24 +185,10 @@ export async function openAndCompare(root: string, relative: string): Promise<Op
 
 /** What the system says of a file, with the words that a person knows it by. */
 function unusable(where: string, error: unknown): unknown {
-  const code = isRelayError(error) ? error.data["system_code"] : error instanceof Error && "code" in error ? error.code : undefined;
-  const why = WHY[String(code)] ?? (isRelayError(error) ? notRegular(error) : null);
-  if (why === null) return error;
-  return new RelayError("local_file_unusable", `${where}: ${why}`, {}, undefined, { cause: error });
+  if (!isRelayError(error)) return namedFileFailure(where, error) ?? error;
+  const failure = namedFileFailure(where, error, String(error.data["system_code"]));
+  return failure ?? new RelayError("local_file_unusable", `${where}: ${notRegular(error)}`, {}, undefined, { cause: error });
 }
-
-const WHY: Readonly<Record<string, string>> = {
-  ENOENT: "there is no such file",
-  ENOTDIR: "there is no such file",
-  EACCES: "permission denied",
-  EPERM: "permission denied",
-  EISDIR: "that is a directory",
-  ELOOP: "no file can have that path",
-  ENAMETOOLONG: "no file can have that path",
-  ENXIO: "that is no regular file",
-  EIO: "the system cannot read it",
-  ESTALE: "the system cannot read it",
-};
 
 const notRegular = ({ code, message }: RelayError): string =>
   code === "artifact_unreadable" ? "that is no regular file, or it cannot be read" : message;

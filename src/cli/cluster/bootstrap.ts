@@ -2,7 +2,7 @@ import { VERSION } from "../../config/version.ts";
 import { EXIT, RelayError } from "../../domain/errors.ts";
 import type { BootstrapReport } from "../../transport/bootstrap/report.ts";
 import type { CliIo } from "../io.ts";
-import { resolveLocal } from "../local-path.ts";
+import { existing } from "../local-file.ts";
 import { bytesText, durationText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { keyTtl, sha256, text } from "../values.ts";
@@ -45,7 +45,7 @@ export const verb = defineVerb({
     const name = nameOf(args, flags);
     const jarvis = jarvisOf(io, flags);
     const own = io.self.length === 1 ? io.self[0]! : null;
-    const given = flags.artifact === undefined ? null : resolveLocal(io, flags.artifact);
+    const given = flags.artifact === undefined ? null : existing(io, `--artifact ${flags.artifact}`, flags.artifact);
     if (given === null && own === null) {
       throw new RelayError(
         "artifact_unfit",
@@ -74,7 +74,7 @@ export const verb = defineVerb({
   },
 });
 
-/** @throws RelayError usage where there is nothing that an option could be of */
+/** @throws RelayError usage where there is nothing that an option could be of; local_file_missing */
 function jarvisOf(
   io: CliIo,
   {
@@ -88,9 +88,9 @@ function jarvisOf(
     throw new RelayError("usage", `--${digest === undefined ? "pyyaml-wheel" : "jarvis-sha256"} needs --jarvis-from`);
   }
   const jarvis = {
-    source: resolveLocal(io, from),
+    source: existing(io, `--jarvis-from ${from}`, from),
     expected_digest: digest ?? null,
-    wheel: wheel === undefined ? null : resolveLocal(io, wheel),
+    wheel: wheel === undefined ? null : existing(io, `--pyyaml-wheel ${wheel}`, wheel),
   };
   return { jarvis };
 }

@@ -19,10 +19,9 @@ export const verb = defineVerb({
     ],
   ],
   async run({ flags, args, io, json, relay }) {
-    const recorded = await (await clusterOfTask({ io, relay }, flags.cluster, args.task)).recordTaskEvent(
-      args.task,
-      taskEventOf(io, flags),
-    );
+    const event = taskEventOf(io, flags);
+    const cluster = await clusterOfTask({ io, relay }, flags.cluster, args.task);
+    const recorded = await cluster.recordTaskEvent(args.task, event);
     if (json) await printJson(io.stdout, recorded);
     else await io.stdout.write(`${recorded.seq} ${oneLine(`${recorded.label}: ${recorded.summary}`)}\n`);
     return EXIT.ok;

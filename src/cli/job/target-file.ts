@@ -2,14 +2,14 @@ import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import type { CliIo } from "../io.ts";
-import { unusable } from "../local-file.ts";
+import { noDirectory, unusable } from "../local-file.ts";
 import { resolveLocal } from "../local-path.ts";
 import { replaceable } from "./fetched-file.ts";
 
 /**
  * The file that -o means: the one named, or one with the last part of `name` in the directory that is named.
  *
- * @throws RelayError usage, local_file_unusable
+ * @throws RelayError usage, local_file_missing, local_file_unusable
  */
 export function targetFile(io: CliIo, typed: string, name: string): string {
   try {
@@ -28,7 +28,7 @@ function targetOf(io: CliIo, typed: string, whole: string): string {
   if (!isDirectory) {
     if (typed.endsWith("/")) throw new RelayError("local_file_unusable", `-o ${typed}: that is not a directory`);
     if (!directoryAt(path.dirname(given))) {
-      throw new RelayError("local_file_unusable", `-o ${typed}: there is no directory ${path.dirname(typed)}`);
+      throw noDirectory(`-o ${typed}`, path.dirname(typed));
     }
     return replaceable(given, typed);
   }

@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import { unreadableFile } from "../../config/named-file.ts";
 import { RelayError } from "../../domain/errors.ts";
 
 /** What an executable was made for. `musl` means that it needs that C library, and cannot start with another. */
@@ -28,16 +29,14 @@ const HEADER_BYTES = 64 * 1024;
 /**
  * Look at an executable: its SHA-256, and what it was made for by its ELF header (elf(5)).
  *
- * @throws RelayError local_file_unusable, artifact_unfit where the file is no executable
+ * @throws RelayError local_file_missing, local_file_unusable, artifact_unfit where the file is no executable
  */
 export async function openArtifact(file: string): Promise<Artifact> {
   let fd: number;
   try {
     fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   } catch (error) {
-    throw new RelayError("local_file_unusable", `${file} cannot be read: ${(error as Error).message}`, { path: file }, undefined, {
-      cause: error,
-    });
+    throw unreadableFile(file, error);
   }
   try {
     const stat = fs.fstatSync(fd);

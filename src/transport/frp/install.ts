@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
+import { unreadableFile } from "../../config/named-file.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { isErrno, makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
 import { sha256Hex } from "../../lib/digest.ts";
@@ -37,7 +38,7 @@ export interface FrpInstalled extends InstalledFrp {
  * Have a frpc (and a frps, where one comes with it) for a kind of machine, under the SHA-256 of its bytes. Nothing is kept, and nothing is started, that has not the digest that
  * is pinned, or given.
  *
- * @throws RelayError platform_unsupported where nothing is pinned and nothing given; digest_mismatch; local_file_unusable; download_failed; artifact_unfit
+ * @throws RelayError platform_unsupported where nothing is pinned and nothing given; digest_mismatch; local_file_missing, local_file_unusable; download_failed; artifact_unfit
  */
 export async function installFrp(request: FrpInstallation): Promise<FrpInstalled> {
   const { platform, from, sha256, directory } = request;
@@ -101,9 +102,7 @@ function readFile(file: string): Uint8Array {
     if (stat.size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`);
     return fs.readFileSync(file);
   } catch (cause) {
-    throw new RelayError("local_file_unusable", `${file} cannot be read: ${(cause as Error).message}`, { path: file }, undefined, {
-      cause,
-    });
+    throw unreadableFile(file, cause);
   }
 }
 

@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import zlib from "node:zlib";
+import { unreadableFile } from "../../config/named-file.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { tarEnd, tarFile } from "./tar.ts";
@@ -26,7 +27,7 @@ const gzip = promisify(zlib.gzip);
  * A JARVIS-CD to be installed: an archive (tar, zip or wheel) as it is, or a source tree, of which an archive is made that is the same for the same files.
  * Hidden files, compiled ones and symbolic links of a tree are left out.
  *
- * @throws RelayError local_file_unusable; artifact_unfit for a directory that is none, and for more than 256 MiB or 20,000 files
+ * @throws RelayError local_file_missing, local_file_unusable; artifact_unfit for a directory that is none, and for more than 256 MiB or 20,000 files
  */
 export async function jarvisSource(place: string): Promise<Payload> {
   const stat = await looked(place);
@@ -37,7 +38,7 @@ export async function jarvisSource(place: string): Promise<Payload> {
   return { file: place, digest: sha256Hex(bytes), bytes };
 }
 
-/** A file as it is. @throws RelayError local_file_unusable, artifact_unfit */
+/** A file as it is. @throws RelayError local_file_missing, local_file_unusable, artifact_unfit */
 export async function wholeFile(file: string): Promise<Payload> {
   const stat = await looked(file);
   if (!stat.isFile()) throw new RelayError("local_file_unusable", `${file} is no regular file`, { path: file });
@@ -51,7 +52,7 @@ const looked = (file: string): Promise<fs.Stats> => fs.promises.stat(file).catch
 const unusable =
   (file: string) =>
   (cause: Error): never => {
-    throw new RelayError("local_file_unusable", `${file} cannot be read: ${cause.message}`, { path: file }, undefined, { cause });
+    throw unreadableFile(file, cause);
   };
 
 const tooMuch = (file: string): RelayError =>

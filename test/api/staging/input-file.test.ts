@@ -89,9 +89,9 @@ describe.each(["linux", "darwin"] as const)("on %s", (platform) => {
     const { root } = place();
     Bun.spawnSync(["mkfifo", path.join(root, "pipe")]);
     fs.symlinkSync("nowhere", path.join(root, "dangling"));
-    await refused(at(root, "none", platform), "local_file_unusable", "--input deck=x: there is no such file");
-    await refused(at(root, "dangling", platform), "local_file_unusable", "there is no such file");
-    await refused(at(root, "sub/in.lj/x", platform), "local_file_unusable", "there is no such file");
+    await refused(at(root, "none", platform), "local_file_missing", "--input deck=x: there is no such file");
+    await refused(at(root, "dangling", platform), "local_file_missing", "there is no such file");
+    await refused(at(root, "sub/in.lj/x", platform), "local_file_missing", "there is no such file");
     await refused(at(root, "sub", platform), "local_file_unusable", "no regular file");
     await refused(at(root, "pipe", platform), "local_file_unusable", "no regular file");
   });

@@ -109,7 +109,7 @@ describe("the executable that is sent", () => {
     expect((await openArtifact(file)).platform.os).toBe("other");
     for (const bad of [path.join(directory, "none"), directory, "/dev/null"]) {
       const error: unknown = await openArtifact(bad).catch((thrown: unknown) => thrown);
-      expect([bad, isRelayError(error) && error.code]).toEqual([bad, bad.endsWith("none") ? "local_file_unusable" : "artifact_unfit"]);
+      expect([bad, isRelayError(error) && error.code]).toEqual([bad, bad.endsWith("none") ? "local_file_missing" : "artifact_unfit"]);
     }
   });
 });

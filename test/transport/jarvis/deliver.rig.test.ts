@@ -122,7 +122,7 @@ describeWith("python3", "a JARVIS-CD that is brought to a host", () => {
     expect(await refused(bring(home, { host: blind(home) }), "host_unfit")).toContain("has none");
     expect(await refused(bring(home, { setup: "PATH=/nowhere" }), "host_unfit")).toContain("Python 3.11");
     expect(copies(home)).toEqual([]);
-    await refused(bring(home, { source: path.join(place, "absent") }), "local_file_unusable");
+    await refused(bring(home, { source: path.join(place, "absent") }), "local_file_missing");
     await refused(bring(home, { source: place }), "artifact_unfit");
     const [{ digest }] = await jarvisPayloads({ source: other, expectedDigest: null, wheel: null });
     await refused(jarvisPayloads({ source: other, expectedDigest: "0".repeat(64), wheel: null }), "artifact_unfit");

@@ -30,11 +30,12 @@ export async function* artifactBytes(
       const content = await cluster.artifactContent(artifact.artifact_id, { offset, signal });
       for await (const bytes of bodyBytes(content)) {
         await reconnect.alive();
-        lastByte = clock.monotonic();
         if (offset + bytes.length > artifact.size_bytes) throw changed(artifact, "it is longer than its record says");
         hash.update(bytes);
         offset += bytes.length;
         yield bytes;
+        // Whoever reads may take as long as it likes: what it held up did not come late.
+        lastByte = clock.monotonic();
       }
       if (offset < artifact.size_bytes) failure = new RelayError("link_down", "the artifact's bytes broke off", { offset });
     } catch (error) {

@@ -8,9 +8,9 @@ import { oneLine } from "../print/safe-text.ts";
 const FIRST_MS = 100;
 const CAP_MS = 3_000;
 
-/** Whether a failure is one of the way, which a later try may find open. A system's code stands for a connection that broke. */
+/** Whether a failure is one of the way, which a later try may find open. */
 export const isOutage = (error: unknown): boolean => {
-  if (!(error instanceof RelayError)) return error instanceof Error && "code" in error && !("syscall" in error);
+  if (!(error instanceof RelayError)) return false;
   const { retryable, http, exit } = errorRule(error.code);
   // What a redial may fail with on its way is a failure of the way, too: of the proxy, the edge or the frps. A channel is refused by the other end of one that carries.
   return retryable && (http === 503 || (exit === EXIT.linkDown && error.code !== "channel_refused"));
@@ -90,12 +90,11 @@ export class Reconnect {
   async wait(error: unknown): Promise<void> {
     this.signal.throwIfAborted();
     if (error !== null) {
-      if (!this.waitsThrough(error)) throw error;
+      if (!this.waitsThrough(error) || !(error instanceof RelayError)) throw error;
       const waitsForPerson = isRelayError(error, "authorization_required");
       if (this.#way !== "down") {
         this.#turn("down");
-        const why = error instanceof RelayError ? oneLine(error.message) : "the connection broke";
-        await this.stderr.write(`notice: ${why}; trying again until it is back${this.#hint(error)}\n`);
+        await this.stderr.write(`notice: ${oneLine(error.message)}; trying again until it is back${this.#hint(error)}\n`);
       } else if (waitsForPerson && !this.#told && error.hint !== undefined) {
         // At first it was only that the connection broke.
         await this.stderr.write(`notice: it does not come back by itself${this.#hint(error)}\n`);

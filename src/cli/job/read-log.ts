@@ -10,7 +10,8 @@ import { withLifeSigns } from "../follow/life-signs.ts";
 import { followLog } from "../follow/log-bytes.ts";
 import { type Extent, extentOf, type LogPart } from "../follow/log-extent.ts";
 import { logPieces } from "../follow/log-pieces.ts";
-import { isOutage, Reconnect } from "../follow/reconnect.ts";
+import { Reconnect } from "../follow/reconnect.ts";
+import { logsOf, noteOther } from "../follow/written-elsewhere.ts";
 import type { CliIo, Output } from "../io.ts";
 import { LOG_STREAMS } from "../job-words.ts";
 import { bytesText } from "../print/quantities.ts";
@@ -72,7 +73,7 @@ export const verb = defineVerb({
           else for await (const bytes of followLog(...from)) await write.bytes(bytes);
         });
         await write.end();
-        if (!flags.follow) await noteDropped(io, cluster, id, flags.stream);
+        if (!json) await noteLogs(io, cluster, id, flags);
       },
     );
     return EXIT.ok;
@@ -154,9 +155,8 @@ async function readOnce(source: Source, { start, end }: Extent, write: Writer): 
     await copy(source, content, at, end ?? Number.POSITIVE_INFINITY, write);
   } catch (error) {
     signal.throwIfAborted();
-    const around = isRelayError(error, "link_down") || isRelayError(error, "log_not_found");
-    if (!around && (error instanceof RelayError || !isOutage(error))) throw error;
     // An answer breaks off with the connection, and is refused where bytes are lost.
+    if (!isRelayError(error, "link_down") && !isRelayError(error, "log_not_found")) throw error;
     await readAround(source, { start: at.offset, end }, write, error);
   }
 }
@@ -188,9 +188,18 @@ async function copy({ reconnect }: Source, content: Response, at: { offset: numb
   }
 }
 
-/** A log that was cut by a bound says so where people look; its bytes do not. */
-async function noteDropped(io: CliIo, cluster: ClusterClient, jobId: string, stream: LogStream): Promise<void> {
-  const capture = (await cluster.status(jobId)).logs.find((log) => log.stream === stream)?.capture;
-  if (capture == null || capture.dropped === 0) return;
-  await io.stderr.write(`notice: ${bytesText(capture.dropped)} of ${stream} were dropped (${capture.truncated})\n`);
+/** A log that was cut by a bound, or has nothing while the other one has something, says so where people look; its bytes do not. */
+async function noteLogs(
+  { stderr }: CliIo,
+  cluster: ClusterClient,
+  jobId: string,
+  { stream, follow, raw }: { readonly stream: LogStream; readonly follow: boolean; readonly raw: boolean },
+): Promise<void> {
+  if (follow && raw) return;
+  // What was followed to its end is complete, whether the worker can still be asked or not.
+  const logs = follow ? await logsOf(cluster, jobId) : (await cluster.status(jobId)).logs;
+  const capture = logs.find((log) => log.stream === stream)?.capture;
+  if (!follow && capture != null && capture.dropped > 0)
+    await stderr.write(`notice: ${bytesText(capture.dropped)} of ${stream} were dropped (${capture.truncated})\n`);
+  if (!raw) await noteOther(stderr, cluster, { jobId, stream, logs });
 }

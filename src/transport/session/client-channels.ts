@@ -100,12 +100,18 @@ export class ClientSession implements Session {
       if (this.#over !== null) return reject(this.#over);
       const aborted = (): void => reject(signal?.reason);
       signal?.addEventListener("abort", aborted, { once: true });
-      start((error, channel) => {
+      try {
+        start((error, channel) => {
+          signal?.removeEventListener("abort", aborted);
+          if (error) reject(this.#over ?? refusalOf(error));
+          else if (signal?.aborted) channel.close();
+          else resolve(channel);
+        });
+      } catch (error) {
         signal?.removeEventListener("abort", aborted);
-        if (error) reject(this.#over ?? refusalOf(error));
-        else if (signal?.aborted) channel.close();
-        else resolve(channel);
-      });
+        // Nothing can be said any more, and its end has not come yet: the other side has taken its leave, or the stream failed.
+        reject(new RelayError("link_down", "the session ends", {}, undefined, { cause: error }));
+      }
     });
   }
 

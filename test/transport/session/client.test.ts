@@ -206,6 +206,27 @@ describe("a bring-up", () => {
     }
   });
 
+  test("that was said good-bye to takes no channel, as one that is over, before it has come to its end", async () => {
+    const { client, server } = pairOfDuplexes();
+    const greeted = Promise.withResolvers<ssh2.Connection>();
+    const serving = new ssh2.Server({ hostKeys: [HOST.privateKey] }, (connection) => {
+      connection.on("authentication", (context) => context.accept()).on("error", () => undefined);
+      greeted.resolve(connection);
+    });
+    serving.injectSocket(server as never);
+    const session = await open(client, { algorithms: "site", user: "me" });
+    // The other side's end does not come: only that it leaves is said (RFC 4253, section 11.1).
+    ((await greeted.promise) as unknown as { _protocol: { disconnect(reason: number): void } })._protocol.disconnect(11);
+    const over = session.closed.then(() => "over");
+    await eventually(() => !client.writable, { what: "the good-bye" });
+    expect(await Promise.race([over, Promise.resolve("under way")])).toBe("under way");
+    await expect(session.openSocket("/s")).rejects.toMatchObject({ code: "link_down" });
+    await expect(session.openTcp("127.0.0.1", 1)).rejects.toMatchObject({ code: "link_down" });
+    await expect(session.exec("true")).rejects.toMatchObject({ code: "link_down" });
+    server.destroy();
+    expect(await over).toBe("over");
+  });
+
   test("with a site that has no cipher of ours says what it has", async () => {
     const { open } = site((context) => context.reject(), { cipher: ["aes256-ctr", "aes128-ctr"] });
     await expect(open()).rejects.toMatchObject({

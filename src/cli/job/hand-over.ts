@@ -4,6 +4,7 @@ import type { JobReceipt, JobSubmissionInput } from "../../domain/job.ts";
 import type { TraceContext } from "../../domain/trace.ts";
 import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
 import { interruptible } from "../follow/interrupt.ts";
+import { hintAtLog } from "../follow/written-elsewhere.ts";
 import type { CliIo } from "../io.ts";
 import { withReason } from "../print/outcome-text.ts";
 import { printJson } from "../print/table.ts";
@@ -89,7 +90,10 @@ export async function showReceipt(
     async (signal) => {
       const result = await waitForJob(cluster, receipt.job_id, Number.POSITIVE_INFINITY, io, signal, true);
       if (json) await printJson(io.stdout, result);
-      else if (result.outcome !== null) await io.stderr.write(`${withReason(result.state, result.outcome.message)}\n`);
+      else if (result.outcome !== null) {
+        await io.stderr.write(`${withReason(result.state, result.outcome.message)}\n`);
+        await hintAtLog(io.stderr, cluster, result);
+      }
       return waitExit(result);
     },
   );

@@ -6,6 +6,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { Reconnect } from "../follow/reconnect.ts";
+import { hintAtLog } from "../follow/written-elsewhere.ts";
 import type { CliIo } from "../io.ts";
 import { endLine } from "../print/outcome-text.ts";
 import { styleFor } from "../print/style.ts";
@@ -36,7 +37,10 @@ export const verb = defineVerb({
       async (signal) => {
         const result = await waitForJob(cluster, id, flags["timeout-seconds"], io, signal);
         if (json) await printJson(io.stdout, result);
-        else await printEnd(io, result);
+        else {
+          await printEnd(io, result);
+          await hintAtLog(io.stderr, cluster, result);
+        }
         return waitExit(result);
       },
     );

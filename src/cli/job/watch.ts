@@ -7,6 +7,7 @@ import { withLifeSigns } from "../follow/life-signs.ts";
 import { Reconnect } from "../follow/reconnect.ts";
 import { WatchOutput } from "../follow/watch-output.ts";
 import { liveView, plainView } from "../follow/watch-views.ts";
+import { hintAtLog } from "../follow/written-elsewhere.ts";
 import { jsonText } from "../print/safe-text.ts";
 import { jobId, whole } from "../values.ts";
 import { defineVerb, ignored, optionOr } from "../verb.ts";
@@ -49,6 +50,7 @@ export const verb = defineVerb({
           }
           const job = await reconnect.persist(() => cluster.job(id));
           await view?.end(job);
+          if (view !== null) await hintAtLog(view.notices, cluster, job);
           return job.state === "succeeded" ? EXIT.ok : EXIT.remoteFailed;
         } finally {
           await output?.showOpen();

@@ -127,7 +127,8 @@ function defaulted(flags: Flags, given: ReadonlyMap<string, unknown>, complete: 
     else if (flag.kind === "switch") values[name] = false;
     else if (flag.kind === "list") values[name] = [];
     else if (flag.kind === "value") {
-      if (flag.required && complete) throw usage(`--${name} is missing`);
+      if (flag.required && complete)
+        throw usage(`--${name} is missing`, flag.reader.whenMissing ?? `--${name} ${flag.reader.label}: ${flag.doc}`);
       values[name] = flag.fallback;
     }
   }
@@ -140,7 +141,8 @@ function positionals(verb: Verb<Flags, Positionals>, words: readonly string[], r
     throw usage(`${JSON.stringify(words[declared.length])} is too much`);
   }
   const missing = declared[words.length];
-  if (missing !== undefined && !missing[1].optional) throw usage(`${missing[1].label} is missing`, missing[1].whenMissing);
+  if (missing !== undefined && !missing[1].optional)
+    throw usage(`${missing[1].label} is missing`, missing[1].whenMissing ?? `${missing[1].label} is ${missing[1].form}`);
   if (verb.rest === undefined && rest.length > 0) throw usage(`nothing may come after --, but ${JSON.stringify(rest[0])} does`);
   return Object.fromEntries(words.map((word, at) => [declared[at]![0], read(declared[at]![1].label, declared[at]![1], word)]));
 }

@@ -32,22 +32,47 @@ export const identifier = (label: string, what: string): Reader<string> => ({
   read: (given) => (isId(given) ? given : undefined),
 });
 
+/** What kind of record a word names, as far as it says so. */
+const kindNamed = (given: string): string | undefined => (given === "last" ? "job" : /^(job|task|artifact)_/.exec(given)?.[1]);
+
+/** The id of a record of one of these kinds; one that says that it is of another kind is none. */
+const recordId = (label: string, what: string, ...kinds: readonly string[]): Reader<string> => ({
+  ...identifier(label, what),
+  read: (given) => (isId(given) && kinds.includes(kindNamed(given) ?? kinds[0]!) ? given : undefined),
+});
+
+/** Of a job in place of what belongs to it: the command that lists that. */
+const listedBy = (command: string, what: string) => ({
+  hint: (given: string) => (kindNamed(given) === "job" && isId(given) ? `${command} ${given} lists the ${what} of that job` : undefined),
+  whenMissing: `${command} last lists the ${what} of the job that was submitted last from here`,
+});
+
 /** A job as find-record.ts finds it. */
 export const jobId: Reader<string> = {
-  ...identifier("JOB", "a job"),
+  ...recordId("JOB", "a job", "job"),
   form: "the id of a job, at least 8 digits of its beginning, or last",
+  hint: (given) =>
+    kindNamed(given) === "artifact" && isId(given)
+      ? `clio-relay job read-artifact ${given} shows which job left it, and fetches it with -o`
+      : "clio-relay job list shows jobs",
   whenMissing: "last means the job that was submitted last from here; clio-relay job list shows others",
 };
-export const taskId: Reader<string> = {
-  ...identifier("TASK", "a task"),
-  read: (given) => (isId(given) && !given.startsWith("job_") ? given : undefined),
-  hint: (given) => (given.startsWith("job_") && isId(given) ? `clio-relay job tasks ${given} lists the tasks of that job` : undefined),
+export const taskId: Reader<string> = { ...recordId("TASK", "a task", "task"), ...listedBy("clio-relay job tasks", "tasks") };
+export const artifactId: Reader<string> = {
+  ...recordId("ARTIFACT", "an artifact", "artifact"),
+  ...listedBy("clio-relay job list-artifacts", "artifacts"),
 };
-export const artifactId = identifier("ARTIFACT", "an artifact");
+/** An artifact, or a job that has left it. */
+export const artifactOrJob: Reader<string> = {
+  ...recordId("ARTIFACT|JOB", "an artifact", "artifact", "job"),
+  form: "the id of an artifact, or of a job with the name of a file after it",
+  whenMissing: artifactId.whenMissing!,
+};
 
 export const clusterName: Reader<string> = {
   label: "NAME",
   form: "the name of a cluster (lower case letters, digits, - and _)",
+  whenMissing: "clio-relay cluster list shows which there are",
   read: (given) => (isId(given) ? given : undefined),
   suggests: "cluster",
 };

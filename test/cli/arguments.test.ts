@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { parseArguments } from "../../src/cli/arguments.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { assignment, decimal, duration, jobId, oneOf, text, whole } from "../../src/cli/values.ts";
+import { artifactId, artifactOrJob, assignment, decimal, duration, jobId, oneOf, taskId, text, whole } from "../../src/cli/values.ts";
 import {
   defineVerb,
   type Flags,
@@ -100,7 +100,8 @@ describe("refused as usage", () => {
       "JOB is missing",
       "last means the job that was submitted last from here; clio-relay job list shows others",
     ],
-    ["bad identifier", ["../job"], 'JOB is "../job", but must be the id of a job', undefined],
+    ["a record of another kind", ["task_1"], 'JOB is "task_1", but must be the id of a job', "clio-relay job list shows jobs"],
+    ["bad identifier", ["../job"], 'JOB is "../job", but must be the id of a job', "clio-relay job list shows jobs"],
     [
       "a command without --",
       ["job_1", "--retries", "2", "a", "python3", "it's.py", "--epochs", "3"],
@@ -168,5 +169,25 @@ describe("every verb", () => {
       expect(name).toMatch(/^[a-z][a-z0-9-]*$/);
       expect(flag.doc.endsWith(".")).toBe(false);
     }
+  });
+});
+
+describe("a record of another kind than the one that is asked for", () => {
+  const task = { read: taskId, refused: ["last", "job_1", "artifact_1"], taken: ["task_1", "1"] };
+  const artifact = { read: artifactId, refused: ["last", "job_1", "task_1"], taken: ["artifact_1", "1"] };
+  const either = { read: artifactOrJob, refused: ["task_1"], taken: ["artifact_1", "job_1", "last", "1"] };
+
+  test.each([task, artifact, either])("is refused by what it is called", ({ read, refused, taken }) => {
+    expect(refused.map((word) => read.read(word))).toEqual(refused.map(() => undefined));
+    expect(taken.map((word) => read.read(word))).toEqual(taken);
+  });
+
+  test("and of a job it is said what lists its tasks and artifacts", () => {
+    for (const job of ["last", "job_1"]) {
+      expect(taskId.hint!(job)).toBe(`clio-relay job tasks ${job} lists the tasks of that job`);
+      expect(artifactId.hint!(job)).toBe(`clio-relay job list-artifacts ${job} lists the artifacts of that job`);
+    }
+    expect(taskId.hint!("artifact_1")).toBeUndefined();
+    expect(jobId.hint!("artifact_1")).toStartWith("clio-relay job read-artifact artifact_1 ");
   });
 });

@@ -36,6 +36,15 @@ describe.each(listed)("%s", (path, command) => {
     expect(JSON.parse(stderr)).toMatchObject({ reason: "usage", detail: expect.stringContaining("--json") });
   });
 
+  test("says what to do where what it cannot do without is left out", async () => {
+    const { verb } = await command.load();
+    const needsWord = Object.values(verb.positionals).some(({ optional }) => !optional);
+    const needsOption = Object.values(verb.flags).some((flag) => flag.kind === "value" && flag.required);
+    if (!needsWord && !needsOption) return expect(path).not.toBe("");
+    const { code, stderr } = await cli(...path.split(" "));
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^error: \S+ is missing \[usage\]\nhint: \S.*\S\n$/)]);
+  });
+
   test("has a summary, documented options that do not clash, and examples that it takes", async () => {
     const { verb } = await command.load();
     expect(command.summary).toBe(verb.summary);

@@ -15,7 +15,7 @@ export function nameOf(
 ): string {
   const names = new Set([args.name, flags.name, flags.cluster].filter((name) => name !== undefined));
   const [name, other] = names;
-  if (name === undefined) throw new RelayError("usage", "NAME is missing");
+  if (name === undefined) throw new RelayError("usage", "NAME is missing", {}, clusterName.whenMissing);
   if (other !== undefined) throw new RelayError("usage", `which one, ${name} or ${other}?`);
   return name;
 }

@@ -21,7 +21,7 @@ export const verb = defineVerb({
     cluster: CLUSTER,
     "cancel-scheduler-job": toggle("End the scheduler's job too"),
     "keep-scheduler-job": toggle("Keep the scheduler's job (as without the option)"),
-    wait: toggle("Wait until it is over"),
+    wait: toggle("Come back when it is over: with 0, however it ended, or with 6 when the time is over first, and the request stands"),
     "timeout-seconds": also(optionOr(patience, LIMITS.waitDefaultSeconds, "With --wait: how long at most"), "timeout"),
   },
   examples: [
@@ -47,11 +47,16 @@ export const verb = defineVerb({
     const { printEnd, waitForJob } = await import("./wait.ts");
     return interruptible(
       io,
-      () => `no longer waiting; the cancellation goes on`,
+      () => `no longer waiting; the request stands. Wait for its end with: clio-relay job wait ${id} --cluster ${cluster.name}`,
       async (signal) => {
         const result = await waitForJob(cluster, id, flags["timeout-seconds"], io, signal);
         if (json) await printJson(io.stdout, result);
-        else await printEnd(io, result, "cancel is requested, and the request stands");
+        else
+          await printEnd(
+            io,
+            result,
+            `cancel is requested, and the request stands. Wait for its end with: clio-relay job wait ${id} --cluster ${cluster.name}`,
+          );
         return result.observation.outcome === "terminal" ? EXIT.ok : EXIT.notFinished;
       },
     );

@@ -9,16 +9,11 @@ import { isOccupied, OVERWRITE, refuseOthers } from "../overwrite.ts";
 import { bytesText } from "../print/quantities.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { printFields, printJson } from "../print/table.ts";
-import { identifier, type Reader, text } from "../values.ts";
+import { artifactOrJob, text } from "../values.ts";
 import { type Call, defineVerb, option, optional } from "../verb.ts";
 import { fetchArtifact, holdsArtifact } from "./fetched-file.ts";
 import { artifactNamed } from "./outputs.ts";
 import { targetFile } from "./target-file.ts";
-
-const artifactOrJob: Reader<string> = {
-  ...identifier("ARTIFACT|JOB", "an artifact"),
-  form: "the id of an artifact, or of a job with the name of a file after it",
-};
 
 export const verb = defineVerb({
   summary: "Fetch a file that a job left",

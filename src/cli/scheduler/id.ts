@@ -4,6 +4,7 @@ import { option } from "../verb.ts";
 
 export const schedulerId: Reader<string> = {
   label: "ID",
+  whenMissing: "clio-relay job status last shows the one of the job that was submitted last from here",
   form: "what the scheduler calls a job, such as 12345 or 12345_7",
   read: (given) => (SCHEDULER_ID_PATTERN.test(given) ? given : undefined),
 };

@@ -10,7 +10,7 @@ export const verb = defineVerb({
   summary: "Let a desktop's key in no longer, and end its sessions",
   details:
     "KEY is a fingerprint as worker keys list shows it, or a beginning of it that no other has. Jobs go on. The desktop comes in again by cluster bootstrap or a new pairing code.",
-  positionals: { key: { ...text("KEY"), suggests: "key" } },
+  positionals: { key: { ...text("KEY"), suggests: "key", whenMissing: "clio-relay worker keys list shows who is let in" } },
   flags: { cluster: CLUSTER },
   examples: [["worker keys revoke --cluster my-cluster SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8", "shut a lost laptop out"]],
   async takesAway({ flags, args, io, relay }) {

@@ -1,4 +1,5 @@
 import { type ErrorData, RelayError } from "../domain/errors.ts";
+import { type ChannelRequest, doubtOf } from "./http/request-head.ts";
 
 /** Of a failure: the request never left this machine. */
 export const NOT_SENT: ErrorData = { sent: false };
@@ -23,10 +24,8 @@ export const workerHangs = (cluster: string): RelayError =>
   );
 
 /** A request that got no answer while others got none either. @param pathAnswers whether at least the other end of the session does */
-export const unansweredRequest = (cluster: string, pathAnswers: boolean): RelayError =>
-  pathAnswers
-    ? workerHangs(cluster)
-    : linkDown(cluster, `nothing comes from ${cluster} any more; whether the request was taken on is not known`);
+export const unansweredRequest = (cluster: string, request: ChannelRequest, pathAnswers: boolean): RelayError =>
+  pathAnswers ? workerHangs(cluster) : linkDown(cluster, `nothing comes from ${cluster} any more${doubtOf(request)}`);
 
 export const workerNotRunning = (cluster: string, cause: RelayError): RelayError =>
   new RelayError("worker_not_running", `no worker is running for ${cluster}`, { cluster }, `clio-relay worker start --cluster ${cluster}`, {

@@ -243,7 +243,7 @@ export class Link {
           this.#answered(live);
         },
         probe: () => live.transport.session.roundTrip(),
-        silent: (pathAnswers) => live.pool.giveUpSilent(times.silentMs, unansweredRequest(this.options.cluster, pathAnswers)),
+        silent: (pathAnswers) => live.pool.giveUpSilent(times.silentMs, (one) => unansweredRequest(this.options.cluster, one, pathAnswers)),
         degraded: () => this.#become("degraded", this.#down(`the worker has not answered for ${times.degradedMs / 1_000} s`)),
         dropped: () => this.#drop(live, this.#down(`the worker has not answered for ${times.droppedMs / 1_000} s`)),
       },

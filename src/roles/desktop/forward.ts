@@ -1,5 +1,7 @@
+import { changesSomething } from "../../api/reading-posts.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { endToEnd } from "../../transport/http/end-to-end.ts";
+import { doubtOf } from "../../transport/http/request-head.ts";
 import type { Link } from "../../transport/link.ts";
 import { clusterBusy, workerHangs } from "../../transport/link-failures.ts";
 import { isFull, nobodyListens, whileFull } from "../probe.ts";
@@ -80,7 +82,10 @@ export async function forwardToSocket(
     return new Response(await bodyOf(answer, target, watched, over), { status: answer.status, headers: endToEnd(answer.headers) });
   } catch (error) {
     if (request.signal.aborted) throw error;
-    throw failureOf(cluster, error, hung.signal.aborted);
+    throw failureOf(cluster, error, {
+      hung: hung.signal.aborted,
+      doubt: doubtOf({ method: request.method, changes: changesSomething(request.method, target) }),
+    });
   }
 }
 
@@ -106,7 +111,7 @@ async function bodyOf(
 const isFollowed = (target: string, { headers }: Response): boolean =>
   headers.get("content-type")?.startsWith("text/event-stream") === true || /[?&]follow=(?:true|1)(?:&|$)/.test(target);
 
-function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
+function failureOf(cluster: string, error: unknown, { hung, doubt }: { readonly hung: boolean; readonly doubt: string }): RelayError {
   if (hung) return workerHangs(cluster);
   if (isFull(error)) return clusterBusy(cluster, `as many requests as may wait to be let in by the worker of ${cluster}`);
   if (nobodyListens(error)) {
@@ -119,7 +124,7 @@ function failureOf(cluster: string, error: unknown, hung: boolean): RelayError {
   }
   return new RelayError(
     "link_down",
-    `the connection to the worker of ${cluster} broke before it answered; whether it took the request on is not known`,
+    `the connection to the worker of ${cluster} broke before it answered${doubt}`,
     { cluster },
     undefined,
     { cause: error },
@@ -136,7 +141,7 @@ const CONTENT = /^(\/(?:link|artifacts\/[^/?]+|jobs\/[^/?]+\/logs\/[^/?]+)\/cont
  */
 export async function forwardOverLink({ target, request, over }: Omit<Forwarding, "cluster">, link: Link): Promise<Response> {
   const { method, headers, body, signal } = request;
-  const forwarded = { method, target, headers, body };
+  const forwarded = { method, target, headers, body, changes: changesSomething(method, target) };
   const [, path, query = ""] = CONTENT.exec(target) ?? [];
   const partOfLog = path !== undefined && query !== "" && method === "GET" && !headers.has("range");
   const bulk = path !== undefined && (query === "" || headers.has("range"));

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { type ChannelAnswer, HttpChannel, NoAnswer } from "./http-channel.ts";
-import { type ChannelRequest, isSafe } from "./request-head.ts";
+import { type ChannelRequest, doubtOf, isSafe } from "./request-head.ts";
 
 export interface ChannelPoolOptions {
   /** A new connection to the other side's HTTP server. The memory of what it gives is nobody else's. */
@@ -119,8 +119,8 @@ export class ChannelPool {
   }
 
   /** Give up requests that have waited for so long; to be called when the other side has shown that it does not answer. */
-  giveUpSilent(ms: number, error: Error): void {
-    for (const channel of [...this.#all]) if (channel.silentForMs() >= ms) channel.giveUp(error);
+  giveUpSilent(ms: number, failureOf: (request: ChannelRequest) => Error): void {
+    for (const channel of [...this.#all]) if (channel.silentForMs() >= ms) channel.giveUp(failureOf);
   }
 
   /** Have no request begin on a connection that is open now: what is under way goes on to its end. */
@@ -137,8 +137,5 @@ export class ChannelPool {
   }
 }
 
-function unanswered(cause: Error, { method }: ChannelRequest): RelayError {
-  // Of one that only reads nothing is taken on.
-  const doubt = isSafe(method) ? "" : "; whether the request was taken on is not known";
-  return new RelayError("link_down", `the connection broke before it answered${doubt}`, {}, undefined, { cause });
-}
+const unanswered = (cause: Error, request: ChannelRequest): RelayError =>
+  new RelayError("link_down", `the connection broke before it answered${doubtOf(request)}`, {}, undefined, { cause });

@@ -109,8 +109,8 @@ export class HttpChannel {
   }
 
   /** End a request that waits, and the connection; it is not made again. */
-  giveUp(error: Error): void {
-    this.#current?.fail(error);
+  giveUp(failureOf: (request: ChannelRequest) => Error): void {
+    if (this.#current !== null) this.#current.fail(failureOf(this.#current.request));
   }
 
   /** Let go of the connection: it is somebody else's now. */
@@ -177,7 +177,7 @@ class Exchange implements AnswerSink {
   constructor(
     private readonly duplex: Duplex,
     private readonly clock: Clock,
-    private readonly request: ChannelRequest,
+    readonly request: ChannelRequest,
     private readonly outcome: Outcome,
   ) {
     this.#parser = new AnswerParser(request.method, request.upgrade !== undefined, this);

@@ -14,6 +14,8 @@ export interface ChannelRequest {
   readonly body: ReadableStream<Uint8Array> | Uint8Array | null;
   /** Asks for another protocol by this name (RFC 9110, section 7.8). */
   readonly upgrade?: string;
+  /** Whether anything is another than before when it is done; what its method says, unless it is said. */
+  readonly changes?: boolean;
   /** Sizes the receiving window of the connection while the answer comes, where that is ours. */
   readonly flow?: Flow;
 }
@@ -25,6 +27,11 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const SAFE = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
 export const isSafe = (method: string): boolean => SAFE.has(method);
+
+/** What is said behind why a request got no answer. */
+export const doubtOf = ({ method, changes = !isSafe(method) }: Pick<ChannelRequest, "method" | "changes">): string =>
+  // Of one that only reads nothing is taken on.
+  changes ? "; whether the request was taken on is not known" : "";
 
 /**
  * The bytes before the body.

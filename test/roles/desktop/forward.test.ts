@@ -188,6 +188,19 @@ describe("each failure is of one request", () => {
     expect(await reason(await daemon.fetch("/clusters/dead/jobs"))).toBe("worker_not_running");
   });
 
+  test("a worker that goes away before it answers: of what changes something it is not known whether it was taken on", async () => {
+    const gone = Bun.listen({ unix: daemon.paths.workerSocket("dead"), socket: { data: (peer) => void peer.terminate() } });
+    try {
+      const detail = async (method: string, target: string): Promise<unknown> =>
+        ((await (await daemon.fetch(`/clusters/dead${target}`, { method })).json()) as { detail: string }).detail;
+      const broke = "the connection to the worker of dead broke before it answered";
+      expect(await detail("POST", "/jobs/job_1/cancel")).toBe(`${broke}; whether the request was taken on is not known`);
+      expect([await detail("GET", "/jobs"), await detail("POST", "/jobs/job_1/wait?timeout_seconds=5")]).toEqual([broke, broke]);
+    } finally {
+      gone.stop(true);
+    }
+  });
+
   test("a worker that hangs, found by asking it something easy; others are not held up", async () => {
     await restart({ silentMs: 50, probeMs: 2_000 });
     const hung = startHung(daemon.paths.workerSocket("hung"));

@@ -187,6 +187,26 @@ describe("a kept connection that is gone", () => {
     expect(fresh.opened()).toBe(1);
   });
 
+  test("leaves in doubt whether a request was taken on, unless that changes nothing", async () => {
+    const { pool } = await peer((connection) => connection.on("data", () => connection.destroy()));
+    const said = (more: Partial<ChannelRequest>) => pool.request(request("/", more)).catch((error: Error) => error.message);
+    const broke = "the connection broke before it answered";
+    expect(await said({ method: "POST" })).toBe(`${broke}; whether the request was taken on is not known`);
+    expect([await said({ method: "POST", changes: false }), await said({ method: "GET" })]).toEqual([broke, broke]);
+  });
+
+  test("that is silent is given up with what is known of each request", async () => {
+    let now = 0;
+    const { pool } = await peer((connection) => connection.resume(), { clock: { now: () => now, monotonic: () => now } });
+    const said = [{ method: "POST" }, { method: "GET" }, { method: "POST", changes: false }].map((more) =>
+      pool.request(request("/", more)).catch((error: Error) => error.message),
+    );
+    await eventually(() => pool.size === 3);
+    now = 100;
+    pool.giveUpSilent(100, (one) => new Error(`${one.method}${one.changes === false ? ", reading" : ""}`));
+    expect(await Promise.all(said)).toEqual(["POST", "GET", "POST, reading"]);
+  });
+
   test("is noticed while it is idle, as is one that says something that nobody asked for", async () => {
     for (const act of [(connection: net.Socket) => connection.end(), (connection: net.Socket) => connection.write(answer("smuggled"))]) {
       const { pool, connections } = await peer((connection, n) => connection.on("data", () => connection.write(answer(`from ${n}`))));

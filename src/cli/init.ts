@@ -1,3 +1,4 @@
+import fs from "node:fs";
 import { parse } from "valibot";
 import { ClusterEntry } from "../config/cluster-entry.ts";
 import { updateClusters } from "../config/clusters.ts";
@@ -20,24 +21,29 @@ export const verb = defineVerb({
   ],
   async run({ io, json, relay }) {
     const { paths, settings } = relay;
-    for (const directory of [paths.configDir, paths.coreRoot, paths.spoolRoot, paths.cacheDir, paths.logDir])
-      makePrivateDirectory(directory);
+    const directories = [paths.configDir, paths.coreRoot, paths.spoolRoot, paths.cacheDir, paths.logDir];
+    let changed = [...directories, paths.runDir, paths.clustersFile].some((place) => !fs.existsSync(place));
+    for (const directory of directories) makePrivateDirectory(directory);
     prepareRunDirectory(paths, io.env);
-    const { clusters } = await updateClusters(paths, io.env, (now) =>
-      !mayHaveWorkers(io.env) || now.some(({ name }) => name === "local")
-        ? now
-        : [...now, parse(ClusterEntry, { name: "local", mode: "local" })],
-    );
+    const { clusters } = await updateClusters(paths, io.env, (now) => {
+      if (!mayHaveWorkers(io.env) || now.some(({ name }) => name === "local")) return now;
+      changed = true;
+      return [...now, parse(ClusterEntry, { name: "local", mode: "local" })];
+    });
+    const names = clusters.map(({ name }) => name);
     if (json) {
-      const names = clusters.map(({ name }) => name);
       await printJson(io.stdout, {
         core: paths.coreRoot,
         spool: paths.spoolRoot,
         clusters: paths.clustersFile,
         cluster_names: names,
+        changed,
         settings,
       });
-    } else await io.stdout.write(`initialized core=${paths.coreRoot} spool=${paths.spoolRoot} clusters=${paths.clustersFile}\n`);
+      return EXIT.ok;
+    }
+    await io.stdout.write(`initialized core=${paths.coreRoot} spool=${paths.spoolRoot} clusters=${paths.clustersFile}\n`);
+    if (!changed) await io.stderr.write(`notice: all of it was there, and nothing was changed; clusters: ${names.join(", ") || "none"}\n`);
     return EXIT.ok;
   },
 });

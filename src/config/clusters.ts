@@ -1,3 +1,4 @@
+import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
@@ -93,7 +94,7 @@ export function clusterNotFound(name: string, known: readonly string[]): RelayEr
 }
 
 /**
- * Change the registry under a lock, so that no change of another process is lost. `change` returns the new list.
+ * Change the registry under a lock, so that no change of another process is lost. `change` returns the new list, or the one it was given where nothing changes.
  *
  * @throws RelayError configuration_error, or what `change` throws
  */
@@ -109,7 +110,10 @@ export async function updateClusters(
     throw error;
   });
   try {
-    const clusters = [...change(readClusters(paths, env).clusters)];
+    const before = readClusters(paths, env);
+    const after = change(before.clusters);
+    if (after === before.clusters && fs.existsSync(paths.clustersFile)) return before;
+    const clusters = [...after];
     if (clusters.length > MAX_CLUSTERS) throw new RelayError("configuration_error", `at most ${MAX_CLUSTERS} clusters can be registered`);
     if (serversIn(clusters) > REMOTE_MCP_BOUNDS.serversInAll) {
       throw new RelayError("configuration_error", `at most ${REMOTE_MCP_BOUNDS.serversInAll} MCP servers can be registered in all`);

@@ -13,8 +13,21 @@ test("init makes what is missing, for the user alone, and can be repeated", asyn
     expect([name, fs.statSync(path.join(relay.home, name)).mode & 0o777]).toEqual([name, 0o700]);
   }
   await relay.ok("cluster", "add", "--name", "local", "--worker-concurrency", "7");
-  expect(await relay.ok("init")).toBe(first);
-  expect(await relay.json("init")).toMatchObject({ cluster_names: ["local"] });
+  await relay.ok("cluster", "add", "two");
+  const registry = path.join(relay.home, "config", "clusters.json");
+  const before = fs.statSync(registry);
+  expect(await relay.run(["init"])).toEqual({
+    code: 0,
+    stdout: `${first}\n`,
+    stderr: "notice: all of it was there, and nothing was changed; clusters: local, two\n",
+  });
+  expect(await relay.json("init")).toMatchObject({ cluster_names: ["local", "two"], changed: false });
+  expect(fs.statSync(registry)).toMatchObject({ ino: before.ino, mtimeMs: before.mtimeMs });
+  fs.rmdirSync(path.join(relay.home, "spool"));
+  expect(await relay.run(["init"])).toEqual({ code: 0, stdout: `${first}\n`, stderr: "" });
+  await relay.ok("cluster", "remove", "local", "--yes");
+  expect(await relay.json("init")).toMatchObject({ cluster_names: ["two", "local"], changed: true });
+  await relay.ok("cluster", "add", "--name", "local", "--worker-concurrency", "7");
   expect(await relay.json("cluster", "show", "local")).toMatchObject({ worker_capacity: { concurrency: 7 } });
 });
 

@@ -17,6 +17,8 @@ export const Initialized = v.strictObject({
   /** Where the registry is kept. */
   clusters: Path,
   cluster_names: v.array(Id),
+  /** Whether anything was made. */
+  changed: v.boolean(),
   settings: recordOf(v.picklist(Object.keys(SETTINGS)), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
 });
 

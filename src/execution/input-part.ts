@@ -18,14 +18,14 @@ export function partLength(spoolDir: string, key: UploadKey): number | null {
 /** Begin an upload where none has begun. Whatever is no file in its place is somebody else's, and goes. */
 export async function beginPart(spoolDir: string, key: UploadKey): Promise<void> {
   removePart(spoolDir, key);
-  await (await openPart(spoolDir, key)).close();
+  await (await openPart(spoolDir, key, O_CREAT)).close();
 }
 
 /**
  * Write the next bytes.
  *
  * @param meanwhile done while the system writes
- * @returns false where the part does not end at `offset` (any more); then nothing was done
+ * @returns false where the part does not end at `offset` (any more), or is gone; then nothing was done
  */
 export async function appendPart(
   spoolDir: string,
@@ -34,7 +34,8 @@ export async function appendPart(
   bytes: Uint8Array,
   meanwhile: () => void = () => undefined,
 ): Promise<boolean> {
-  const handle = await openPart(spoolDir, key);
+  const handle = await openIfThere(spoolDir, key);
+  if (handle === null) return false;
   try {
     if ((await handle.stat()).size !== offset) return false;
     try {
@@ -50,6 +51,16 @@ export async function appendPart(
     return true;
   } finally {
     await handle.close();
+  }
+}
+
+/** Have what came written to the disk, where it is still there. */
+export async function flushPart(spoolDir: string, key: UploadKey): Promise<void> {
+  const handle = await openIfThere(spoolDir, key);
+  try {
+    await handle?.datasync();
+  } finally {
+    await handle?.close();
   }
 }
 
@@ -78,8 +89,17 @@ export async function hashPart(spoolDir: string, key: UploadKey): Promise<string
   }
 }
 
-/** @throws the system's error; ELOOP for a link in its place */
-export async function openPart(spoolDir: string, key: UploadKey): Promise<fs.promises.FileHandle> {
+/** @param create O_CREAT, or nothing @throws the system's error; ELOOP for a link in its place */
+export async function openPart(spoolDir: string, key: UploadKey, create = 0): Promise<fs.promises.FileHandle> {
   using place = holdInputs(spoolDir);
-  return await fs.promises.open(path.join(place.path, partName(key)), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  return await fs.promises.open(path.join(place.path, partName(key)), O_RDWR | create | O_NOFOLLOW | O_NONBLOCK, 0o600);
+}
+
+async function openIfThere(spoolDir: string, key: UploadKey): Promise<fs.promises.FileHandle | null> {
+  try {
+    return await openPart(spoolDir, key);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return null;
+    throw error;
+  }
 }

@@ -10,6 +10,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import { Notifier } from "../../lib/notifier.ts";
 import { Turns } from "../../lib/turns.ts";
+import { PartFlushes } from "./part-flushes.ts";
 
 /** How long a piece waits for those before it, in milliseconds. */
 const PREDECESSORS_MS = 10_000;
@@ -22,6 +23,7 @@ export interface InputUploadsOptions {
   /** @throws RelayError storage_admission_refused where the spool has no room for so many more bytes */
   readonly admit: (bytes: number) => void;
   readonly predecessorsMs?: number;
+  readonly flushes?: PartFlushes;
 }
 
 /** What the last piece of a part has left. */
@@ -39,7 +41,11 @@ export class InputUploads {
   readonly #changes = new Notifier<string>();
   readonly #pieces = new Turns(LIMITS.inputChunks);
 
-  constructor(private readonly options: InputUploadsOptions) {}
+  readonly #flushes: PartFlushes;
+
+  constructor(private readonly options: InputUploadsOptions) {
+    this.#flushes = options.flushes ?? new PartFlushes(options.spoolDir);
+  }
 
   /** How much of the content is there. It is kept for another day. */
   stand(key: UploadKey): Upload {
@@ -166,7 +172,9 @@ export class InputUploads {
   }
 
   async #append(key: UploadKey, offset: number, bytes: Uint8Array): Promise<Upload> {
-    const { state, offset: reached } = this.stand(key);
+    // Where one ends that has just grown is known; whoever writes there looks at whether it still does.
+    const known = this.#known.get(partName(key));
+    const { state, offset: reached } = known === undefined ? this.stand(key) : uploadOf(key, "partial", known.length);
     if (state === "complete") return this.stand(key);
     if (state === "absent") throw notBegun(key);
     if (offset > reached) throw outOfOrder(key, reached);
@@ -188,18 +196,34 @@ export class InputUploads {
     const hash = at === 0 ? new Bun.CryptoHasher("sha256") : known?.length === at ? known.hash : null;
     const append = () => appendPart(this.options.spoolDir, key, at, bytes, () => void hash?.update(bytes));
     try {
-      if (!(await this.#writing(append))) throw outOfOrder(key, this.stand(key).offset);
+      await this.#orThrownAway(key, async () => this.#flushes.check(key));
+      if (!(await this.#writing(append))) throw outOfOrder(key, this.#begunUpTo(key));
     } catch (error) {
       // The hash may be ahead of what is there.
       this.#changed(key, null);
       throw error;
     }
     this.#changed(key, { hash, length: at + bytes.length });
+    this.#flushes.grown(key, at, at + bytes.length);
+  }
+
+  /** What could not be flushed is nobody's content: the system may have lost any of it. */
+  async #orThrownAway(key: UploadKey, flushed: () => Promise<void>): Promise<void> {
+    try {
+      await this.#writing(flushed);
+    } catch (error) {
+      removePart(this.options.spoolDir, key);
+      this.#changed(key, null);
+      if (error instanceof RelayError) throw error;
+      const why = "what came could not be written to the disk; all of it is thrown away";
+      throw new RelayError("input_ingest_unavailable", why, { ...key }, "POST /input-uploads begins it again", { cause: error });
+    }
   }
 
   /** @param part where its bytes are, all of them */
   async #complete(key: ContentKey, part: UploadKey = key): Promise<void> {
     const { spoolDir } = this.options;
+    await this.#orThrownAway(part, () => this.#flushes.settled(part));
     const known = this.#known.get(partName(part));
     const found = known?.length === key.size_bytes && known.hash !== null ? known.hash.digest("hex") : await hashPart(spoolDir, part);
     this.#known.delete(partName(part));
@@ -238,7 +262,8 @@ export class InputUploads {
   #changed(key: UploadKey, known: Known | null): void {
     const name = partName(key);
     this.#known.delete(name);
-    if (known !== null) {
+    if (known === null) this.#flushes.forget(key);
+    else {
       this.#known.set(name, known);
       for (const oldest of this.#known.keys()) {
         if (this.#known.size <= KNOWN_MAX) break;

@@ -6,21 +6,24 @@ import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/er
 import type { ContentKey, UploadKey } from "../../../src/domain/input.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";
 import { hasContent, nameContent } from "../../../src/execution/input-content.ts";
+import { flushPart } from "../../../src/execution/input-part.ts";
 import { inputPath } from "../../../src/execution/input-place.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
 import { InputUploads } from "../../../src/roles/worker/input-uploads.ts";
 import { Inputs } from "../../../src/roles/worker/inputs.ts";
+import { PartFlushes } from "../../../src/roles/worker/part-flushes.ts";
 import { smallFileSystems } from "../../execution/tmpfs.ts";
 import { describeWith } from "../../runner/components.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
+import { eventually } from "../../runner/wait.ts";
 
 const directory = temporaryDirectories();
 const DATA = Buffer.from(Array.from({ length: 5_000 }, (_, n) => (n * 7 + (n >> 8)) & 0xff));
 const KEY: ContentKey = { sha256: sha256Hex(DATA), size_bytes: DATA.length };
 const EMPTY: ContentKey = { sha256: sha256Hex(""), size_bytes: 0 };
 
-const uploadsIn = (spoolDir: string, more: { predecessorsMs?: number; admit?: (bytes: number) => void } = {}) =>
+const uploadsIn = (spoolDir: string, more: { predecessorsMs?: number; admit?: (bytes: number) => void; flushes?: PartFlushes } = {}) =>
   new InputUploads({ spoolDir, clock: systemClock, admit: () => undefined, ...more });
 
 const piece = (uploads: InputUploads, from: number, to: number, bytes: Uint8Array = DATA.subarray(from, to), key: UploadKey = KEY) =>
@@ -165,6 +168,69 @@ test("one that died after the last piece left a part that the next request compl
   fs.chmodSync(path.dirname(contentOf(spool, ".content")), 0o700);
   expect((await nameContent(spool, KEY, "in.lj"))?.size).toBe(5_000n);
   expect(modeOf(path.dirname(contentOf(spool, "in.lj")))).toBe(0o500);
+});
+
+test("a part that somebody else has taken away is said to be gone, and nothing is made in its place", async () => {
+  const spool = directory();
+  const uploads = uploadsIn(spool);
+  await uploads.begin(KEY);
+  await piece(uploads, 0, 2_000);
+  fs.rmSync(partOf(spool));
+  await refused(piece(uploads, 2_000, 3_000), "input_ingest_unavailable");
+  expect(fs.readdirSync(path.join(spool, "inputs"))).toEqual([]);
+  await uploads.begin(KEY);
+  expect(await piece(uploads, 0, 5_000)).toMatchObject({ state: "complete" });
+});
+
+describe("what has come", () => {
+  /** Uploads whose parts are flushed each 1,000 bytes, as `flush` does it. */
+  const flushed = (spool: string, flush: (spool: string, key: UploadKey) => Promise<void>) =>
+    uploadsIn(spool, { flushes: new PartFlushes(spool, flush, 1_000) });
+
+  test("is flushed while more of it comes, one flush at a time, and its end waits for that", async () => {
+    const going: PromiseWithResolvers<void>[] = [];
+    const uploads = flushed(directory(), () => {
+      going.push(Promise.withResolvers<void>());
+      return going.at(-1)!.promise;
+    });
+    await uploads.begin(KEY);
+    await piece(uploads, 0, 900);
+    expect(going).toHaveLength(0);
+    await piece(uploads, 900, 1_100);
+    await piece(uploads, 1_100, 3_000);
+    expect(going).toHaveLength(1);
+    let over = false;
+    const last = piece(uploads, 3_000, 5_000).then((upload) => {
+      over = true;
+      return upload;
+    });
+    await eventually(() => uploads.stand(KEY).offset === 5_000, { what: "the last bytes" });
+    expect([over, uploads.stand(KEY).state]).toEqual([false, "partial"]);
+    going[0]!.resolve();
+    expect(await last).toMatchObject({ state: "complete" });
+  });
+
+  test("is thrown away where a flush fails, which is said by the next piece or by its end, and the next upload begins anew", async () => {
+    for (const [code, bytes, said] of [
+      ["EIO", [0, 1_500, 3_000], "input_ingest_unavailable"],
+      ["EIO", [0, 1_500, 5_000], "input_ingest_unavailable"],
+      ["ENOSPC", [0, 1_500, 3_000], "storage_admission_refused"],
+    ] as const) {
+      const spool = directory();
+      let failures = 1;
+      const uploads = flushed(spool, async (where, key) => {
+        if (failures-- > 0) throw Object.assign(new Error(code), { code });
+        await flushPart(where, key);
+      });
+      await uploads.begin(KEY);
+      await piece(uploads, bytes[0], bytes[1]);
+      await refused(piece(uploads, bytes[1], bytes[2]), said);
+      expect(uploads.stand(KEY).state).toBe("absent");
+      await uploads.begin(KEY);
+      await piece(uploads, 0, 1_500);
+      expect(await piece(uploads, 1_500, 5_000)).toMatchObject({ state: "complete" });
+    }
+  });
 });
 
 describe("a provisional upload", () => {

@@ -53,6 +53,15 @@ describe("a job that is over", () => {
     expect(shown({ state: "succeeded" }, attempt, { scheduler: there(at(60)) })["duration"]).toBe("1m 15s");
   });
 
+  test("that was a pipeline tells a word of JARVIS' that is no end from one that is", () => {
+    const said = (state: string) => ({ jarvis: { execution_id: "jarvis_1", said: { pipeline_id: "p", state } } }) as never;
+    const line = (state: Job["state"], word: string) => shown({ state }, null, said(word))["JARVIS"];
+    expect(line("running", "running")).toBe("jarvis_1, pipeline p: running");
+    expect(line("canceled", "running")).toBe("jarvis_1, pipeline p: running was its last word before the end");
+    expect(line("failed", "submitted")).toBe("jarvis_1, pipeline p: submitted was its last word before the end");
+    for (const word of ["completed", "failed", "canceled"]) expect(line("failed", word)).toBe(`jarvis_1, pipeline p: ${word}`);
+  });
+
   test("and never started shows no duration", () => {
     const fields = shown({ state: "canceled" }, null);
     expect(fields["ended"]).toBe(`${at(90)} (10s ago)`);

@@ -61,7 +61,7 @@ export function statusFields(
     ],
     ["scheduler", there === null ? null : schedulerText(there)],
     ...(there === null || there.status === null || there.ended_at !== null ? [] : observedLines(there.status, now)),
-    ["JARVIS", jarvis == null ? null : jarvisText(jarvis)],
+    ["JARVIS", jarvis == null ? null : jarvisText(jarvis, isTerminal(job.state))],
     ["ended", ended === null ? null : `${ended} (${agoText(ended, now)})`],
     ["duration", ended === null ? null : lasted(beganAt({ job, attempt, scheduler }), ended)],
     ["process", shim === null ? null : `${shim.pid} on ${shim.hostname}`],
@@ -79,9 +79,15 @@ export function statusFields(
   ] as const;
 }
 
-/** The run's id, which JARVIS' own commands take, and what JARVIS says of it. */
-const jarvisText = ({ execution_id, said }: JarvisExecution): string =>
-  said === null ? execution_id : `${execution_id}, pipeline ${oneLine(said.pipeline_id)}: ${oneLine(said.state)}`;
+/** States of a record of JARVIS' that does not change any more. */
+const JARVIS_ENDS: ReadonlySet<string> = new Set(["scripted", "completed", "failed", "canceled"]);
+
+/** The run's id, which JARVIS' own commands take, and what JARVIS says of it: one that was killed has not said that it ended. */
+function jarvisText({ execution_id, said }: JarvisExecution, isOver: boolean): string {
+  if (said === null) return execution_id;
+  const text = `${execution_id}, pipeline ${oneLine(said.pipeline_id)}: ${oneLine(said.state)}`;
+  return isOver && !JARVIS_ENDS.has(said.state) ? `${text} was its last word before the end` : text;
+}
 
 const inputText = ({ name, logical_name, size_bytes, sha256 }: JobStatus["inputs"][number]): string =>
   `${name}: ${logical_name}, ${bytesText(size_bytes)}, SHA-256 ${sha256.slice(0, 16)}…`;

@@ -115,6 +115,7 @@ export class FrpKeeper {
         [...this.#proxies(), alive],
         [{ name: "alive", type: "stcp", secret: room.secret, server: alive.name, address: "127.0.0.1", port }],
       ),
+      direct: this.options.types.includes("xtcp"),
       directory,
       name: `worker-${cluster}`,
       variables,

@@ -15,6 +15,12 @@ const OWNED = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL -- "-$$"; } >
 /** What frpc may know of its surroundings: nothing of the relay's, and no proxy but the one in its configuration. */
 const KEPT = /^(?:PATH|HOME|TZ|LANG|LC_ALL|TMPDIR|SystemRoot|USERPROFILE|TEMP|TMP)$/i;
 
+/**
+ * For runtimes of Go. What comes through frps comes in small pieces, and for each of them threads on several processors wake one another: on one it takes frpc a third less, and it still
+ * carries more than a session brings. Whoever punches holes speaks QUIC, which takes more; it has them all.
+ */
+const ON_ONE_PROCESSOR = { GOMAXPROCS: "1" };
+
 /** How much of what it said last is kept, in UTF-16 units. */
 const MAX_SAID = 16 * 1024;
 /** It reads its configuration before it says anything; one that says nothing has it after so long, in milliseconds. */
@@ -23,6 +29,8 @@ const READ_MS = 5_000;
 export interface FrpcRequest {
   readonly frpc: string;
   readonly configuration: string;
+  /** Whether what it carries may go from peer to peer. */
+  readonly direct: boolean;
   /** Of the user alone, on this machine. */
   readonly directory: string;
   /** One frpc of a name at a time; for its files. */
@@ -79,9 +87,12 @@ export async function startFrpc(request: FrpcRequest, record = recordProcess): P
   const command = [frpc, "-c", file] as const;
   const stream = startInside({
     argv: process.platform === "win32" ? command : ["/bin/sh", "-c", OWNED, "frpc", ...command],
-    env: Object.fromEntries(
-      Object.entries(request.variables).filter((one): one is [string, string] => one[1] !== undefined && KEPT.test(one[0])),
-    ),
+    env: {
+      ...Object.fromEntries(
+        Object.entries(request.variables).filter((one): one is [string, string] => one[1] !== undefined && KEPT.test(one[0])),
+      ),
+      ...(request.direct ? {} : ON_ONE_PROCESSOR),
+    },
     directory,
   });
   const remove = removal(file, stream, onTrouble);

@@ -48,6 +48,10 @@ describeWith("frp", "the worker's frpc", () => {
   const reached = (one = keeper) => eventually(() => one.presence.reached, { what: "the way through frps" });
   const pid = (): number => (JSON.parse(fs.readFileSync(path.join(directory, "worker-far.json"), "utf8")) as { pid: number }).pid;
 
+  test("one without a direct way has one processor", () => {
+    expect(fs.readFileSync(`/proc/${pid()}/environ`, "utf8").split("\0")).toContain("GOMAXPROCS=1");
+  });
+
   test("one that lives and is deaf is replaced", async () => {
     const deaf = pid();
     process.kill(deaf, "SIGSTOP");

@@ -32,29 +32,22 @@ test("whoever comes to the echo and says nothing, or does not end, is sent away;
   expect(fs.existsSync(socket)).toBe(false);
 });
 
-test("what a program says of the proxy's password is not repeated", async () => {
+/** What a frpc that is a line of shell said last, to whoever visited with it. */
+async function saidOf(line: string, more: { direct?: boolean; proxyUrl?: string } = {}): Promise<RelayError> {
   const directory = directories();
   const frpc = path.join(directory, "frpc");
-  fs.writeFileSync(frpc, '#!/bin/sh\necho "proxy: $(grep proxyURL "$2") token: $(grep token "$2")" | tr "\\n" " "\nexit 1\n', {
-    mode: 0o700,
-  });
-  const server = {
-    address: "127.0.0.1",
-    port: 1,
-    protocol: "tcp",
-    token: "the-token-of-frps",
-    proxyUrl: "http://user:p%40ss-word@127.0.0.1:2",
-  } as const;
+  fs.writeFileSync(frpc, `#!/bin/sh\n${line}\nexit 1\n`, { mode: 0o700 });
+  const { direct = false, ...server } = more;
   const failed = visit(
     {
-      server,
+      server: { address: "127.0.0.1", port: 1, protocol: "tcp", token: "the-token-of-frps", ...server },
       room: { name: "room", secret: "the-secret-of-the-room" },
-      direct: false,
+      direct,
       directMs: 1,
       frpc,
       directory: path.join(directory, "run"),
       name: "visitor",
-      variables: { PATH: process.env["PATH"] },
+      variables: { PATH: process.env["PATH"], GOMAXPROCS: "17" },
       onTrouble: () => undefined,
     },
     () => Promise.reject(new Error("nobody is there")),
@@ -64,9 +57,21 @@ test("what a program says of the proxy's password is not repeated", async () => 
     () => null,
     (caught: unknown) => caught as RelayError,
   );
-  expect([error?.code, error?.message.includes("proxy: ")]).toEqual(["frp_unreachable", true]);
-  for (const secret of ["p%40ss-word", "p@ss-word", "the-token"])
-    expect(JSON.stringify([error?.message, error?.data])).not.toContain(secret);
+  expect(error?.code).toBe("frp_unreachable");
+  return error!;
+}
+
+test("what a program says of the proxy's password is not repeated", async () => {
+  const said = 'echo "proxy: $(grep proxyURL "$2") token: $(grep token "$2")" | tr "\\n" " "';
+  const { message, data } = await saidOf(said, { proxyUrl: "http://user:p%40ss-word@127.0.0.1:2" });
+  expect(message).toContain("proxy: ");
+  for (const secret of ["p%40ss-word", "p@ss-word", "the-token"]) expect(JSON.stringify([message, data])).not.toContain(secret);
+});
+
+test("a frpc that carries over frps alone has one processor, one that looks for the direct way as many as there are", async () => {
+  const said = 'echo "processors: ${GOMAXPROCS-all}"';
+  expect((await saidOf(said)).data["said"]).toBe("processors: 1");
+  expect((await saidOf(said, { direct: true })).data["said"]).toBe("processors: all");
 });
 
 test("of the names in an archive, those that a program would take for its options are passed over", () => {

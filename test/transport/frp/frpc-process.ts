@@ -6,6 +6,7 @@ const [directory, frpc, port, token] = process.argv.slice(2) as [string, string,
 const { pid } = await startFrpc({
   frpc,
   configuration: visitorConfiguration({ address: "127.0.0.1", port: Number(port), protocol: "tcp", token }, []),
+  direct: false,
   directory,
   name: "owned",
   variables: process.env,

@@ -31,6 +31,7 @@ describeWith("frp", "over a real frps", () => {
 
   const ownOptions = (name: string) => ({
     frpc: frpProgram("frpc"),
+    direct: true,
     directory: path.join(directory.path, "run"),
     name,
     variables: process.env,

@@ -20,13 +20,9 @@ interface EdgePage {
   readonly total: number;
 }
 
-/** Says on standard error that a page was not all; of one that began in the middle, only where to go on. */
-export async function noteMore(
-  stderr: { write(text: string): Promise<void> },
-  page: EdgePage,
-  { shown, begun }: { readonly shown: number; readonly begun: string | undefined },
-): Promise<void> {
+/** What is said of a page that was not all; of one that began in the middle, only where to go on. */
+export function moreOf(page: EdgePage, { shown, begun }: { readonly shown: number; readonly begun: string | undefined }): string | null {
   const left = page.total - shown;
-  if (left <= 0 || shown === 0) return;
-  await stderr.write(`${begun === undefined ? `${left} more` : "more, if there are any"}: --cursor ${page.next_cursor}\n`);
+  if (left <= 0 || shown === 0) return null;
+  return `${begun === undefined ? `${left} more` : "more, if there are any"}: --cursor ${page.next_cursor}`;
 }

@@ -8,11 +8,8 @@ export const PAGE = {
   limit: optionOr(whole(1, LIMITS.pageMax), LIMITS.pageDefault, "Entries at most"),
 } as const;
 
-/** Says on standard error that a page was not all. */
-export async function noteRest(
-  stderr: { write(text: string): Promise<void> },
-  page: { readonly next_cursor: number; readonly total: number },
-): Promise<void> {
+/** What is said of a page that was not all. */
+export function restOf(page: { readonly next_cursor: number; readonly total: number }): string | null {
   const left = page.total - (page.next_cursor - 1);
-  if (left > 0) await stderr.write(`${left} more: --cursor ${page.next_cursor}\n`);
+  return left > 0 ? `${left} more: --cursor ${page.next_cursor}` : null;
 }

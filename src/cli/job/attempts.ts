@@ -1,10 +1,7 @@
-import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
-import { noteRest, PAGE } from "../page-options.ts";
-import { instantCell } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
+import { PAGE, restOf } from "../page-options.ts";
+import { printPage } from "../print/page.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -16,24 +13,18 @@ export const verb = defineVerb({
   async run({ flags, args, io, json, relay }) {
     const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     const page = await cluster.attempts(id, { cursor: flags.cursor, limit: flags.limit });
-    if (json) await printJson(io.stdout, page);
-    else {
-      const now = io.clock.now();
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["ATTEMPT", "STATE", "STARTED", "ENDED", "OUTCOME", "MESSAGE"],
+    return printPage({ io, json }, page, {
+      header: ["ATTEMPT", "STATE", "STARTED", "ENDED", "OUTCOME", "MESSAGE"],
+      rows: ({ instant }) =>
         page.attempts.map((a) => [
           a.attempt,
           a.state,
-          instantCell(io.stdout, a.started_at, now),
-          instantCell(io.stdout, a.ended_at, now),
+          instant(a.started_at),
+          instant(a.ended_at),
           a.outcome?.reason ?? null,
           a.outcome?.message ?? null,
         ]),
-      );
-      await noteRest(io.stderr, page);
-    }
-    return EXIT.ok;
+      notes: [restOf(page)],
+    });
   },
 });

@@ -1,11 +1,10 @@
 import type { Artifact } from "../../domain/artifact.ts";
-import { EXIT } from "../../domain/errors.ts";
+import type { JobStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
-import { noteRest, PAGE } from "../page-options.ts";
+import { PAGE, restOf } from "../page-options.ts";
+import { printPage } from "../print/page.ts";
 import { bytesText } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -20,13 +19,9 @@ export const verb = defineVerb({
   async run({ flags, args, io, json, relay }) {
     const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     const page = await cluster.artifacts(id, { cursor: flags.cursor, limit: flags.limit });
-    if (json) await printJson(io.stdout, page);
-    else {
-      const forPeople = io.stdout.isTerminal;
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["ARTIFACT", { spare: "KIND" }, { spare: "SIZE" }, { spare: "SHA-256" }, { spare: "ATTEMPT" }, { keepsEnd: "NAME" }],
+    return printPage({ io, json }, page, {
+      header: ["ARTIFACT", { spare: "KIND" }, { spare: "SIZE" }, { spare: "SHA-256" }, { spare: "ATTEMPT" }, { keepsEnd: "NAME" }],
+      rows: ({ forPeople }) =>
         page.artifacts.map((a) => [
           a.artifact_id,
           a.kind,
@@ -35,15 +30,13 @@ export const verb = defineVerb({
           attemptOf(a),
           a.name,
         ]),
-      );
-      const { inputs } = await cluster.status(id);
-      if (inputs.length > 0)
-        await io.stderr.write(`inputs: ${inputs.map(({ name, artifact_id }) => `${name} ${artifact_id}`).join(", ")}\n`);
-      await noteRest(io.stderr, page);
-    }
-    return EXIT.ok;
+      notes: json ? [] : [inputsOf(await cluster.status(id)), restOf(page)],
+    });
   },
 });
+
+const inputsOf = ({ inputs }: Pick<JobStatus, "inputs">): string | null =>
+  inputs.length === 0 ? null : `inputs: ${inputs.map(({ name, artifact_id }) => `${name} ${artifact_id}`).join(", ")}`;
 
 /** Whether it was not copied: its record names the file that the job wrote. */
 const inPlace = ({ uri }: Artifact): boolean => uri.startsWith("file:");

@@ -1,10 +1,7 @@
-import { EXIT } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { JOB_KINDS, JOB_STATES } from "../job-words.ts";
-import { instantCell } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
+import { printPage } from "../print/page.ts";
 import { oneOf, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr } from "../verb.ts";
 
@@ -32,17 +29,10 @@ export const verb = defineVerb({
       ...(flags.before === undefined ? {} : { before: flags.before }),
       limit: flags.limit,
     });
-    if (json) await printJson(io.stdout, page);
-    else {
-      const now = io.clock.now();
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["JOB", "STATE", { spare: "KIND" }, "SUBMITTED", "WHAT"],
-        page.jobs.map((job) => [job.job_id, job.state, job.kind, instantCell(io.stdout, job.created_at, now), job.title]),
-      );
-      if (page.next_before !== null) await io.stderr.write(`older ones: --before ${page.next_before}\n`);
-    }
-    return EXIT.ok;
+    return printPage({ io, json }, page, {
+      header: ["JOB", "STATE", { spare: "KIND" }, "SUBMITTED", "WHAT"],
+      rows: ({ instant }) => page.jobs.map((job) => [job.job_id, job.state, job.kind, instant(job.created_at), job.title]),
+      notes: [page.next_before === null ? null : `older ones: --before ${page.next_before}`],
+    });
   },
 });

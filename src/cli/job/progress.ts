@@ -1,11 +1,8 @@
-import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
-import { noteRest, PAGE } from "../page-options.ts";
+import { PAGE, restOf } from "../page-options.ts";
+import { printPage } from "../print/page.ts";
 import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
-import { instantCell } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -18,22 +15,16 @@ export const verb = defineVerb({
   async run({ flags, args, io, json, relay }) {
     const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     const page = await cluster.progress(id, { cursor: flags.cursor, limit: flags.limit });
-    if (json) await printJson(io.stdout, page);
-    else {
-      const now = io.clock.now();
-      const bar = (share: number | null) => (share === null ? "" : progressBar(share, 20));
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["AT", "", "PROGRESS"],
+    const bar = (share: number | null) => (share === null ? "" : progressBar(share, 20));
+    return printPage({ io, json }, page, {
+      header: ["AT", "", "PROGRESS"],
+      rows: ({ forPeople, instant }) =>
         page.progress.map((report) =>
-          io.stdout.isTerminal
-            ? [instantCell(io.stdout, report.created_at, now), bar(shareOf(report)), progressText(report)]
+          forPeople
+            ? [instant(report.created_at), bar(shareOf(report)), progressText(report)]
             : [report.created_at, report.label, report.current, report.total, report.unit, report.message],
         ),
-      );
-      await noteRest(io.stderr, page);
-    }
-    return EXIT.ok;
+      notes: [restOf(page)],
+    });
   },
 });

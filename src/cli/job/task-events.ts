@@ -1,10 +1,7 @@
-import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { clusterOfTask } from "../find-record.ts";
-import { noteRest, PAGE } from "../page-options.ts";
-import { instantCell } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
+import { PAGE, restOf } from "../page-options.ts";
+import { printPage } from "../print/page.ts";
 import { taskId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -18,24 +15,11 @@ export const verb = defineVerb({
       cursor: flags.cursor,
       limit: flags.limit,
     });
-    if (json) await printJson(io.stdout, page);
-    else {
-      const now = io.clock.now();
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["SEQ", "AT", "TYPE", "STATUS", "LABEL", "SUMMARY"],
-        page.events.map((event) => [
-          event.seq,
-          instantCell(io.stdout, event.created_at, now),
-          event.event_type,
-          event.status,
-          event.label,
-          event.summary,
-        ]),
-      );
-      await noteRest(io.stderr, page);
-    }
-    return EXIT.ok;
+    return printPage({ io, json }, page, {
+      header: ["SEQ", "AT", "TYPE", "STATUS", "LABEL", "SUMMARY"],
+      rows: ({ instant }) =>
+        page.events.map((event) => [event.seq, instant(event.created_at), event.event_type, event.status, event.label, event.summary]),
+      notes: [restOf(page)],
+    });
   },
 });

@@ -1,9 +1,7 @@
-import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
-import { EDGE_PAGE, noteMore } from "../edge-page-options.ts";
+import { EDGE_PAGE, moreOf } from "../edge-page-options.ts";
 import { findJob } from "../find-record.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
+import { printPage } from "../print/page.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -18,13 +16,9 @@ export const verb = defineVerb({
     const { cluster, id } = await findJob({ io, relay }, flags.cluster, args.job);
     const { cursor, limit } = flags;
     const page = await cluster.lineage.usedArtifacts(id, { limit, ...(cursor === undefined ? {} : { cursor }) });
-    if (json) await printJson(io.stdout, page);
-    else {
-      const forPeople = io.stdout.isTerminal;
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["ARTIFACT", "LEFT BY", { spare: "SHA-256" }, { spare: "KNOWN BY" }, { spare: "ARGUMENT" }],
+    return printPage({ io, json }, page, {
+      header: ["ARTIFACT", "LEFT BY", { spare: "SHA-256" }, { spare: "KNOWN BY" }, { spare: "ARGUMENT" }],
+      rows: ({ forPeople }) =>
         page.used_artifacts.map((edge) => [
           edge.artifact_id,
           edge.producer_job_id,
@@ -32,9 +26,7 @@ export const verb = defineVerb({
           edge.provenance?.evidence ?? null,
           edge.provenance?.arg ?? null,
         ]),
-      );
-      await noteMore(io.stderr, page, { shown: page.used_artifacts.length, begun: cursor });
-    }
-    return EXIT.ok;
+      notes: [moreOf(page, { shown: page.used_artifacts.length, begun: cursor })],
+    });
   },
 });

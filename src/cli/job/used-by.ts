@@ -1,9 +1,7 @@
-import { EXIT } from "../../domain/errors.ts";
 import { CLUSTER } from "../cluster-option.ts";
-import { EDGE_PAGE, noteMore } from "../edge-page-options.ts";
+import { EDGE_PAGE, moreOf } from "../edge-page-options.ts";
 import { clusterOfArtifact } from "../find-record.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
+import { printPage } from "../print/page.ts";
 import { artifactId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 
@@ -17,21 +15,16 @@ export const verb = defineVerb({
     const cluster = await clusterOfArtifact({ io, relay }, flags.cluster, args.artifact);
     const { cursor, limit } = flags;
     const page = await cluster.lineage.usedBy(args.artifact, { limit, ...(cursor === undefined ? {} : { cursor }) });
-    if (json) await printJson(io.stdout, page);
-    else {
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["USED BY", { spare: "SUBMITTED" }, { spare: "KNOWN BY" }, { spare: "ARGUMENT" }],
+    return printPage({ io, json }, page, {
+      header: ["USED BY", { spare: "SUBMITTED" }, { spare: "KNOWN BY" }, { spare: "ARGUMENT" }],
+      rows: () =>
         page.used_by.map((edge) => [
           edge.consumer_job_id,
           edge.created_at,
           edge.provenance?.evidence ?? null,
           edge.provenance?.arg ?? null,
         ]),
-      );
-      await noteMore(io.stderr, page, { shown: page.used_by.length, begun: cursor });
-    }
-    return EXIT.ok;
+      notes: [moreOf(page, { shown: page.used_by.length, begun: cursor })],
+    });
   },
 });

@@ -17,7 +17,8 @@ export interface EndColumn {
   readonly keepsEnd: string;
 }
 
-type Column = string | SpareColumn | EndColumn;
+export type Column = string | SpareColumn | EndColumn;
+export type Row = readonly (string | number | null)[];
 
 /** Cells that the last column has at least, where another one can be left out for it. */
 const LAST_CELLS = 16;
@@ -28,12 +29,7 @@ const LAST_LEAST_CELLS = 4;
  * Rows under a header where somebody looks at them, in as many columns as fit; elsewhere one line a row with all of them, cells
  * separated by tabs and no header, as `cut` and `awk` take it.
  */
-export async function printTable(
-  output: Output,
-  style: Style,
-  header: readonly Column[],
-  rows: readonly (readonly (string | number | null)[])[],
-): Promise<void> {
+export async function printTable(output: Output, style: Style, header: readonly Column[], rows: readonly Row[]): Promise<void> {
   const cells = rows.map((row) => row.map((cell) => (cell === null ? "-" : oneLine(String(cell)))));
   if (!output.isTerminal) {
     await output.write(cells.map((row) => `${row.join("\t")}\n`).join(""));

@@ -1,10 +1,7 @@
-import { EXIT } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { JOB_KINDS, JOB_STATES } from "../job-words.ts";
-import { instantCell } from "../print/quantities.ts";
-import { styleFor } from "../print/style.ts";
-import { printJson, printTable } from "../print/table.ts";
+import { printPage } from "../print/page.ts";
 import { oneOf, whole } from "../values.ts";
 import { defineVerb, list, option, optionOr, toggle } from "../verb.ts";
 
@@ -35,27 +32,12 @@ export const verb = defineVerb({
       limit: flags.limit,
       scan_limit: flags["scan-limit"],
     });
-    if (json) await printJson(io.stdout, page);
-    else {
-      const now = io.clock.now();
-      await printTable(
-        io.stdout,
-        styleFor(io.stdout, io.env),
-        ["SEQ", "JOB", "STATE", { spare: "KIND" }, { spare: "LANE" }, "SUBMITTED", "WHAT"],
-        page.jobs.map((job) => [
-          job.sequence,
-          job.job_id,
-          job.state,
-          job.kind,
-          job.lane,
-          instantCell(io.stdout, job.created_at, now),
-          job.title,
-        ]),
-      );
-      if (page.source_next_cursor !== null) {
-        await io.stderr.write(`there is more (${page.source_total} jobs in all): --cursor ${page.source_next_cursor}\n`);
-      }
-    }
-    return EXIT.ok;
+    const { source_next_cursor: next, source_total: total } = page;
+    return printPage({ io, json }, page, {
+      header: ["SEQ", "JOB", "STATE", { spare: "KIND" }, { spare: "LANE" }, "SUBMITTED", "WHAT"],
+      rows: ({ instant }) =>
+        page.jobs.map((job) => [job.sequence, job.job_id, job.state, job.kind, job.lane, instant(job.created_at), job.title]),
+      notes: [next === null ? null : `there is more (${total} jobs in all): --cursor ${next}`],
+    });
   },
 });

@@ -29,35 +29,54 @@ async function* atMost(source: AsyncIterable<Uint8Array>, bytes: number): AsyncG
   }
 }
 
-/**
- * A body that pulls from its source, so that a slow reader holds the source back. A source that fails breaks the answer off, which is all that
- * a client can be told by then; failures that can be expected (RelayErrors) leave no trace in the process's log.
- *
- * @param sent told of each piece but the last when it has been sent
- */
-export function contentBody(
-  source: AsyncIterable<Uint8Array>,
-  sent: (piece: Uint8Array) => void = () => undefined,
-): ReadableStream<Uint8Array> {
+/** A body that pulls from its source. @param sent as of pulledBody */
+export function contentBody(source: AsyncIterable<Uint8Array>, sent?: (piece: Uint8Array) => void): ReadableStream<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]();
-  let last = new Uint8Array();
+  return pulledBody(
+    {
+      async next() {
+        const { done, value } = await iterator.next();
+        return done ? null : value;
+      },
+      end: async () => iterator.return?.(),
+    },
+    sent,
+  );
+}
+
+/** Gives the pieces of a body, each when it is asked for. */
+export interface Pieces {
+  /** The next; null behind the last. */
+  next(): Promise<Uint8Array | null>;
+  /** Nobody wants any more of them. */
+  end(reason: unknown): Promise<unknown>;
+}
+
+/**
+ * A body that asks for a piece when the one before has been written, so that a slow reader holds its source back. A source that fails breaks the answer off, which is
+ * all that a client can be told by then; failures that can be expected (RelayErrors) leave no trace in the process's log.
+ *
+ * @param sent told of each piece but the last when it has been written
+ */
+export function pulledBody(pieces: Pieces, sent: (piece: Uint8Array) => void = () => undefined): ReadableStream<Uint8Array> {
+  let last: Uint8Array = new Uint8Array();
   return new ReadableStream(
     {
       async pull(controller) {
         try {
           // Who asks for more has written the piece before.
           sent(last);
-          const next = await iterator.next();
-          if (next.done) return controller.close();
-          last = next.value as Uint8Array<ArrayBuffer>;
+          const next = await pieces.next();
+          if (next === null) return controller.close();
+          last = next;
           controller.enqueue(last);
         } catch (error) {
           // Bun writes what a body fails with to standard error, with source and stack, unless it is nothing.
           controller.error(isRelayError(error) ? undefined : error);
         }
       },
-      async cancel() {
-        await iterator.return?.();
+      async cancel(reason) {
+        await pieces.end(reason);
       },
     },
     { highWaterMark: 0 },

@@ -1,3 +1,5 @@
+import { pulledBody } from "../../api/content-body.ts";
+import { RelayError } from "../../domain/errors.ts";
 import { giveBack } from "../../lib/give-back.ts";
 
 /** Keeps an eye on work while it is waited for. */
@@ -15,31 +17,24 @@ export function givingBack(
   watched: Watched = (work) => work(),
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
-  let given: Uint8Array = new Uint8Array();
-  return new ReadableStream(
+  return pulledBody(
     {
-      async pull(controller) {
+      async next() {
         try {
-          // Who asks for more has written the piece before, which is nobody else's.
-          giveBack(given);
           const { done, value } = await watched(() => reader.read());
-          if (done) {
-            over();
-            return controller.close();
-          }
-          given = value;
-          controller.enqueue(value);
-        } catch {
+          if (!done) return value;
+        } catch (error) {
           over();
-          // Bun writes what a body fails with to standard error, with source and stack, unless it is nothing.
-          controller.error(undefined);
+          throw new RelayError("link_down", "the answer broke off", {}, undefined, { cause: error });
         }
+        over();
+        return null;
       },
-      cancel(reason) {
+      end(reason) {
         over();
         return reader.cancel(reason);
       },
     },
-    { highWaterMark: 0 },
+    giveBack,
   );
 }

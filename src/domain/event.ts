@@ -37,6 +37,7 @@ export const EVENT_TYPES = [
   "execution.restart_reconciled",
   "execution.outcome_unknown",
   "execution.leftover",
+  "execution.out_of_memory",
   "execution.output_incomplete",
   "execution.residual",
   "execution.spool_damaged",

@@ -6,10 +6,21 @@ import { isErrno } from "../lib/atomic-file.ts";
 export const SHIM_GROUP_PREFIX = "clio-relay-shim-";
 
 /** The cgroup v2 directory of this process, or of the one that `proc` is of (cgroups(7)); null where there is none, and for one that has ended. */
-export function ownCgroup(proc = "/proc/self"): string | null {
+export const ownCgroup = (proc?: string): string | null => groupOf(proc, "", " - cgroup2 ");
+
+/** The same of version 1, in the hierarchy that bounds memory. */
+export const ownMemoryGroupV1 = (proc?: string): string | null => groupOf(proc, "memory", " - cgroup ");
+
+/**
+ * @param controller as proc_pid_cgroup(5) names the hierarchy
+ * @param type as a line of proc_pid_mountinfo(5) names the file system
+ */
+function groupOf(proc = "/proc/self", controller: string, type: string): string | null {
   try {
-    const group = /^0::(\/.*)$/m.exec(fs.readFileSync(`${proc}/cgroup`, "utf8"))?.[1];
-    const mount = cgroup2Mount(fs.readFileSync(`${proc}/mountinfo`, "utf8"));
+    const lines = fs.readFileSync(`${proc}/cgroup`, "utf8").split("\n");
+    const fields = lines.map((line) => /^\d+:([^:]*):(\/.*)$/.exec(line)).find((found) => found?.[1]?.split(",").includes(controller));
+    const group = fields?.[2];
+    const mount = mountOf(fs.readFileSync(`${proc}/mountinfo`, "utf8"), type, controller);
     if (group === undefined || mount === null) return null;
     const below = path.relative(mount.root, group);
     return below.startsWith("..") ? null : path.join(mount.at, below);
@@ -20,11 +31,12 @@ export function ownCgroup(proc = "/proc/self"): string | null {
   }
 }
 
-/** Where the cgroup v2 hierarchy is mounted, and which part of it (proc_pid_mountinfo(5), fields 4 and 5). */
-function cgroup2Mount(mountinfo: string): { root: string; at: string } | null {
+/** Where a hierarchy is mounted, and which part of it (proc_pid_mountinfo(5), fields 4 and 5; the last one has its controllers). */
+function mountOf(mountinfo: string, type: string, controller: string): { root: string; at: string } | null {
   for (const line of mountinfo.split("\n")) {
-    if (!line.includes(" - cgroup2 ")) continue;
+    if (!line.includes(type)) continue;
     const fields = line.split(" ");
+    if (controller !== "" && !fields.at(-1)!.split(",").includes(controller)) continue;
     return { root: unescapePath(fields[3]!), at: unescapePath(fields[4]!) };
   }
   return null;

@@ -129,6 +129,8 @@ export interface ExitRecord {
   readonly leftover: number;
   /** In an allocation: its end was asked for, by no cancel of ours, before this was written. Whether that is why it ended, its scheduler says. */
   readonly asked_to_end?: boolean | undefined;
+  /** How many processes the kernel has ended because memory ran out; absent for none, and where that cannot be seen. */
+  readonly memory_kills?: number | undefined;
 }
 
 /** truncated-<stream>.json: the accounting at the moment when the first byte was dropped. */

@@ -78,6 +78,7 @@ export const ExitSchema: v.GenericSchema<unknown, ExitRecord> = v.object({
   ),
   leftover: Count,
   asked_to_end: v.optional(v.boolean()),
+  memory_kills: v.optional(Count),
 });
 
 export const TruncationSchema: v.GenericSchema<unknown, TruncationRecord> = v.object({

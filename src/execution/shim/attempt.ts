@@ -8,7 +8,8 @@ import type { HeldDirectory } from "../../lib/held-directory.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { type Surroundings, withSurroundings } from "./allocation.ts";
 import type { PassedSignals } from "./allocation-signals.ts";
-import { notStarted, outcomeOf, shimFailed } from "./outcome.ts";
+import { memoryKills } from "./memory-kills.ts";
+import { notStarted, outcomeOf, shimFailed, withMemoryKills } from "./outcome.ts";
 import { abandon, claimText, holds, isUsable, type Provision, provide } from "./provision.ts";
 import { recordExit } from "./record-exit.ts";
 import type { ShimLog } from "./shim-log.ts";
@@ -176,16 +177,27 @@ async function conclude(started: StartedJob, spec: AttemptSpec, options: Attempt
   }
   const streams = { stdout: recorders.stdout.conclude(), stderr: recorders.stderr.conclude() };
   for (const fd of started.logs) flush(fd, log);
+  const kills = killsOf(options);
   return {
     record_version: RECORD_VERSION,
-    outcome,
+    outcome: withMemoryKills(outcome, kills),
     started_at: startedAt,
     ended_at: timestamp(clock),
     streams,
     usage: usageOf(child),
     leftover,
     ...(options.surroundings !== undefined && term.received && !supervision.isCancel() ? { asked_to_end: true } : {}),
+    ...(kills > 0 ? { memory_kills: kills } : {}),
   };
+}
+
+function killsOf({ surroundings, log }: AttemptOptions): number {
+  try {
+    return memoryKills(surroundings?.allocation);
+  } catch (error) {
+    log.note(`whether memory ran out cannot be seen: ${String(error)}`);
+    return 0;
+  }
 }
 
 /** @throws when it cannot be seen whether there is a cancel */

@@ -55,6 +55,14 @@ function verdict(cause: Cause, exit: FirstExit, spec: Pick<AttemptSpec, "timeout
   }
 }
 
+/** What the kernel did to a job, as a clause. */
+export const memoryKilled = (count: number): string =>
+  `the kernel ended ${count === 1 ? "one" : count} of the job's processes because memory ran out`;
+
+/** An outcome with what the kernel did besides: whoever goes on in spite of it may end well with half of a result. */
+export const withMemoryKills = (outcome: Outcome, count: number): Outcome =>
+  count === 0 || outcome.reason === "canceled" ? outcome : { ...outcome, message: `${outcome.message}; ${memoryKilled(count)}` };
+
 /** The outcome of an attempt without a first process to tell of: it never started, or the shim failed. */
 export function notStarted(reason: "spawn_failed" | "canceled" | "outcome_unknown", message: string): Outcome {
   return { reason, exit_code: null, signal: null, message: message.slice(0, 2_000), residual: [] };

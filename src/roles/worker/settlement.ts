@@ -12,6 +12,7 @@ import { clearMaking, readProcess, readSpec } from "../../execution/attempt-dir.
 import { attemptDocuments } from "../../execution/attempt-documents.ts";
 import type { OutputIssue } from "../../execution/output-issue.ts";
 import { existingArtifacts } from "../../execution/own-place.ts";
+import { memoryKilled } from "../../execution/shim/outcome.ts";
 import { type AttemptSpec, type ExitRecord, FILES, logFile } from "../../execution/spool-records.ts";
 import { timestamp } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
@@ -260,6 +261,10 @@ function eventsOf(exit: ExitRecord, issues: readonly OutputIssue[]): NewEvent[] 
           : `${exit.leftover} processes that the command had left running were ended with it`,
       payload: { count: exit.leftover },
     });
+  }
+  const { memory_kills: count = 0 } = exit;
+  if (count > 0) {
+    events.push({ event_type: "execution.out_of_memory", level: "warning", message: memoryKilled(count), payload: { count } });
   }
   const unfinished = LOG_STREAMS.filter((stream) => !exit.streams[stream].complete);
   if (unfinished.length > 0 && exit.outcome.reason !== "outcome_unknown") {

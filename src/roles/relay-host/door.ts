@@ -1,16 +1,14 @@
 import { isIP } from "node:net";
 import { PREFACE } from "../../transport/meeting/messages.ts";
-import { type Carrier, DEAF, type SocketCarrier } from "../sockets/carrier.ts";
+import type { Carrier, SocketCarrier } from "../sockets/carrier.ts";
 import { addressKey } from "../sockets/quota.ts";
 import { type RequestHead, requestHead } from "../sockets/request-head.ts";
 import type { Stranger, Strangers } from "../sockets/strangers.ts";
+import type { Farewells } from "./farewells.ts";
 import { answerBytes, type FrontContext, notHttp, reply, tooMany } from "./front.ts";
 import type { Limits } from "./limits.ts";
 import type { Reception } from "./reception.ts";
 import { WebSocketCarrier } from "./web-socket-carrier.ts";
-
-/** How long an answer may take to go out, in milliseconds. */
-const LINGER_MS = 1_000;
 
 /** What a listener takes: HTTP with the upgrade, the bare stream behind its preface, or whichever of them comes. */
 export type Speech = "http" | "stream" | "either";
@@ -20,6 +18,7 @@ export interface DoorContext {
   readonly limits: Limits;
   readonly reception: Reception;
   readonly strangers: Strangers;
+  readonly farewells: Farewells;
   readonly now: () => number;
 }
 
@@ -72,7 +71,7 @@ export class Visitor implements Stranger {
     const head = requestHead(held);
     if (head === null) return;
     if (head === "malformed") {
-      this.#answer(notHttp());
+      this.#answer(notHttp(), this.addressKey);
       return;
     }
     const [address, key] = this.#whence(head);
@@ -80,7 +79,7 @@ export class Visitor implements Stranger {
     if (key !== null && key !== this.addressKey) {
       const many = limits.connections.of(key) >= limits.max.connectionsPerAddress;
       if (many || !limits.addressRates.take(key)) {
-        this.#answer(tooMany(many ? 10_000 : limits.addressRates.wait(key)));
+        this.#answer(tooMany(many ? 10_000 : limits.addressRates.wait(key)), key);
         return;
       }
       limits.countConnection(this.carrier, key);
@@ -89,7 +88,7 @@ export class Visitor implements Stranger {
     const answer = reply(head, this.context.front);
     if (answer.kind === "answer") {
       if (answer.status === 401 && key !== null) limits.addressRates.fine(key, 4);
-      this.#answer(answerBytes(answer));
+      this.#answer(answerBytes(answer), key);
       return;
     }
     this.carrier.write(Buffer.from(answer.head, "latin1"));
@@ -106,12 +105,10 @@ export class Visitor implements Stranger {
     return [whence, addressKey(whence)];
   }
 
-  #answer(bytes: Buffer): void {
+  #answer(bytes: Buffer, addressKey: string | null): void {
     this.carrier.write(bytes);
     this.context.strangers.remove(this);
-    this.carrier.sink = DEAF;
-    this.carrier.end();
-    setTimeout(() => this.carrier.destroy(), LINGER_MS);
+    this.context.farewells.bid(this.carrier, addressKey);
   }
 
   /** @param rest what came behind, as the socket's own carrier has it */

@@ -10,6 +10,8 @@ import { type Carrier, type CarrierSink, DEAF } from "../sockets/carrier.ts";
 /** Times of a meeting in milliseconds (docs/wire.md); tests have shorter ones. */
 export interface MeetingTimes {
   readonly opening: number;
+  /** What was said last has so long to be read. */
+  readonly farewell: number;
   /** Silence of our own after which a parked connection is pinged. */
   readonly ping: number;
   /** Silence of the other side after which it is given up. */
@@ -27,6 +29,7 @@ export interface MeetingTimes {
 
 export const MEETING_TIMES: MeetingTimes = {
   opening: 10_000,
+  farewell: 10_000,
   ping: 20_000,
   silence: 50_000,
   fresh: 2_000,
@@ -41,8 +44,6 @@ const UNREAD_MAX = 64 * 1024;
 /** More than this at once is no control message. */
 const CHUNK_MAX = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
-/** How long our `close` may take to go out, in milliseconds. */
-const LINGER_MS = 1_000;
 
 /** Anything but pings and pongs. */
 export type GuestMessage = Exclude<FromClient, { type: "ping" | "pong" }>;
@@ -52,6 +53,14 @@ export interface GuestEvents {
   message(message: GuestMessage): void;
   /** It is gone, or was dismissed; told once. */
   gone(): void;
+}
+
+/** Whose guest it is. */
+export interface GuestHost {
+  /** It is closed with a code. */
+  dismissed(guest: Guest, code: CloseCode): void;
+  /** Nothing more is expected of its carrier; what waits there may still go out. */
+  leaves(carrier: Carrier): void;
 }
 
 interface Probe {
@@ -77,14 +86,13 @@ export class Guest implements CarrierSink {
   /**
    * @param address whence it came; for the log, and for limits
    * @param now the monotonic clock
-   * @param onDismissed told of each code that it is closed with
    */
   constructor(
     private readonly carrier: Carrier,
     readonly address: string,
     private readonly times: MeetingTimes,
     private readonly now: () => number,
-    private readonly onDismissed: (guest: Guest, code: CloseCode) => void,
+    private readonly host: GuestHost,
     events: (guest: Guest) => GuestEvents,
   ) {
     this.#parser = new FrameParser("client", now);
@@ -163,17 +171,14 @@ export class Guest implements CarrierSink {
   /** Close it with a code. Twice is harmless. */
   dismiss(code: CloseCode, retry = 0, reason?: Refusal): void {
     if (this.over) return;
-    this.onDismissed(this, code);
+    this.host.dismissed(this, code);
     this.send({ type: "close", code, retry, ...(reason === undefined ? {} : { reason }) });
-    // What comes all the same is dropped, so that ours is not lost with it.
-    this.carrier.sink = DEAF;
     this.#leaveBehind();
   }
 
-  /** What waits for it may still go out, but not for ever. */
+  /** What comes all the same is dropped, so that ours is not lost with it. */
   #leaveBehind(): void {
-    this.carrier.end();
-    setTimeout(() => this.carrier.destroy(), LINGER_MS);
+    this.host.leaves(this.carrier);
     this.#gone();
   }
 

@@ -3,7 +3,8 @@ import { type FromClient, NEWEST_VERSION, OLDEST_VERSION, type OpeningMessage } 
 import { check } from "../../transport/meeting/proof.ts";
 import { fingerprintOf } from "../../transport/session/keys.ts";
 import type { Carrier } from "../sockets/carrier.ts";
-import { Guest } from "./guest.ts";
+import type { Farewells } from "./farewells.ts";
+import { Guest, type GuestHost } from "./guest.ts";
 import { REFUSED_COST } from "./limits.ts";
 import type { Rooms, RoomsContext } from "./rooms.ts";
 
@@ -14,6 +15,7 @@ export interface ReceptionContext extends RoomsContext {
   /** `HOST:PORT` by which this relay-host is dialed; empty: any. */
   readonly names: readonly string[];
   readonly rooms: Rooms;
+  readonly farewells: Farewells;
 }
 
 /** Whence a connection came. */
@@ -33,12 +35,15 @@ export class Reception {
 
   /** @param context whence it came, and what shows when it is known */
   receive(carrier: Carrier, origin: Origin): void {
-    const { times, now, metrics, journal } = this.context;
-    const dismissed = (one: Guest, code: CloseCode): void => {
-      metrics.add("refused_total", code);
-      if (code !== "absent" && code !== "draining" && code !== "superseded") journal.refused({ code, address: one.address });
+    const { times, now, metrics, journal, farewells } = this.context;
+    const host: GuestHost = {
+      dismissed: ({ address }, code) => {
+        metrics.add("refused_total", code);
+        if (code !== "absent" && code !== "draining" && code !== "superseded") journal.refused({ code, address });
+      },
+      leaves: (left) => farewells.bid(left, origin.addressKey),
     };
-    const guest = new Guest(carrier, origin.address, times, now, dismissed, (one) => ({
+    const guest = new Guest(carrier, origin.address, times, now, host, (one) => ({
       message: (message) => this.#open(one, origin, message),
       gone: origin.known,
     }));

@@ -4,6 +4,7 @@ import { type ListenAddress, type Listener, listen } from "../sockets/listener.t
 import { addressKey } from "../sockets/quota.ts";
 import { Strangers } from "../sockets/strangers.ts";
 import { type DoorContext, type Speech, Visitor } from "./door.ts";
+import { Farewells } from "./farewells.ts";
 import { MEETING_TIMES, type MeetingTimes } from "./guest.ts";
 import type { Journal } from "./journal.ts";
 import { Limits, type MeetingLimits } from "./limits.ts";
@@ -48,6 +49,7 @@ export class RelayHost {
   readonly #metrics = new Metrics();
   readonly #limits: Limits;
   readonly #strangers = new Strangers();
+  readonly #farewells: Farewells;
   readonly #rooms: Rooms;
   readonly #reception: Reception;
   readonly #door: DoorContext;
@@ -64,21 +66,35 @@ export class RelayHost {
     this.#limits = new Limits(options.limits, now);
     const context = { times: this.#times, limits: this.#limits, metrics: this.#metrics, journal, now };
     this.#rooms = new Rooms(context);
-    this.#reception = new Reception({ ...context, tokens, names, rooms: this.#rooms });
+    this.#farewells = new Farewells(this.#times.farewell, now);
+    const farewells = this.#farewells;
+    this.#reception = new Reception({ ...context, tokens, names, rooms: this.#rooms, farewells });
     this.#door = {
       front: { tokens, draining: () => this.#draining, metrics: () => this.#metrics.text(this.gauges()) },
       limits: this.#limits,
       reception: this.#reception,
       strangers: this.#strangers,
+      farewells,
       now,
     };
-    this.#look = setInterval(
-      () => {
-        this.#strangers.endBefore(now() - this.#times.opening);
-        this.#rooms.look();
-      },
-      Math.min(LOOK_MS, this.#times.opening / 10, this.#times.ping / 10, this.#times.idle / 10),
-    );
+    const { opening, ping, idle } = this.#times;
+    const everyMs = Math.min(LOOK_MS, opening / 10, ping / 10, idle / 10);
+    let lookedAt = now();
+    let excused = false;
+    this.#look = setInterval(() => {
+      const at = now();
+      // Held up ourselves: what they have said meanwhile waits, and is read before the next look.
+      excused = !excused && at - lookedAt > 2 * everyMs;
+      lookedAt = at;
+      if (!excused) this.#lookAfter();
+    }, everyMs);
+  }
+
+  /** End those whose time is over. */
+  #lookAfter(): void {
+    this.#strangers.endBefore(this.options.clock.monotonic() - this.#times.opening);
+    this.#farewells.look();
+    this.#rooms.look();
   }
 
   /** Listen, too. @throws RelayError configuration_error */
@@ -150,6 +166,7 @@ export class RelayHost {
     clearInterval(this.#look);
     for (const listener of this.#listeners) listener.stop();
     this.#strangers.endBefore(Number.POSITIVE_INFINITY);
+    this.#farewells.endAll();
     this.#rooms.destroyAll();
   }
 }

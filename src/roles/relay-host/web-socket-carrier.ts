@@ -7,7 +7,7 @@ const RECEIVE_MAX = 256 * 1024;
 /** One frame; whoever writes it has copied what waits. */
 const SCRATCH = Buffer.allocUnsafeSlow(64 * 1024);
 /** How long the other side may take to answer our close frame, in milliseconds. */
-const CLOSING_MS = 2_000;
+const CLOSING_MS = 10_000;
 /** RFC 6455, section 7.4.1. */
 const NORMAL = 1_000;
 /** While more than this waits, in bytes, pings are not answered; the last one is as soon as less does (RFC 6455, section 5.5.3). */

@@ -5,28 +5,17 @@ import { Duplex } from "node:stream";
 import { isRelayError } from "../../../src/domain/errors.ts";
 import { encode } from "../../../src/transport/meeting/frames.ts";
 import { join } from "../../../src/transport/meeting/join.ts";
-import { SUBPROTOCOL } from "../../../src/transport/meeting/messages.ts";
 import { roomOf } from "../../../src/transport/meeting/proof.ts";
 import { register } from "../../../src/transport/meeting/register.ts";
-import { frameHeader, OPCODE } from "../../../src/transport/outbound/websocket/frames.ts";
+import { OPCODE } from "../../../src/transport/outbound/websocket/frames.ts";
 import { requireComponent } from "../../runner/components.ts";
 import { eventually } from "../../runner/wait.ts";
 import { bytesOf, newSigner, Place, TOKEN } from "./place.ts";
-import { impostor, opening, rawTcp } from "./raw.ts";
+import { frameOf, impostor, opening, rawTcp, upgradeRequest } from "./raw.ts";
 
 const HERE = requireComponent("openssl");
 const HEADER = "X-Forwarded-For";
 const WRONG = "another-token-0123456789abcdefghij";
-
-function upgradeRequest(...more: string[]): string {
-  const lines = ["GET /meet HTTP/1.1", "Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Version: 13", ...more];
-  const ours = [`Sec-WebSocket-Key: ${randomBytes(16).toString("base64")}`, `Sec-WebSocket-Protocol: ${SUBPROTOCOL}`];
-  return `${[...lines, ...ours].join("\r\n")}\r\n\r\n`;
-}
-
-/** A client's frame, masked with nothing. */
-const frameOf = (opcode: number, payload = Buffer.alloc(0)): Buffer =>
-  Buffer.concat([frameHeader(opcode, payload.length, Buffer.alloc(4)), payload]);
 
 describe.skipIf(!HERE)("an address that an edge names", () => {
   test("counts where the edge comes, and nowhere else", async () => {

@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { encode, FrameParser } from "../../../src/transport/meeting/frames.ts";
-import { type FromClient, type FromRelay, type OpeningMessage, PREFACE } from "../../../src/transport/meeting/messages.ts";
+import { type FromClient, type FromRelay, type OpeningMessage, PREFACE, SUBPROTOCOL } from "../../../src/transport/meeting/messages.ts";
 import { prove, roomOf } from "../../../src/transport/meeting/proof.ts";
+import { frameHeader } from "../../../src/transport/outbound/websocket/frames.ts";
 import type { Ed25519Signer } from "../../../src/transport/session/signer.ts";
 import { TOKEN } from "./place.ts";
 
@@ -111,3 +112,14 @@ export async function impostor(
     },
   };
 }
+
+/** Asks for the WebSocket of a meeting. */
+export function upgradeRequest(...more: string[]): string {
+  const lines = ["GET /meet HTTP/1.1", "Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Version: 13", ...more];
+  const ours = [`Sec-WebSocket-Key: ${randomBytes(16).toString("base64")}`, `Sec-WebSocket-Protocol: ${SUBPROTOCOL}`];
+  return `${[...lines, ...ours].join("\r\n")}\r\n\r\n`;
+}
+
+/** A client's frame, masked with nothing. */
+export const frameOf = (opcode: number, payload = Buffer.alloc(0)): Buffer =>
+  Buffer.concat([frameHeader(opcode, payload.length, Buffer.alloc(4)), payload]);

@@ -33,6 +33,7 @@ export const row: Row = {
     const follower = await following(context, relay, submit);
     const resident = await shimOf(relay, submit);
     const seen = await changes(context, slurm, relay, submit);
+    const told = await reports(context, relay, submit);
     return [
       {
         name: "submit to sbatch returning, on record, p50",
@@ -44,6 +45,7 @@ export const row: Row = {
       { name: "output in the allocation to follower, p99", unit: "ms", yardstick: null, ours: follower, target: { atMost: 2_000 } },
       { name: "shim in an allocation, resident", unit: "MB", yardstick: null, ours: resident / MB, target: { atMost: 35 } },
       { name: "state change in SLURM to event, longest", unit: "s", yardstick: null, ours: seen / 1_000, target: { atMost: 7 } },
+      { name: "end that the job itself reports to event, longest", unit: "ms", yardstick: null, ours: told, target: { atMost: 1_000 } },
     ];
   },
 };
@@ -120,6 +122,20 @@ async function changes({ scale }: BenchContext, slurm: Slurm, relay: Installatio
     });
     samples.push(wallClock() - began);
     await relay.worker.cancel(job_id, { cancel_scheduler_job: true });
+  }
+  return latencyOf(samples).max;
+}
+
+/** Jobs that end by themselves; from the end as their shim records it until the event that says so. */
+async function reports({ scale }: BenchContext, relay: Installation, submit: Submit): Promise<number> {
+  const samples: number[] = [];
+  for (let i = 0; i < Math.ceil(20 * scale); i++) {
+    const { job_id } = await submit({ argv: ["sleep", String(0.5 + Math.random())], scheduler: {} });
+    await relay.worker.wait(job_id, { timeout_seconds: 60 });
+    const { attempt } = await relay.worker.status(job_id);
+    const { events } = await relay.worker.events(job_id, { limit: 100 });
+    const told = events.find(({ event_type }) => event_type === "job.succeeded");
+    samples.push(Date.parse(told?.created_at ?? "") - Date.parse(attempt?.ended_at ?? ""));
   }
   return latencyOf(samples).max;
 }

@@ -142,6 +142,8 @@ test("configurations are rendered with the cluster's secrets, or with others tha
   await relay.ok("cluster", "add", "other", "--frp-protocol", "tcp");
   await relay.ok("relay-host", "render-frpc-config", ...rendered, "--overwrite");
   expect(fs.readFileSync(output, "utf8")).not.toContain("trustedCaFile");
+  const open = await relay.run(["relay-host", "render-frps-config"]);
+  expect([open.code, open.stderr]).toEqual([0, "warning: without a token anybody can use that frps\n"]);
   const plain = await relay.run(["relay-host", "render-frps-config", "--token", "word"]);
   expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining("@ and a file, or - for standard input")]);
   const none = await relay.run(["relay-host", "render-frpc-config", "--cluster", "local", "--local-port", "1"]);

@@ -102,11 +102,11 @@ export function serverOf(
 /** What a frpc of the user's own offers is called after the cluster's room: names are one to a frps, and another one has other rooms. */
 export const ownProxy = ({ name }: Pick<FrpRoom, "name">): string => `relay-stcp-${name.slice(0, 12)}`;
 
-/** Put a configuration where it is wanted. Its secrets, and the file that it needs besides, are said. */
+/** Put a configuration where it is wanted. That it has secrets, and the file that it needs besides, are said. */
 export async function render(
   io: CliIo,
   json: boolean,
-  { output, overwrite }: { readonly output: string | undefined; readonly overwrite: boolean },
+  { output, overwrite, secret = true }: { readonly output: string | undefined; readonly overwrite: boolean; readonly secret?: boolean },
   configuration: string,
   authorities?: string,
   beside: MadeFiles = new Map(),
@@ -117,10 +117,10 @@ export async function render(
     const file = resolveLocal(io, output);
     writeMade(new Map([...beside, [file, configuration]]), { overwrite, where: `-o ${output}` });
     if (json) await printJson(io.stdout, { file, ...besides });
-    else await io.stderr.write(`written to ${file}; it holds secrets${needs}\n`);
+    else await io.stderr.write(`written to ${file}${secret ? "; it holds secrets" : ""}${needs}\n`);
   } else if (json) await printJson(io.stdout, { configuration, ...besides });
   else {
     await io.stdout.write(configuration);
-    await io.stderr.write(`notice: it holds secrets: keep it where nobody else can read it${needs}\n`);
+    if (secret) await io.stderr.write(`notice: it holds secrets: keep it where nobody else can read it${needs}\n`);
   }
 }

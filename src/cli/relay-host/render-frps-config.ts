@@ -34,7 +34,8 @@ export const verb = defineVerb({
     const token = await secretOf(io, flags.token, "CLIO_RELAY_FRP_TOKEN", known?.token ?? null);
     const dashboard = flags["dashboard-port"];
     const options = { address: flags["bind-addr"], port: flags["bind-port"], token };
-    await render(io, json, flags, frpsConfiguration(dashboard === undefined ? options : { ...options, dashboardPort: dashboard }));
+    const configuration = frpsConfiguration(dashboard === undefined ? options : { ...options, dashboardPort: dashboard });
+    await render(io, json, { ...flags, secret: token !== null }, configuration);
     if (token === null) await io.stderr.write("warning: without a token anybody can use that frps\n");
     return EXIT.ok;
   },

@@ -108,6 +108,12 @@ function refuseMove(io: CliIo, entry: ClusterEntry, running: WorkerStatus, { rel
   );
 }
 
+/** What there is to do about what keeps a worker away, by its code. */
+const FIX: Readonly<Partial<Record<string, string>>> = {
+  certificate_refused: "--relay-ca-file FILE names who vouches for the relay-host: once more with that",
+  relay_token_refused: "once more with --relay-token-file FILE of a token that the relay-host knows",
+};
+
 /** Whoever has a code of a worker that is not at its relay-host can do nothing with it. @throws RelayError worker_absent */
 async function waitUntilMet(worker: ClusterClient): Promise<void> {
   for (const deadline = performance.now() + MET_MS; ; ) {
@@ -116,7 +122,8 @@ async function waitUntilMet(worker: ClusterClient): Promise<void> {
     const missing = met == null ? null : notMet({ met_at: met });
     if (missing === null) return;
     if (!mayYetBeMet(missing) || performance.now() > deadline) {
-      const fix = `clio-relay worker status --cluster ${worker.name}, and the worker's log; then the same again`;
+      const fix =
+        FIX[missing.reason ?? ""] ?? `clio-relay worker status --cluster ${worker.name}, and the worker's log; then the same again`;
       throw new RelayError("worker_absent", `there is no code: ${notMetText(missing)}`, { ...missing }, fix);
     }
     await Bun.sleep(ASK_MS);

@@ -73,6 +73,7 @@ const WHY: Readonly<Record<string, string>> = {
   EACCES: "this user may not",
   EADDRINUSE: "something listens there already",
   EADDRNOTAVAIL: "it is no address of this machine",
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: "the key is not that of the certificate",
 };
 /** About the port, whichever the family. */
 const OF_PORT = ["EACCES", "EADDRINUSE"];

@@ -47,6 +47,16 @@ test("it refuses to start without a token, with a short one, in a file that is o
   }
 });
 
+test.skipIf(!requireComponent("openssl"))("a key of another certificate is said to be one", async () => {
+  await using relay = new SourceRelay();
+  const ca = authority(relay.directory);
+  const [{ cert }, { key }] = [ca.issue("localhost", "DNS:localhost"), ca.issue("other", "DNS:localhost")];
+  const { code, stderr } = await relay.run(serve("--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key), {
+    env: { CLIO_RELAY_HOST_TOKEN: TOKEN },
+  });
+  expect([code, stderr]).toEqual([2, expect.stringContaining("the key is not that of the certificate")]);
+});
+
 test.skipIf(!requireComponent("openssl"))("it serves on every carrier until TERM, keeps nothing on disk, and says no secret", async () => {
   await using relay = new SourceRelay();
   const ca = authority(relay.directory);

@@ -12,7 +12,7 @@ const ROUNDS = 100;
 const JOBS = 150;
 
 /** A path as it is. */
-export const CALM: Weather = { delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY, blackhole: false };
+export const CALM: Omit<Weather, "passes"> = { delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY, blackhole: false };
 
 /** Jobs of every kind that a link can be of importance to. */
 export const KINDS: NonNullable<CampaignOptions["kinds"]> = [

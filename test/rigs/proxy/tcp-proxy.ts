@@ -8,6 +8,8 @@ export interface Weather {
   bytesPerSecond: number;
   /** Nothing is passed on, nothing is said about it. */
   blackhole: boolean;
+  /** How many more bytes are passed on, of all connections together; what follows is held, in its order. */
+  readonly passes: { toTarget: number; fromTarget: number };
 }
 
 /** A byte on its way. */
@@ -19,9 +21,16 @@ interface Parcel {
 /** How much may be on its way in one direction before the sender is held up: the buffers of a path. */
 const MAX_UNDER_WAY = 8 * 2 ** 20;
 
-/** A TCP proxy on loopback that delays, throttles, swallows and cuts. */
+const ALL = Number.POSITIVE_INFINITY;
+
+/** A TCP proxy on loopback that delays, throttles, swallows, holds and cuts. */
 export class TcpProxy implements AsyncDisposable {
-  readonly weather: Weather = { delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY, blackhole: false };
+  readonly weather: Weather = {
+    delayMs: 0,
+    bytesPerSecond: Number.POSITIVE_INFINITY,
+    blackhole: false,
+    passes: { toTarget: ALL, fromTarget: ALL },
+  };
   readonly #sockets = new Set<net.Socket>();
   #accepted = 0;
 
@@ -67,28 +76,33 @@ export class TcpProxy implements AsyncDisposable {
       socket.on("error", cut);
       socket.on("close", cut);
     }
-    this.#carry(near, far);
-    this.#carry(far, near);
+    this.#carry(near, far, "toTarget");
+    this.#carry(far, near, "fromTarget");
   }
 
-  #carry(from: net.Socket, to: net.Socket): void {
+  #carry(from: net.Socket, to: net.Socket, way: keyof Weather["passes"]): void {
+    const { passes } = this.weather;
     const parcels: Parcel[] = [];
     let underWay = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let free = 0;
+    const isHeld = (): boolean => this.weather.blackhole || passes[way] === 0;
     const deliver = (): void => {
       timer = undefined;
       const now = performance.now();
-      while (parcels.length > 0 && parcels[0]!.at <= now && !this.weather.blackhole) {
-        const { bytes } = parcels.shift()!;
+      while (parcels.length > 0 && parcels[0]!.at <= now && !isHeld()) {
+        const { at, bytes } = parcels.shift()!;
         if (bytes === null) to.end();
         else {
-          underWay -= bytes.length;
-          if (to.writable) to.write(bytes);
+          const passed = bytes.subarray(0, Math.min(bytes.length, passes[way]));
+          passes[way] -= passed.length;
+          underWay -= passed.length;
+          if (to.writable) to.write(passed);
+          if (passed.length < bytes.length) parcels.unshift({ at, bytes: bytes.subarray(passed.length) });
         }
       }
       if (underWay < MAX_UNDER_WAY / 2) from.resume();
-      if (parcels.length > 0) timer = setTimeout(deliver, this.weather.blackhole ? 10 : Math.max(0, parcels[0]!.at - performance.now()));
+      if (parcels.length > 0) timer = setTimeout(deliver, isHeld() ? 10 : Math.max(0, parcels[0]!.at - performance.now()));
     };
     const take = (bytes: Buffer | null): void => {
       const now = performance.now();

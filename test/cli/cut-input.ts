@@ -25,8 +25,8 @@ export function cutAtTheEnd(BYTES: number, say: (line: string) => void = () => u
     let digest: string;
     /** What the proxy passes on before it holds the rest. */
     const PASSED = BYTES - 2 ** 20;
-    /** What of that is there at least: a thousandth is of the session, and the pieces under way may not be complete. */
-    const NEAR = PASSED * 0.998 - 4 * 2 ** 20;
+    /** What of that is there at least: a thousandth is of the session, and of the 8 MiB of pieces that may be under way none may be complete. */
+    const NEAR = PASSED * 0.998 - 8 * 2 ** 20;
 
     beforeAll(async () => {
       site = await FarSite.start();

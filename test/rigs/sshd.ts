@@ -86,7 +86,8 @@ export class Sshd implements AsyncDisposable {
     readonly directory: string,
     readonly host: string,
     readonly port: number,
-    private readonly child: Bun.Subprocess,
+    private child: Bun.Subprocess,
+    private readonly listener: () => Bun.Subprocess,
   ) {}
 
   get log(): string {
@@ -119,7 +120,7 @@ export class Sshd implements AsyncDisposable {
     fs.rmSync(`${file}.pub`);
     must("ssh-keygen", "-q", "-t", type, "-N", "", "-f", file);
     this.child.kill("SIGHUP");
-    await eventually(() => (this.log.match(/^Server listening on /gm)?.length ?? 0) > 1, { what: "sshd with its new key" });
+    await eventually(() => this.#listening() > 1, { what: "sshd with its new key" });
   }
 
   /** A known_hosts line of it. */
@@ -142,6 +143,24 @@ export class Sshd implements AsyncDisposable {
         // gone with another one
       }
     }
+  }
+
+  /** End the listening process, too: from now on nobody answers. */
+  async crash(): Promise<void> {
+    this.cut();
+    this.child.kill("SIGKILL");
+    await this.child.exited;
+  }
+
+  /** Listen again, as the same host. */
+  async again(): Promise<void> {
+    const before = this.#listening();
+    this.child = this.listener();
+    await eventually(() => this.#listening() > before, { what: "sshd, started again" });
+  }
+
+  #listening(): number {
+    return this.log.match(/^Server listening on /gm)?.length ?? 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -188,14 +207,16 @@ export async function startSshd(options: SshdOptions = {}): Promise<Sshd> {
   const log = path.join(directory, "log");
   fs.writeFileSync(log, "");
   const mark = process.env["CLIO_RELAY_TEST_RUN"];
-  const child = Bun.spawn([...prefix, program, "-D", "-f", file, "-E", log], {
-    env: { ...ROOT_ENV, ...(mark === undefined ? {} : { CLIO_RELAY_TEST_RUN: mark }) },
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: Bun.file(path.join(directory, "stderr")),
-    detached: true,
-  });
-  const sshd = new Sshd(directory, listen, port, child);
+  const listener = () =>
+    Bun.spawn([...prefix, program, "-D", "-f", file, "-E", log], {
+      env: { ...ROOT_ENV, ...(mark === undefined ? {} : { CLIO_RELAY_TEST_RUN: mark }) },
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: Bun.file(path.join(directory, "stderr")),
+      detached: true,
+    });
+  const child = listener();
+  const sshd = new Sshd(directory, listen, port, child, listener);
   try {
     await eventually(
       () => {

@@ -18,6 +18,7 @@ import { SessionWatch } from "../../transport/session-watch.ts";
 import { settled } from "../../transport/settled.ts";
 import { connectSsh } from "../../transport/ssh/connect.ts";
 import { type HeldConnection, heldByUs } from "../../transport/ssh/held.ts";
+import { withRemedy } from "../../transport/ssh/remedy.ts";
 import type { SshRequest } from "../../transport/ssh/request.ts";
 import type { Attended } from "./attended-run.ts";
 import type { Follow } from "./attended-stream.ts";
@@ -153,7 +154,7 @@ export class SshCluster {
         if (this.isUp && STARTING.has(task.task)) await this.#findAgain(entry, arrival, attended.attending.signal);
         return done;
       } catch (error) {
-        throw this.#withRemedy(error);
+        throw this.#withRemedy(error, attended);
       } finally {
         this.#hold();
       }
@@ -168,13 +169,14 @@ export class SshCluster {
   }
 
   /** A failure on the host says of which cluster. A connection that ends under a task is made anew by the next command of a person. */
-  #withRemedy(error: unknown): unknown {
+  #withRemedy(error: unknown, { attending }: Attended): unknown {
     if (!isRelayError(error)) return error;
     const data = { cluster: this.options.cluster, ...error.data };
     if (error.code !== "link_down" || error.hint !== undefined)
       return new RelayError(error.code, error.message, data, error.hint, { cause: error });
     const what = `the connection to the host of ${this.options.cluster} was lost: ${error.message}`;
-    return new RelayError("link_down", what, data, "repeat it: it makes a new connection", { cause: error });
+    const hint = `${attending.requestedBy}, with the options that it had: it makes a new connection, and goes on from what is there`;
+    return new RelayError("link_down", what, data, hint, { cause: error });
   }
 
   /** Do something that may need a person, one at a time. @throws as AttendedTurns.take */
@@ -183,20 +185,21 @@ export class SshCluster {
       try {
         return await work(attended);
       } catch (error) {
-        throw await this.#lateOrLost(error, attended.attending.signal);
+        throw await this.#lateOrLost(error, attended);
       }
     };
     return this.#turns.take(what, request, whole, client);
   }
 
   /** Where something was not answered in time, or was given up, the connection itself may be gone. */
-  async #lateOrLost(error: unknown, signal: AbortSignal): Promise<unknown> {
+  async #lateOrLost(error: unknown, attended: Attended): Promise<unknown> {
+    const { signal } = attended.attending;
     const kept = this.#kept;
     if (kept === null) return error;
     const asked = kept.watch.ask();
     if (signal.aborted || !isRelayError(error, "observation_timeout")) return error;
     await settled(asked, signal);
-    return kept.lost.aborted ? this.#withRemedy(kept.lost.reason) : error;
+    return kept.lost.aborted ? this.#withRemedy(kept.lost.reason, attended) : error;
   }
 
   /** @returns false when there is no such question, or no longer */
@@ -259,10 +262,14 @@ export class SshCluster {
 
   /** Open a connection with the client that the entry names. */
   async #open(entry: SshEntry, ssh: SshRequest): Promise<HeldConnection> {
-    if (entry.ssh_client === "builtin") return heldByUs(await connectSsh(ssh));
-    const { askpass, privateDirectory } = this.options;
-    const { connectOpenSsh } = await import("../../transport/ssh/openssh/connect.ts");
-    return connectOpenSsh(ssh, { askpass, privateDirectory });
+    try {
+      if (entry.ssh_client === "builtin") return heldByUs(await connectSsh(ssh));
+      const { askpass, privateDirectory } = this.options;
+      const { connectOpenSsh } = await import("../../transport/ssh/openssh/connect.ts");
+      return await connectOpenSsh(ssh, { askpass, privateDirectory });
+    } catch (error) {
+      throw withRemedy(error, ssh, entry.ssh_client);
+    }
   }
 
   /**

@@ -39,7 +39,7 @@ placed() {
   fi
   rm -rf "$staged"
   mkdir "$staged" || refuse unwritable "$staged"
-  chmod 500 "$incoming" && mv "$incoming" "$staged/clio-relay" || refuse unwritable "$incoming"
+  mv "$incoming" "$staged/clio-relay" && chmod 500 "$staged/clio-relay" || refuse unwritable "$incoming"
   flush "$staged/clio-relay" "$staged"
   if [ -e "$versions/$a_digest" ] || [ -L "$versions/$a_digest" ]; then
     mv "$versions/$a_digest" "$versions/.damaged-$a_digest.$$" || refuse unwritable "$versions/$a_digest"

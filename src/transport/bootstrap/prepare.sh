@@ -24,7 +24,11 @@ prepare() {
     refuse no_digest_program "none of sha256sum, shasum, openssl and perl is there"
   fi
   received=0
-  if [ -f "$incoming" ]; then received=$(size_of "$incoming"); fi
+  if [ -f "$incoming" ]; then
+    # A run that was cut behind its upload may have left it as it is installed.
+    chmod 600 "$incoming" 2>/dev/null
+    received=$(size_of "$incoming")
+  fi
   say received "$received"
   say free_kib "$(free_kib "$versions")"
   say free_inodes "$(free_inodes "$versions")"

@@ -86,8 +86,8 @@ async function decide(key: Buffer, check: HostKeyCheck): Promise<void> {
 }
 
 const place = ({ file, line }: KnownKey): string => `${file}, line ${line}`;
-/** An argument for a shell, as it is meant. */
-const quoted = (text: string): string => (/^[A-Za-z0-9_./:@%+=~-]+$/.test(text) ? text : shellWord(text));
+/** An argument for a shell, as it is meant, in a line that somebody may copy. */
+export const quoted = (text: string): string => (/^[A-Za-z0-9_./:@%+=~-]+$/.test(text) ? text : shellWord(text));
 
 function changed(target: Target, type: string, print: string, by: KnownKey): RelayError {
   const known = fingerprintOf(by.key);

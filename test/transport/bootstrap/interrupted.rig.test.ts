@@ -9,6 +9,7 @@ import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { shellHost } from "../script/shells.ts";
 import { program, remoteAt, root, tree } from "./host.ts";
+import { inFrontOf } from "./search-path.ts";
 
 const directories = temporaryDirectories();
 const PLACE: Place = { home: null, signal: new AbortController().signal };
@@ -18,10 +19,11 @@ const CHANGING = ["mv", "ln", "mkdir", "rm", "chmod", "dd", "cp", "rmdir"];
 /** A search path whose programs that change something count their calls, and in place of the n-th one end the whole script by SIGKILL. */
 function deadly(nth: number): { readonly path: string; readonly fell: () => boolean } {
   const bin = directories();
-  for (const name of CHANGING) {
-    const text = `#!/bin/sh\nprintf x >>${bin}/.calls\nif [ "$(wc -c <${bin}/.calls)" -eq ${nth} ]; then : >${bin}/.fell; kill -KILL 0; fi\nexec /bin/${name} "$@"\n`;
-    fs.writeFileSync(path.join(bin, name), text, { mode: 0o755 });
-  }
+  inFrontOf(
+    bin,
+    CHANGING,
+    () => `printf x >>${bin}/.calls\nif [ "$(wc -c <${bin}/.calls)" -eq ${nth} ]; then : >${bin}/.fell; kill -KILL 0; fi\n`,
+  );
   return { path: `${bin}:/usr/bin:/bin`, fell: () => fs.existsSync(path.join(bin, ".fell")) };
 }
 

@@ -54,6 +54,8 @@ export const LIMITS = {
   argvItems: 4_096,
   argvBytes: 512 * KiB,
   scriptBytes: 512 * KiB,
+  /** Of a pipeline's text: parsing one of this size keeps the worker busy for a moment. */
+  pipelineBytes: 128 * KiB,
   envEntries: 1_024,
   idempotencyKeyLength: 512,
   retriesMax: 100,

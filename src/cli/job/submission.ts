@@ -61,7 +61,7 @@ export async function workOf(io: CliIo, options: SubmitOptions, rest: readonly s
     // Where the caller is does not make it another pipeline.
     const { workdir: _here, ...rest } = shared as typeof shared & { workdir?: string };
     const place = options.workdir === undefined || workdir === null ? {} : { workdir };
-    const pipeline_yaml = fileText(io, "--jarvis-yaml", options["jarvis-yaml"]);
+    const pipeline_yaml = fileText(io, "--jarvis-yaml", options["jarvis-yaml"], LIMITS.pipelineBytes);
     const spec = { pipeline_yaml, ...rest, ...place, ...(options.exclusive ? { exclusive: true } : {}) };
     return { kind: "jarvis", spec, metadata: titled(options) } as Work;
   }
@@ -113,15 +113,15 @@ async function programOf(io: CliIo, options: SubmitOptions, rest: readonly strin
   if (rest[0] === "") throw new RelayError("usage", "the first word after -- is empty, but must be a program");
   if (rest.length > 0) return { argv: [...rest] };
   const named = scriptFileOf(options);
-  if (named !== undefined) return { script: fileText(io, named.option, named.file) };
+  if (named !== undefined) return { script: fileText(io, named.option, named.file, LIMITS.scriptBytes) };
   if (io.stdin.isTerminal) await io.stderr.write("notice: the script is read from this terminal until Ctrl-D\n");
   const text = decodeText(await io.stdin.read(LIMITS.scriptBytes), "standard input");
   return { script: notEmpty(text, "the script on standard input") };
 }
 
-function fileText(io: CliIo, option: string, given: string): string {
+function fileText(io: CliIo, option: string, given: string, maxBytes: number): string {
   const where = `${option} ${given}`;
-  return notEmpty(readLocalText(io, where, given, LIMITS.scriptBytes), where);
+  return notEmpty(readLocalText(io, where, given, maxBytes), where);
 }
 
 function refuseForPipelines(options: SubmitOptions): void {

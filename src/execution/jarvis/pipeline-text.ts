@@ -1,5 +1,6 @@
 import { type Document, LineCounter, parseAllDocuments, type YAMLMap, type YAMLSeq } from "yaml";
 import { RelayError } from "../../domain/errors.ts";
+import { LIMITS } from "../../domain/limits.ts";
 import type { LogStream } from "../../domain/log.ts";
 import { JARVIS_ID } from "./documents.ts";
 import { yamlDepth } from "./yaml-depth.ts";
@@ -27,8 +28,6 @@ const ALIASES_MAX = 100;
 /** The parser takes the square of the depth in time, and its stack ends somewhere. */
 const DEPTH_MAX = 200;
 const PACKAGES_MAX = 1_000;
-/** Bytes of a text. Parsing one of this size keeps the worker busy for a moment. */
-export const PIPELINE_MAX_BYTES = 128 * 1024;
 const PACKAGE_TYPE = /^[A-Za-z0-9_-]{1,128}(\.[A-Za-z0-9_-]{1,128}){0,2}$/;
 /** What a pipeline test has beside `config` (jarvis_cd/core/pipeline_test.py). */
 const TEST_FIELDS = ["vars", "loop", "repeat", "output"];
@@ -52,8 +51,8 @@ export class PipelineText {
 
   /** @throws RelayError jarvis_submission_refused, with `line` and `column` for what is no YAML */
   constructor(given: string) {
-    if (Buffer.byteLength(given) > PIPELINE_MAX_BYTES)
-      throw pipelineRefused("pipeline", `the pipeline takes more than ${PIPELINE_MAX_BYTES} bytes`);
+    if (Buffer.byteLength(given) > LIMITS.pipelineBytes)
+      throw pipelineRefused("pipeline", `the pipeline takes more than ${LIMITS.pipelineBytes} bytes`);
     this.#document = parse(given);
     this.#edit = new YamlEdit(given);
     const value = contentOf(this.#document);

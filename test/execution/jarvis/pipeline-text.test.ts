@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { isRelayError } from "../../../src/domain/errors.ts";
-import { PIPELINE_MAX_BYTES, PipelineText } from "../../../src/execution/jarvis/pipeline-text.ts";
+import { LIMITS } from "../../../src/domain/limits.ts";
+import { PipelineText } from "../../../src/execution/jarvis/pipeline-text.ts";
 
 /** Why a text is refused, as programs see it. */
 function refusal(text: string): Readonly<Record<string, unknown>> {
@@ -87,8 +88,8 @@ describe("refused is", () => {
 
   test("what is too long or too deep, before it is parsed", () => {
     expect(refusal(`name: x\na: "${"y".repeat(10 * 1024 * 1024)}"`)).toEqual({ cause: "pipeline" });
-    expect(refusal("[".repeat(PIPELINE_MAX_BYTES))).toEqual({ cause: "yaml" });
-    expect(refusal("- ".repeat(PIPELINE_MAX_BYTES / 2))).toEqual({ cause: "yaml" });
+    expect(refusal("[".repeat(LIMITS.pipelineBytes))).toEqual({ cause: "yaml" });
+    expect(refusal("- ".repeat(LIMITS.pipelineBytes / 2))).toEqual({ cause: "yaml" });
     expect(refusal(`name: x\nb:\n${" ".repeat(300)}- a`)).toEqual({ cause: "yaml" });
   });
 

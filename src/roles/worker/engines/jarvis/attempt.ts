@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { NewEvent } from "../../../../domain/event.ts";
+import { LIMITS } from "../../../../domain/limits.ts";
 import type { LogStream } from "../../../../domain/log.ts";
 import type { JarvisExecution } from "../../../../domain/views.ts";
 import { readSpec } from "../../../../execution/attempt-dir.ts";
@@ -8,7 +9,7 @@ import { inputPath } from "../../../../execution/input-place.ts";
 import type { ExecutionArtifacts, ExecutionRecord, Handle, Read } from "../../../../execution/jarvis/documents.ts";
 import { executionIdOf } from "../../../../execution/jarvis/execution-id.ts";
 import { packageLines } from "../../../../execution/jarvis/observation.ts";
-import { PIPELINE_MAX_BYTES, PipelineText } from "../../../../execution/jarvis/pipeline-text.ts";
+import { PipelineText } from "../../../../execution/jarvis/pipeline-text.ts";
 import type { ExecutionName, Question } from "../../../../execution/jarvis/questions.ts";
 import { QUESTIONS } from "../../../../execution/jarvis/questions.ts";
 import { directVerdict, MUTE_PACKAGES, type Verdict } from "../../../../execution/jarvis/verdict.ts";
@@ -266,7 +267,7 @@ export class JarvisAttempt implements EngineAttempt {
   #text(): string | null {
     const read = ofAttemptFile(
       path.join(this.around.directory, PIPELINE_FILE),
-      (file) => readRegular(file, PIPELINE_MAX_BYTES),
+      (file) => readRegular(file, LIMITS.pipelineBytes),
       "absent" as const,
     );
     return typeof read === "string" ? null : read.text;

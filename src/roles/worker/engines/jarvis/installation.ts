@@ -1,5 +1,5 @@
+import { LIMITS } from "../../../../domain/limits.ts";
 import { type Inspection, inspect } from "../../../../execution/jarvis/inspection.ts";
-import { PIPELINE_MAX_BYTES } from "../../../../execution/jarvis/pipeline-text.ts";
 import { findJarvis, type JarvisProgram, type JarvisSite } from "../../../../execution/jarvis/program.ts";
 import { type Answered, ask, type DocumentOf, type ExecutionName, type Question } from "../../../../execution/jarvis/questions.ts";
 import type { Clock } from "../../../../lib/clock.ts";
@@ -34,7 +34,7 @@ export class JarvisInstallation {
     const known = this.#inspections.get(key);
     if (known !== undefined && known.until > now) return known.answer;
     const answer = this.#turns.run(async () =>
-      inspect(this.site, await this.program(), { packages: wanted, pipeline, textMax: PIPELINE_MAX_BYTES }),
+      inspect(this.site, await this.program(), { packages: wanted, pipeline, textMax: LIMITS.pipelineBytes }),
     );
     this.#remember(key, { until: now + GOOD_FOR_MS, answer });
     return answer;

@@ -1,6 +1,7 @@
+import { LIMITS } from "../../../../domain/limits.ts";
 import type { JarvisSpec } from "../../../../domain/specs.ts";
 import { isBinding } from "../../../../execution/jarvis/inspection.ts";
-import { PIPELINE_MAX_BYTES, PipelineText, pipelineRefused } from "../../../../execution/jarvis/pipeline-text.ts";
+import { PipelineText, pipelineRefused } from "../../../../execution/jarvis/pipeline-text.ts";
 import { readRegular } from "../../../../lib/regular-file.ts";
 import type { JarvisInstallation } from "./installation.ts";
 
@@ -42,12 +43,12 @@ async function textOf(spec: JarvisSpec, jarvis: JarvisInstallation): Promise<str
 function fileText(file: string): string {
   let read: ReturnType<typeof readRegular>;
   try {
-    read = readRegular(file, PIPELINE_MAX_BYTES);
+    read = readRegular(file, LIMITS.pipelineBytes);
   } catch (error) {
     throw pipelineRefused("pipeline_missing", `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (typeof read === "string")
-    throw pipelineRefused("pipeline_missing", `${file} is no regular file of at most ${PIPELINE_MAX_BYTES} bytes`);
+    throw pipelineRefused("pipeline_missing", `${file} is no regular file of at most ${LIMITS.pipelineBytes} bytes`);
   return read.text;
 }
 

@@ -2,10 +2,9 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Artifact } from "../domain/artifact.ts";
 import { RelayError } from "../domain/errors.ts";
-import { readUpTo } from "../lib/regular-file.ts";
 import { type ArtifactPlace, placeOf } from "./artifact-uri.ts";
 import { isBeneath, type OpenFile, openBeneath } from "./beneath.ts";
-import { hashFile, sameVersion } from "./file-hash.ts";
+import { hashFile, readPiece, sameVersion } from "./file-hash.ts";
 import { inputBelowSpool } from "./input-place.ts";
 import { compareVersion, VerifiedVersions } from "./recorded-version.ts";
 
@@ -101,7 +100,7 @@ function contentStream(artifact: Artifact, file: OpenFile, range: { start: numbe
       async pull(controller) {
         try {
           const bytes = Buffer.allocUnsafeSlow(Math.min(chunkBytes, range.end - position));
-          const count = await readUpTo(handle, bytes, position);
+          const count = await readPiece(handle, bytes, position);
           position += count;
           hash?.update(bytes.subarray(0, count));
           if (count < bytes.length) throw artifactChanged(artifact, { ends_at: position });

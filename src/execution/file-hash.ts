@@ -1,5 +1,6 @@
 import type fs from "node:fs";
 import { RelayError } from "../domain/errors.ts";
+import { readUpTo } from "../lib/regular-file.ts";
 
 /** What tells one version of a file from another (stat(2)). */
 export interface FileVersion {
@@ -63,9 +64,16 @@ export async function hashFile(
 export const goesOnAt = async (handle: fs.promises.FileHandle, offset: number): Promise<boolean> =>
   (await readAt(handle, Buffer.alloc(1), offset)) > 0;
 
-async function readAt(handle: fs.promises.FileHandle, buffer: Buffer, offset: number): Promise<number> {
+const readAt = (handle: fs.promises.FileHandle, buffer: Buffer, offset: number): Promise<number> =>
+  readable(offset, async () => (await handle.read(buffer, 0, buffer.length, offset)).bytesRead);
+
+/** As readUpTo. @throws RelayError artifact_unreadable when the system refuses to read */
+export const readPiece = (handle: fs.promises.FileHandle, bytes: Buffer, offset: number): Promise<number> =>
+  readable(offset, () => readUpTo(handle, bytes, offset));
+
+async function readable(offset: number, read: () => Promise<number>): Promise<number> {
   try {
-    return (await handle.read(buffer, 0, buffer.length, offset)).bytesRead;
+    return await read();
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     throw new RelayError("artifact_unreadable", `cannot be read (${code})`, { offset, system_code: code }, undefined, { cause: error });

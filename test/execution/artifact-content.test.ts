@@ -3,6 +3,7 @@ import fs from "node:fs";
 import type { NewArtifact } from "../../src/domain/artifact.ts";
 import { openArtifact } from "../../src/execution/artifact-content.ts";
 import { openBeneath } from "../../src/execution/beneath.ts";
+import { readPiece } from "../../src/execution/file-hash.ts";
 import { eventually } from "../runner/wait.ts";
 import { collect, jobDir, openFiles, placesOfAJob, put, read, readUntilFailure, record, workdir } from "./job-places.ts";
 
@@ -217,4 +218,17 @@ describe("openBeneath", () => {
     }
     expect(openFiles()).toBeLessThanOrEqual(before);
   });
+});
+
+test("what the system cannot read is unreadable, and its code is said", async () => {
+  // Nothing is mapped at its beginning (proc_pid_mem(5)).
+  const handle = await fs.promises.open("/proc/self/mem");
+  try {
+    await expect(readPiece(handle, Buffer.alloc(16), 0)).rejects.toMatchObject({
+      code: "artifact_unreadable",
+      data: { system_code: "EIO" },
+    });
+  } finally {
+    await handle.close();
+  }
 });

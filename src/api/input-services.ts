@@ -5,7 +5,7 @@ export interface InputServices {
   /** What one request may carry as base64, in bytes of content. */
   readonly inlineMaxBytes: number;
   /** How much of each content is there. */
-  stand(keys: readonly UploadKey[]): Upload[];
+  stand(keys: readonly UploadKey[]): Promise<Upload[]>;
   /** Nothing is begun, and it stays absent, under a provisional name where a content may be it that is there. @throws RelayError storage_admission_refused */
   begin(key: UploadKey): Promise<{ readonly upload: Upload; readonly begun: boolean }>;
   /**

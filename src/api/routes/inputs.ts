@@ -41,7 +41,7 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
       summary: "How much of some contents is there",
       body: ContentQuery,
       answer: { kind: "json", schema: ContentAnswer },
-      handler: ({ body }) => json({ contents: inputs.stand(body.contents) }),
+      handler: async ({ body }) => json({ contents: await inputs.stand(body.contents) }),
     }),
     operation({
       method: "post",
@@ -64,7 +64,7 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
       summary: "How much of a content is there",
       query: SizeQuery,
       answer: { kind: "json", schema: Upload },
-      handler: ({ param, query }) => json(inputs.stand([keyOf(param("sha256"), query)])[0]),
+      handler: async ({ param, query }) => json((await inputs.stand([keyOf(param("sha256"), query)]))[0]),
     }),
     operation({
       method: "delete",

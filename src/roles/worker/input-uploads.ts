@@ -4,13 +4,13 @@ import { LIMITS } from "../../domain/limits.ts";
 import { completeContent, hasContent, touchContent } from "../../execution/input-content.ts";
 import { appendPart, beginPart, hashPart, partLength, removePart, touchPart } from "../../execution/input-part.ts";
 import { type InputEntry, listInputs, partName } from "../../execution/input-place.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
 import { Bell } from "../../lib/bell.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { giveBack } from "../../lib/give-back.ts";
 import { Notifier } from "../../lib/notifier.ts";
 import { Turns } from "../../lib/turns.ts";
 import { PartFlushes } from "./part-flushes.ts";
+import { writingSpool } from "./writing-spool.ts";
 
 /** How long a piece waits for those before it, in milliseconds. */
 const PREDECESSORS_MS = 10_000;
@@ -74,7 +74,7 @@ export class InputUploads {
       if (key.provisional && before.state === "absent" && entries.some((entry) => mayBe(entry.key, key)))
         return { upload: before, begun: false };
       this.#admit(key, before, entries);
-      if (before.state === "absent") await this.#writing(() => beginPart(this.options.spoolDir, key));
+      if (before.state === "absent") await beginPart(this.options.spoolDir, key);
       if (before.offset === key.size_bytes && !key.provisional) await this.#complete(key);
       return { upload: this.stand(key), begun: before.state === "absent" };
     });
@@ -87,7 +87,7 @@ export class InputUploads {
    * @throws RelayError input_ingest_conflict, input_ingest_refused, input_ingest_unavailable, storage_admission_refused; what `read` throws
    */
   async piece(key: UploadKey, offset: number, read: () => Promise<Uint8Array>): Promise<Upload> {
-    await this.#predecessors(key, offset);
+    await writingSpool(() => this.#predecessors(key, offset));
     return this.#pieces.run(async () => {
       const bytes = await read();
       const upload = await this.exclusive(key, () => this.#append(key, offset, bytes));
@@ -132,11 +132,11 @@ export class InputUploads {
     );
   }
 
-  /** Do something with a content, or with what may become one, that nobody else changes meanwhile. */
+  /** Do something with a content, or with what may become one, that nobody else changes meanwhile. @throws as writingSpool */
   async exclusive<T>({ sha256: name, provisional }: Pick<UploadKey, "sha256" | "provisional">, work: () => Promise<T>): Promise<T> {
     const sha256 = provisional ? `${name} provisional` : name;
     const before = this.#locks.get(sha256) ?? Promise.resolve();
-    const mine = before.then(work);
+    const mine = before.then(() => writingSpool(work));
     const over = mine.catch(() => undefined);
     this.#locks.set(sha256, over);
     try {
@@ -197,7 +197,7 @@ export class InputUploads {
     const append = () => appendPart(this.options.spoolDir, key, at, bytes, () => void hash?.update(bytes));
     try {
       await this.#orThrownAway(key, async () => this.#flushes.check(key));
-      if (!(await this.#writing(append))) throw outOfOrder(key, this.#begunUpTo(key));
+      if (!(await append())) throw outOfOrder(key, this.#begunUpTo(key));
     } catch (error) {
       // The hash may be ahead of what is there.
       this.#changed(key, null);
@@ -210,13 +210,11 @@ export class InputUploads {
   /** What could not be flushed is nobody's content: the system may have lost any of it. */
   async #orThrownAway(key: UploadKey, flushed: () => Promise<void>): Promise<void> {
     try {
-      await this.#writing(flushed);
+      await flushed();
     } catch (error) {
       removePart(this.options.spoolDir, key);
       this.#changed(key, null);
-      if (error instanceof RelayError) throw error;
-      const why = "what came could not be written to the disk; all of it is thrown away";
-      throw new RelayError("input_ingest_unavailable", why, { ...key }, "POST /input-uploads begins it again", { cause: error });
+      throw error;
     }
   }
 
@@ -232,7 +230,7 @@ export class InputUploads {
       this.#changed(part, null);
       throw refused(key, "the bytes that came have another SHA-256; all of them are thrown away", { found_sha256: found });
     }
-    await this.#writing(() => completeContent(spoolDir, key, part));
+    await completeContent(spoolDir, key, part);
     if (part !== key) removePart(spoolDir, key);
     this.#changed(key, null);
   }
@@ -271,16 +269,6 @@ export class InputUploads {
       }
     }
     this.#changes.notify(name);
-  }
-
-  async #writing<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isErrno(error, "ENOSPC", "EDQUOT")) throw error;
-      const decision = { allowed: false, reason: "filesystem_free_reserve", directory: "spool" };
-      throw new RelayError("storage_admission_refused", "the spool is full", { storage_decision: decision }, undefined, { cause: error });
-    }
   }
 }
 

@@ -16,6 +16,7 @@ import type { WorkerContext } from "./context.ts";
 import { InputUploads } from "./input-uploads.ts";
 import { jobPlace } from "./job-place.ts";
 import { isPassing } from "./patience.ts";
+import { writingSpool } from "./writing-spool.ts";
 
 type Around = Pick<WorkerContext, "cluster" | "spoolDir" | "sharedSpoolDir" | "earlierSpools" | "clock" | "store" | "log">;
 
@@ -37,7 +38,7 @@ export class Inputs implements InputServices {
   }
 
   stand(keys: readonly UploadKey[]) {
-    return keys.map((key) => this.#uploads.stand(key));
+    return writingSpool(() => keys.map((key) => this.#uploads.stand(key)));
   }
 
   begin(key: UploadKey) {

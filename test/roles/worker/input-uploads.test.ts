@@ -212,19 +212,20 @@ describe("what has come", () => {
 
   test("is thrown away where a flush fails, which is said by the next piece or by its end, and the next upload begins anew", async () => {
     for (const [code, bytes, said] of [
-      ["EIO", [0, 1_500, 3_000], "input_ingest_unavailable"],
-      ["EIO", [0, 1_500, 5_000], "input_ingest_unavailable"],
-      ["ENOSPC", [0, 1_500, 3_000], "storage_admission_refused"],
+      ["EIO", [0, 1_500, 3_000], "persistence_failure"],
+      ["EIO", [0, 1_500, 5_000], "persistence_failure"],
+      ["ENOSPC", [0, 1_500, 3_000], "filesystem_free_reserve"],
     ] as const) {
       const spool = directory();
       let failures = 1;
       const uploads = flushed(spool, async (where, key) => {
-        if (failures-- > 0) throw Object.assign(new Error(code), { code });
+        if (failures-- > 0) throw Object.assign(new Error(code), { code, syscall: "fdatasync" });
         await flushPart(where, key);
       });
       await uploads.begin(KEY);
       await piece(uploads, bytes[0], bytes[1]);
-      await refused(piece(uploads, bytes[1], bytes[2]), said);
+      const failure = await refused(piece(uploads, bytes[1], bytes[2]), "storage_admission_refused");
+      expect(failure.data["storage_decision"]).toMatchObject({ reason: said });
       expect(uploads.stand(KEY).state).toBe("absent");
       await uploads.begin(KEY);
       await piece(uploads, 0, 1_500);
@@ -391,6 +392,33 @@ describeWith("tmpfs", "a disk that fills up meanwhile", () => {
   });
 });
 
+describeWith("tmpfs", "a spool that may not be written any more", () => {
+  const smallFileSystem = smallFileSystems();
+
+  test("is said, at each step, and what came goes on when it may", async () => {
+    const spool = smallFileSystem("2m");
+    const uploads = uploadsIn(spool);
+    const mount = (how: string) => expect(spawnSync("mount", ["-o", `remount,${how}`, spool]).status).toBe(0);
+    await uploads.begin(KEY);
+    await piece(uploads, 0, 2_000);
+    const store = {} as never;
+    const around = { cluster: "c", spoolDir: spool, clock: systemClock, store } as unknown as ConstructorParameters<typeof Inputs>[0];
+    const record = { logical_name: "in.lj", ...KEY, idempotency_key: "k", cluster: "c" };
+    mount("ro");
+    const refusals = [await refused(piece(uploads, 2_000, 3_000), "storage_admission_refused")];
+    refusals.push(await refused(uploads.begin({ ...KEY, size_bytes: 9 }), "storage_admission_refused"));
+    mount("rw");
+    expect(await piece(uploads, 2_000, 5_000)).toMatchObject({ state: "complete" });
+    mount("ro");
+    const inputs = new Inputs(around, 1, () => undefined);
+    refusals.push(await refused(inputs.record(record as never, null), "storage_admission_refused"));
+    refusals.push(await refused(inputs.stand([KEY]), "storage_admission_refused"));
+    mount("rw");
+    for (const { data } of refusals)
+      expect(data["storage_decision"]).toMatchObject({ reason: "persistence_failure", directory: "spool", system_code: "EROFS" });
+  });
+});
+
 describe("names of a content", () => {
   test("are the same file", async () => {
     const spool = directory();
@@ -456,11 +484,11 @@ test("what nobody went on with or used for a day is removed, and nothing else", 
   const around = { cluster: "c", spoolDir: spool, clock: systemClock, store, log } as unknown as ConstructorParameters<typeof Inputs>[0];
   const inputs = new Inputs(around, 1, () => undefined);
   expect(await inputs.sweep()).toBe(3);
-  expect(inputs.stand([provisional])[0]?.state).toBe("absent");
-  expect(inputs.stand([KEY, named, part, fresh]).map(({ state }) => state)).toEqual(["absent", "complete", "absent", "partial"]);
+  expect((await inputs.stand([provisional]))[0]?.state).toBe("absent");
+  expect((await inputs.stand([KEY, named, part, fresh])).map(({ state }) => state)).toEqual(["absent", "complete", "absent", "partial"]);
   expect(fs.existsSync(path.join(spool, "inputs", "of-somebody-else"))).toBe(true);
   // Asking for it begins the day anew.
   fs.utimesSync(path.join(spool, "inputs", `${fresh.sha256}-9.part`), old, old);
-  expect(inputs.stand([fresh])[0]?.state).toBe("partial");
+  expect((await inputs.stand([fresh]))[0]?.state).toBe("partial");
   expect(await inputs.sweep()).toBe(0);
 });

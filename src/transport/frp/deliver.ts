@@ -2,12 +2,13 @@ import fs from "node:fs";
 import layout from "../script/layout.sh" with { type: "text" };
 import { accepted } from "../script/refusal.ts";
 import type { Remote, Script } from "../script/remote.ts";
+import take from "../script/take.sh" with { type: "text" };
 import lookText from "./look.sh" with { type: "text" };
 import { frpcFor, installedFrps } from "./programs.ts";
 import receiveText from "./receive.sh" with { type: "text" };
 
 const LOOK: Script = { name: "look for frpc", text: layout + lookText };
-const RECEIVE: Script = { name: "receive frpc", text: layout + receiveText };
+const RECEIVE: Script = { name: "receive frpc", text: layout + take + receiveText };
 const SEND_MS = 10 * 60_000;
 const READ_BYTES = 256 * 1024;
 

@@ -1,22 +1,11 @@
-# Take a frpc from standard input, and put it in its place when it is whole. What stands before this: a_home, a_digest.
+# Take a frpc from standard input, and put it in its place when it is whole. What stands before this: a_home, a_digest, layout.sh, take.sh.
 main() {
   place=$root/frp/$a_digest
   if ! (umask 077 && mkdir -p "$root/frp") 2>/dev/null; then refuse unwritable "$(mkdir -p "$root/frp" 2>&1)"; fi
   # What was cut a day ago is of no use any more.
   find "$root/frp" -name '.incoming-*' -mtime +0 -exec rm -f {} + 2>/dev/null
   incoming=$root/frp/.incoming-$a_digest-$$
-  if ! said=$( (umask 077 && cat >"$incoming") 2>&1); then
-    rm -f "$incoming"
-    free=$(free_kib "$root/frp")
-    if [ "${free:-1024}" -lt 128 ]; then refuse no_room "$said"; fi
-    refuse unwritable "$said"
-  fi
-  actual=$(digest_of "$incoming")
-  if [ "$actual" != "$a_digest" ]; then
-    rm -f "$incoming"
-    [ -n "$actual" ] || refuse no_digest_program "none of sha256sum, shasum, openssl and perl is there"
-    refuse digest_differs "$actual"
-  fi
+  take "$incoming" "$a_digest"
   if ! said=$( (umask 077 && mkdir -p "$place" && chmod 500 "$incoming" && mv -f "$incoming" "$place/frpc") 2>&1); then
     rm -f "$incoming"
     refuse unwritable "$said"

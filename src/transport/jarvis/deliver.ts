@@ -5,6 +5,7 @@ import { sha256Hex } from "../../lib/digest.ts";
 import layout from "../script/layout.sh" with { type: "text" };
 import { accepted } from "../script/refusal.ts";
 import type { Remote, Script } from "../script/remote.ts";
+import take from "../script/take.sh" with { type: "text" };
 import installProgram from "./install.py" with { type: "text" };
 import installText from "./install.sh" with { type: "text" };
 import lookText from "./look.sh" with { type: "text" };
@@ -13,7 +14,7 @@ import receiveText from "./receive.sh" with { type: "text" };
 import { jarvisSource, type Payload, wholeFile } from "./source.ts";
 
 const LOOK: Script = { name: "look for JARVIS-CD", text: layout + python + lookText };
-const RECEIVE: Script = { name: "receive JARVIS-CD", text: layout + receiveText };
+const RECEIVE: Script = { name: "receive JARVIS-CD", text: layout + take + receiveText };
 const INSTALL: Script = { name: "install JARVIS-CD", text: layout + python + installText };
 const SEND_MS = 20 * 60_000;
 const INSTALL_MS = 10 * 60_000;

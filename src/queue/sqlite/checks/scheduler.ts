@@ -3,27 +3,13 @@ import { SchedulerJob, type SchedulerPhase } from "../../../domain/scheduler.ts"
 import type { TaskState } from "../../../domain/task.ts";
 import { newId } from "../../../lib/ids.ts";
 import type { Writing } from "../access.ts";
-import { type Over, schedulerTaskName, schedulerTaskState, setTaskState } from "../scheduler-rows.ts";
+import { type Over, type SchedulerRow, schedulerTaskName, schedulerTaskState, setTaskState } from "../scheduler-rows.ts";
 import type { Damage, JobCheck } from "./damage.ts";
 
-interface Row {
-  readonly job: number;
-  readonly job_id: string;
-  readonly attempt: number;
-  readonly task: number;
+/** As it lies there: nothing of it is known to be what it should be. */
+interface Row extends Omit<SchedulerRow, "task_id"> {
   readonly task_id: string | null;
   readonly task_state: TaskState | null;
-  readonly provider: string;
-  readonly marker: string;
-  readonly submission: string;
-  readonly native_id: string | null;
-  readonly scheduler_cluster: string | null;
-  readonly retained: number;
-  readonly intended_at: string;
-  readonly submitted_at: string | null;
-  readonly observed_at: string | null;
-  readonly ended_at: string | null;
-  readonly status: string | null;
   /** Of the attempt: null while it is open. */
   readonly over: Over;
 }
@@ -68,22 +54,10 @@ function statusOf(row: Row): unknown {
   }
 }
 
-const recordOf = (row: Row, status: unknown): Record<keyof SchedulerJob, unknown> => ({
-  job_id: row.job_id,
-  attempt: row.attempt,
-  task_id: row.task_id,
-  provider: row.provider,
-  marker: row.marker,
-  submission: row.submission,
-  native_id: row.native_id,
-  scheduler_cluster: row.scheduler_cluster,
-  status,
-  intended_at: row.intended_at,
-  submitted_at: row.submitted_at,
-  observed_at: row.observed_at,
-  ended_at: row.ended_at,
-  retained: row.retained === 1,
-});
+const recordOf = (
+  { job: _job, task: _task, task_state: _state, over: _over, retained, ...record }: Row,
+  status: unknown,
+): Record<keyof SchedulerJob, unknown> => ({ ...record, status, retained: retained === 1 });
 
 /** The next observation brings another. */
 function forgetStatus(w: Writing, { job, attempt }: Row): void {

@@ -59,8 +59,8 @@ export interface GuestEvents {
 export interface GuestHost {
   /** It is closed with a code. */
   dismissed(guest: Guest, code: CloseCode): void;
-  /** Nothing more is expected of its carrier; what waits there may still go out. */
-  leaves(carrier: Carrier): void;
+  /** Nothing more is expected of its carrier; what waits there may still go out. @param addressKey by what its address is counted; null: not at all */
+  leaves(carrier: Carrier, addressKey: string | null): void;
 }
 
 interface Probe {
@@ -84,12 +84,14 @@ export class Guest implements CarrierSink {
   #pings = 0;
 
   /**
-   * @param address whence it came; for the log, and for limits
+   * @param address whence it came, for the log
+   * @param addressKey by what that is counted; null: not at all
    * @param now the monotonic clock
    */
   constructor(
     private readonly carrier: Carrier,
     readonly address: string,
+    private readonly addressKey: string | null,
     private readonly times: MeetingTimes,
     private readonly now: () => number,
     private readonly host: GuestHost,
@@ -178,7 +180,7 @@ export class Guest implements CarrierSink {
 
   /** What comes all the same is dropped, so that ours is not lost with it. */
   #leaveBehind(): void {
-    this.host.leaves(this.carrier);
+    this.host.leaves(this.carrier, this.addressKey);
     this.#gone();
   }
 

@@ -30,20 +30,24 @@ export interface Origin {
 /** Takes connections whose carrier is ready, hears who they are, and leads them to their room. */
 export class Reception {
   #draining = false;
+  readonly #host: GuestHost;
 
-  constructor(private readonly context: ReceptionContext) {}
-
-  /** @param context whence it came, and what shows when it is known */
-  receive(carrier: Carrier, origin: Origin): void {
-    const { times, now, metrics, journal, farewells } = this.context;
-    const host: GuestHost = {
+  constructor(private readonly context: ReceptionContext) {
+    const { metrics, journal, farewells } = context;
+    this.#host = {
       dismissed: ({ address }, code) => {
         metrics.add("refused_total", code);
         if (code !== "absent" && code !== "draining" && code !== "superseded") journal.refused({ code, address });
       },
-      leaves: (left) => farewells.bid(left, origin.addressKey),
+      leaves: (carrier, addressKey) => farewells.bid(carrier, addressKey),
     };
-    const guest = new Guest(carrier, origin.address, times, now, host, (one) => ({
+  }
+
+  /** @param context whence it came, and what shows when it is known */
+  receive(carrier: Carrier, origin: Origin): void {
+    const { times, now } = this.context;
+    const { address, addressKey } = origin;
+    const guest = new Guest(carrier, address, addressKey, times, now, this.#host, (one) => ({
       message: (message) => this.#open(one, origin, message),
       gone: origin.known,
     }));

@@ -16,7 +16,9 @@ export const verb = defineVerb({
     "Nothing is started or dialed for it.\n\n" +
     'For good: in bash into ~/.local/share/bash-completion/completions/clio-relay with the package bash-completion, else as `eval "$(clio-relay completion bash)"` in ~/.bashrc; in zsh into a file ' +
     "_clio-relay in a directory of $fpath, or `source <(clio-relay completion zsh)` after compinit; in fish into ~/.config/fish/completions/clio-relay.fish.",
-  positionals: { shell: oneOf("bash", "zsh", "fish") },
+  positionals: {
+    shell: { ...oneOf("bash", "zsh", "fish"), whenMissing: "clio-relay completion --help says where each shell looks for it" },
+  },
   flags: {},
   examples: [
     ["completion bash > ~/.local/share/bash-completion/completions/clio-relay", "for bash, with the package bash-completion"],

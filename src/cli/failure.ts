@@ -1,3 +1,4 @@
+import { namedFileFailure } from "../config/named-file.ts";
 import { EXIT, errorRule, hintOf, RelayError } from "../domain/errors.ts";
 import { SystemLimit } from "../lib/process-limits.ts";
 import { type CliIo, OutputClosed } from "./io.ts";
@@ -40,8 +41,10 @@ function personsText(failure: RelayError): string {
 /** System errors (a file that is not there, no permission) say enough by themselves; anything else is a fault of ours and shows where. */
 function unexpected(error: unknown): RelayError {
   if (error instanceof Error && "syscall" in error && "code" in error) {
-    const full = error.code === "ENOSPC" || error.code === "EDQUOT";
-    return new RelayError(full ? "storage_admission_refused" : "local_file_unusable", error.message, {}, undefined, { cause: error });
+    const failure = namedFileFailure("path" in error ? String(error.path) : String(error.syscall), error);
+    // Which file nobody has named is not there says more in the system's words, and is no slip of the command line.
+    if (failure !== null && failure.code !== "local_file_missing") return failure;
+    return new RelayError("local_file_unusable", error.message, {}, undefined, { cause: error });
   }
   if (error instanceof SystemLimit)
     return new RelayError(

@@ -9,11 +9,14 @@ const WHY: Readonly<Record<string, string>> = {
   ELOOP: "no file can have that path",
   ENAMETOOLONG: "no file can have that path",
   ENXIO: "that is no regular file",
+  ENOSPC: "no space is left on its device",
+  EDQUOT: "your quota of its device is used up",
   EIO: "the system cannot read it",
   ESTALE: "the system cannot read it",
 };
 
 const MISSING = ["ENOENT", "ENOTDIR"];
+const FULL = ["ENOSPC", "EDQUOT"];
 
 /** A system's code among an error's properties. */
 const systemCode = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
@@ -27,8 +30,9 @@ const systemCode = (error: unknown): string => (error instanceof Error && "code"
  */
 export function namedFileFailure(where: string, error: unknown, code = systemCode(error)): RelayError | null {
   if (MISSING.includes(code)) return missingFile(where, error);
-  const why = Object.hasOwn(WHY, code) ? WHY[code]! : null;
-  return why === null ? null : new RelayError("local_file_unusable", `${where}: ${why}`, {}, undefined, { cause: error });
+  if (!Object.hasOwn(WHY, code)) return null;
+  const reason = FULL.includes(code) ? "storage_admission_refused" : "local_file_unusable";
+  return new RelayError(reason, `${where}: ${WHY[code]}`, {}, undefined, { cause: error });
 }
 
 /** The failure of a file that somebody has named and that is not there. */

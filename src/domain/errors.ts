@@ -131,7 +131,7 @@ export const ERRORS = {
   engine_unavailable: rule(422, "This worker has no engine for that kind of job", { exit: EXIT.failed }),
   scheduler_unavailable: rule(422, "This worker has no such scheduler", {
     exit: EXIT.failed,
-    hint: "clio-relay cluster add --name NAME --scheduler-provider says which one there is",
+    hint: "clio-relay cluster add --name NAME --scheduler-provider auto has its worker look for one, from its next start on",
   }),
   scheduler_failed: rule(502, "The scheduler did not do what was asked", { exit: EXIT.failed, retryable: true }),
   job_submission_refused: rule(422, "The submission is refused"),

@@ -215,7 +215,7 @@ describeWith("tmpfs", "on a full disk", () => {
       const artifact = artifacts.find((line) => line.includes("execution_output"))!.split("\t")[0]!;
       const result = await relay.run(["job", "read-artifact", artifact, "-o", "small/copy"]);
       expect(result).toMatchObject({ code: 1, stdout: "" });
-      expect(result.stderr).toContain("[storage_admission_refused]");
+      expect(result.stderr).toBe("error: -o small/copy: no space is left on its device [storage_admission_refused]\n");
       expect(fs.readdirSync(small)).toEqual([]);
     } finally {
       Bun.spawnSync(["umount", small]);

@@ -62,7 +62,11 @@ export const verb = defineVerb({
   ],
   async run(call) {
     const { flags, args, io, json, relay } = call;
-    const name = nameOf(args, flags);
+    const name = nameOf(
+      args,
+      flags,
+      "clio-relay cluster add --name NAME --ssh-host HOST makes one; clio-relay cluster list shows which there are",
+    );
     if (flags.pair) return (await import("./pair.ts")).pairedWith(call, name, flags);
     const setup = setupOf(io, flags);
     const token = await keptToken(io, relay, { cluster: name, given: flags["relay-token-file"], named: flags["relay-host"] !== undefined });

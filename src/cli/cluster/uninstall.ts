@@ -22,7 +22,9 @@ export const verb = defineVerb({
   flags: { ...NAMED.flags, purge: toggle("Remove the queue and what jobs left, too") },
   examples: [["cluster uninstall my-cluster", "and see what remains"]],
   async takesAway({ flags, args, relay }) {
-    const { name } = await relay.clusterEntry(nameOf(args, flags));
+    const { name, mode } = await relay.clusterEntry(nameOf(args, flags));
+    // There is nothing to be asked about: it is refused.
+    if (mode === "local") return null;
     const rest = flags.purge ? "with its queue, its spool, and so everything that its jobs left" : "but for queue, spool and keys";
     return `this stops service and worker of ${name} and removes clio-relay from their host, ${rest}`;
   },

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { type FileInTheMaking, makeWholeFile } from "../../lib/whole-file.ts";
+import { makeWholeFile } from "../../lib/whole-file.ts";
 import { artifactBytes } from "../follow/artifact-bytes.ts";
 import { withLifeSigns } from "../follow/life-signs.ts";
 import { Reconnect } from "../follow/reconnect.ts";
@@ -61,15 +61,15 @@ export async function save(
   bar: Pick<ReturnType<typeof fetchBar>, "show" | "clear">,
   where: string,
 ): Promise<void> {
-  const file = await begun(target, where);
+  const file = await named(where, () => makeWholeFile(target));
   let written = 0;
   try {
     for await (const piece of bytes) {
-      await file.write(piece);
+      await named(where, () => file.write(piece));
       written += piece.length;
       await bar.show(written);
     }
-    await file.finish();
+    await named(where, () => file.finish());
   } finally {
     await file.discard();
     await bar.clear();
@@ -77,9 +77,9 @@ export async function save(
 }
 
 /** What is refused is the name that was typed, not the one that the file has in the making. */
-async function begun(target: string, where: string): Promise<FileInTheMaking> {
+async function named<T>(where: string, work: () => Promise<T>): Promise<T> {
   try {
-    return await makeWholeFile(target);
+    return await work();
   } catch (error) {
     throw unusable(where, error);
   }

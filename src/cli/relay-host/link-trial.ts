@@ -11,12 +11,9 @@ export async function tryLink(relay: Installation, cluster: string, trial: Trial
       if (link !== undefined && (link.state === "up" || link.state === "degraded")) return link;
       const why = link?.detail ?? "there is none";
       const code = link?.state === "authorization_required" ? "authorization_required" : "link_down";
-      throw new RelayError(
-        code,
-        `the link to ${cluster} is ${link?.state ?? "unknown"}: ${why}`,
-        { cluster },
-        `clio-relay connect ${cluster}`,
-      );
+      // There is no link to bring up to a worker of this machine.
+      const fix = link?.mode === "local" ? `clio-relay worker start --cluster ${cluster}` : `clio-relay connect ${cluster}`;
+      throw new RelayError(code, `the link to ${cluster} is ${link?.state ?? "unknown"}: ${why}`, { cluster }, fix);
     },
     (link) => `${link.carrier ?? link.mode}, ${link.ssh_connections_since_bring_up ?? 0} SSH connections since it is up`,
   );

@@ -19,8 +19,8 @@ export const REGISTRATION = {
   name: required(serverName, "What the server is called here"),
 } as const;
 
-/** @throws RelayError not_found */
-export function registered(entry: ClusterEntry, name: string): RemoteMcpServer {
+/** @param whenNone what to do where none is registered at all @throws RelayError not_found */
+export function registered(entry: ClusterEntry, name: string, whenNone = registering(entry.name, name)): RemoteMcpServer {
   const servers = entry.remote_mcp_servers ?? {};
   if (Object.hasOwn(servers, name)) return servers[name]!;
   const known = Object.keys(servers).sort();
@@ -28,11 +28,12 @@ export function registered(entry: ClusterEntry, name: string): RemoteMcpServer {
     "not_found",
     `no MCP server ${name} is registered on ${entry.name}`,
     { cluster: entry.name, server: name },
-    known.length === 0
-      ? `clio-relay remote-mcp register --cluster ${entry.name} --name ${name} --command ${name === JARVIS_SERVER ? `${JARVIS_SERVER} --allow-tool '*'` : "PROGRAM"}`
-      : `there are ${known.slice(0, 20).join(", ")}`,
+    known.length === 0 ? whenNone : `there are ${known.slice(0, 20).join(", ")}`,
   );
 }
+
+const registering = (cluster: string, name: string): string =>
+  `clio-relay remote-mcp register --cluster ${cluster} --name ${name} --command ${name === JARVIS_SERVER ? `${JARVIS_SERVER} --allow-tool '*'` : "PROGRAM"}`;
 
 /** The entry with other registrations; without the member where there is none. */
 export function withServers(entry: ClusterEntry, servers: Readonly<Record<string, RemoteMcpServer>>): ClusterEntry {

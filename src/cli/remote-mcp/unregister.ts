@@ -12,7 +12,7 @@ export const verb = defineVerb({
   flags: REGISTRATION,
   examples: [["remote-mcp unregister --cluster c --name science", "take its tools away"]],
   async run({ flags: { cluster, name }, io, json, relay }) {
-    const registration = registered(await relay.clusterEntry(cluster), name);
+    const registration = registered(await relay.clusterEntry(cluster), name, "clio-relay remote-mcp list");
     await relay.desktop.changeCluster(cluster, (entry) => {
       if (entry === null) throw clusterNotFound(cluster, []);
       const { [name]: _gone, ...rest } = entry.remote_mcp_servers ?? {};

@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import { reportFailure } from "../../src/cli/failure.ts";
+import { capturedIo } from "./captured-io.ts";
+import { initialized, type SourceRelay } from "./source-relay.ts";
+
+let relay: SourceRelay;
+beforeAll(async () => {
+  relay = await initialized();
+});
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+describe("what is said to be done next leads on", () => {
+  test.each([
+    ["a new cluster without a name", ["cluster", "add"], "clio-relay cluster add --name NAME --ssh-host HOST makes one; "],
+    ["a shell", ["completion"], "clio-relay completion --help "],
+    ["a server that is to be forgotten", ["remote-mcp", "unregister", "--cluster", "local", "--name", "x"], "clio-relay remote-mcp list\n"],
+    [
+      "one that is to be asked",
+      ["remote-mcp", "refresh", "--cluster", "local", "--name", "x"],
+      "clio-relay remote-mcp register --cluster local ",
+    ],
+  ])("%s", async (_what, args, hint) => {
+    const { code, stderr } = await relay.run(args);
+    expect(code).toBeGreaterThan(0);
+    expect(stderr).toContain(`\nhint: ${hint}`);
+  });
+
+  test("a link to this machine's worker, which is not running", async () => {
+    const tried = await relay.run(["relay-host", "test-http-transport", "--cluster", "local"]);
+    expect([tried.code, tried.stdout]).toEqual([5, expect.stringMatching(/^fix +clio-relay worker start --cluster local$/m)]);
+  });
+
+  test("nobody is asked about what is refused in any case", async () => {
+    const refused = await relay.run(["cluster", "uninstall", "local"]);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("local is on this machine")]);
+  });
+});
+
+describe("a system's refusal that nobody has put into words", () => {
+  const reported = async (work: () => void): Promise<[code: number, said: string]> => {
+    const io = capturedIo();
+    try {
+      work();
+    } catch (error) {
+      return [await reportFailure(io, error, false), io.stderr.text];
+    }
+    throw new Error("nothing was refused");
+  };
+
+  test("is said of the path, in words", async () => {
+    const long = `${relay.directory}/${"x".repeat(300)}`;
+    expect(await reported(() => fs.mkdirSync(long))).toEqual([1, `error: ${long}: no file can have that path [local_file_unusable]\n`]);
+  });
+
+  test("is no slip of the command line where it is that something is not there", async () => {
+    const [code, said] = await reported(() => fs.readFileSync(`${relay.directory}/none`));
+    expect([code, said]).toEqual([1, expect.stringContaining("ENOENT")]);
+    expect(said).toEndWith("[local_file_unusable]\n");
+  });
+});

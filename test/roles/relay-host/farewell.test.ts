@@ -7,7 +7,7 @@ import { newSigner, Place, TOKEN } from "./place.ts";
 import { frameOf, opening, rawTcp, upgradeRequest } from "./raw.ts";
 
 /** For so long nothing is read by whoever was answered: its machine is busy, or the path is long. */
-const AWAY_MS = 2_500;
+const AWAY_MS = 2_200;
 const WRONG = "another-token-0123456789abcdefghij";
 
 const ask = (what: string, token = TOKEN): string => `GET /${what} HTTP/1.1\r\nAuthorization: Bearer ${token}\r\n\r\n`;

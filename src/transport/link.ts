@@ -301,9 +301,10 @@ export class Link {
     await this.#regaining?.now(signal, patienceMs);
   }
 
-  /** What kept the last bring-up may be another now: of a link that is down it is no longer told. */
-  forgetReason(): void {
+  /** The worker may be another now, or gone: a link that is down no longer tells what kept its last bring-up, one that is up asks. */
+  async lookAgain(given: AbortSignal): Promise<void> {
     if (this.#state === "down") this.#reason = null;
+    if (this.#live !== null) await this.#greet(this.#live, given).catch(() => undefined);
   }
 
   /** Say what keeps an attempt to have the link again from its end, while it goes on. */

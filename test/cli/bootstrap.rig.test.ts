@@ -53,6 +53,7 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       expect(await ok("job", "read-log", id)).toBe(node.user.name);
       expect(await relay.json("cluster", "endpoint-service-status", "far")).toMatchObject({ state: "not-installed", launcher: null });
       expect(await ok("worker", "stop")).toMatch(/^stopped process \d+ on /);
+      expect(await farLink(relay)).toMatchObject({ state: "up", detail: expect.stringContaining("no worker is running") });
       const gone = await relay.run(["job", "list"]);
       expect([gone.code, gone.stderr]).toEqual([5, expect.stringContaining("[worker_not_running]")]);
       expect(await ok("worker", "start")).toMatch(/^worker of far runs on \S+ as process \d+$/);
@@ -135,6 +136,7 @@ describeWith(["sshd-2fa", "ssh"], "bootstrap of a cluster that asks for a passwo
       await ok("job", "cancel", busy);
       expect((await relay.run(["job", "wait", busy])).code).toBe(10);
       expect(await ok("cluster", "uninstall", "far", "--yes")).toMatch(/^removed\t.*\/current\t-$/m);
+      expect(await farLink(relay)).toMatchObject({ state: "up", detail: expect.stringContaining("is not installed on") });
       // What could say it is gone, so that it has to come back first.
       for (const [code, line] of [
         [7, ["cluster", "uninstall", "far", "--purge", "--yes"]],

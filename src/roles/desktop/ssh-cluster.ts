@@ -46,6 +46,9 @@ const KEPT_MS = 15 * 60_000;
 /** Tasks that may leave another worker behind than there was before. */
 const STARTING: ReadonlySet<HostTask["task"]> = new Set(["bootstrap", "rollback", "service-install", "service-restart", "worker-start"]);
 
+/** Tasks that change nothing. */
+const LOOKING: ReadonlySet<HostTask["task"]> = new Set(["probe", "service-status"]);
+
 const placeOf = (entry: SshEntry) => ({ cluster: entry.name, coreDir: entry.core_dir, site: false });
 
 export interface SshClusterOptions {
@@ -150,8 +153,8 @@ export class SshCluster {
         );
         if (task.task === "uninstall") this.#uninstalled = arrival.found;
         else if (task.task === "bootstrap") this.#uninstalled = null;
-        if (STARTING.has(task.task)) this.link.forgetReason();
         if (this.isUp && STARTING.has(task.task)) await this.#findAgain(entry, arrival, attended.attending.signal);
+        if (!LOOKING.has(task.task)) await this.link.lookAgain(attended.attending.signal);
         return done;
       } catch (error) {
         throw this.#withRemedy(error, attended);

@@ -69,11 +69,11 @@ describe("a link", () => {
     expect(rig.link.snapshot()).toMatchObject({ state: "down", reason: changed });
     await expect(rig.link.request(get("/x"))).rejects.toMatchObject({ code: "link_down", message: "no" });
     // Something was put right meanwhile, for all that is known.
-    rig.link.forgetReason();
+    await rig.link.lookAgain(new AbortController().signal);
     await expect(rig.link.request(get("/x"))).rejects.toMatchObject({ code: "link_down", message: "there is no link to far" });
     const prompt = new RelayError("authorization_required", "nobody there");
     await expect(rig.link.connect(() => Promise.reject(prompt), { cluster: "far" })).rejects.toBe(prompt);
-    rig.link.forgetReason();
+    await rig.link.lookAgain(new AbortController().signal);
     expect(rig.link.snapshot()).toMatchObject({ state: "authorization_required", reason: prompt });
     await expect(rig.link.connect(() => Promise.reject(changed), { cluster: "far" })).rejects.toBe(changed);
     expect(rig.link.snapshot().state).toBe("authorization_required");

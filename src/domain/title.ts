@@ -26,7 +26,7 @@ function workOf(submission: JobSubmission): string {
     case "command":
       return submission.spec.argv === undefined ? scriptName(submission) : commandLine(submission.spec.argv);
     case "jarvis":
-      return submission.spec.pipeline_name ?? submission.spec.pipeline_path ?? "pipeline";
+      return submission.spec.pipeline_name ?? submission.spec.pipeline_path ?? pipelineName(submission.spec.pipeline_yaml ?? "");
     case "remote_agent":
       return submission.spec.prompt_path ?? promptName(submission);
     case "mcp_call":
@@ -59,6 +59,12 @@ const onOneLine = (text: string): string => (text.includes("\n") ? text.trim().r
 function scriptName({ spec, metadata }: JobSubmission & { readonly kind: "command" }): string {
   const name = metadata?.["script_name"];
   return typeof name === "string" && name !== "" ? name : firstLine(spec.script ?? "");
+}
+
+/** The name that a pipeline's text has for itself, where it stands on a line of its own; it is not read as YAML for that. */
+function pipelineName(text: string): string {
+  const name = /^name:[ \t]+(["']?)([A-Za-z0-9._-]{1,128})\1[ \t]*(?:#.*)?\r?$/m.exec(text.slice(0, 16 * TITLE_MAX))?.[2];
+  return name ?? "pipeline";
 }
 
 /** The name of the file that a prompt came from, as its submitter gave it in the metadata. */

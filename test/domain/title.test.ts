@@ -54,7 +54,14 @@ describe("titleOf", () => {
   test("of other kinds names their subject", () => {
     const of = (kind: string, spec: object) => titleOf({ kind, spec } as unknown as JobSubmission);
     expect(of("jarvis", { pipeline_name: "ior" })).toBe("ior");
-    expect(of("jarvis", { pipeline_yaml: "name: x" })).toBe("pipeline");
+    const pipeline = (pipeline_yaml: string) => of("jarvis", { pipeline_yaml });
+    expect(["name: x", "# two\n\"name\": a\nname: 'y.1'  # it\npkgs: []\n", "pkgs:\n- name: z\n\r\nname:\tw\r\n"].map(pipeline)).toEqual([
+      "x",
+      "y.1",
+      "w",
+    ]);
+    for (const nameless of ["", "pkgs:\n  name: x\n", "name: >\n  x\n", "name: a b\n", "name: 'x\n", "{name: x}"])
+      expect(pipeline(nameless)).toBe("pipeline");
     expect(of("remote_agent", { prompt_path: "/p/ask.md" })).toBe("/p/ask.md");
     expect(of("mcp_call", { server: "files", tool: "read", operation: "tools/call" })).toBe("files read");
     expect(of("mcp_call", { server: "files", tool: null, operation: "tools/list" })).toBe("files tools/list");

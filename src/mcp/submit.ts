@@ -24,6 +24,8 @@ export interface Wanted {
   readonly kind: JobSubmissionInput["kind"];
   readonly spec: unknown;
   readonly idempotency_key?: string | undefined;
+  /** Where the tool takes its key, as a hint says it; left out: `idempotency_key`. */
+  readonly key_argument?: string | undefined;
   readonly used_artifact_refs: NonNullable<JobSubmissionInput["used_artifact_refs"]>;
   /** What lists call it. */
   readonly title?: string | undefined;
@@ -69,7 +71,7 @@ export async function submit(
     return { place, receipt, key };
   } catch (error) {
     if (!(error instanceof RelayError) || !UNKNOWN.has(error.code) || error.data["sent"] === false) throw error;
-    const hint = `call it again with idempotency_key ${key}: it is not taken on twice`;
+    const hint = `call it again with ${wanted.key_argument ?? "idempotency_key"} ${key}: it is not taken on twice`;
     throw new RelayError(
       error.code,
       error.message,

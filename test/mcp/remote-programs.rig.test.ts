@@ -64,7 +64,7 @@ describeWith("mcp-programs", "servers of others on a cluster, through the endpoi
   const call = (name: string, given: object) =>
     agent.client.callTool({
       name,
-      arguments: { cluster: "local", arguments: given, wait_timeout_seconds: WAIT_SECONDS },
+      arguments: { cluster: "local", arguments: given, controls: { wait_timeout_seconds: WAIT_SECONDS } },
     });
 
   test("what is allowed is shown, and nothing else", () => {

@@ -77,6 +77,16 @@ test("arguments are looked at before anything is submitted", async () => {
   }
   const misplaced = await agent.problem("remote_open_look", { cluster: "local", path: "/x" });
   expect(misplaced).toMatchObject({ reason: "request_validation_failed", hint: expect.stringContaining("`arguments`") });
+  const nested = (args: object) => agent.problem("remote_open_look", { cluster: "local", arguments: { path: "/x" }, ...args });
+  expect(await nested({ idempotency_key: "k" })).toMatchObject({ hint: expect.stringContaining("`controls`") });
+  expect(await nested({ arguments: { idempotency_key: "k" } })).toMatchObject({ hint: expect.stringContaining("`controls`") });
+  expect(await nested({ controls: { log_limit: 0 } })).toMatchObject({ issues: [{ path: "controls.log_limit" }] });
+  expect(await nested({ controls: 1 })).toMatchObject({ issues: [{ path: "controls" }] });
+  for (const right of [{}, { controls: null }, { controls: { idempotency_key: "k", log_limit: null } }])
+    expect(await nested(right)).toMatchObject({ reason: "worker_not_running" });
+  expect(await agent.problem(INSPECT, { cluster: "local", path: "/x", controls: { log_limit: 1 } })).toMatchObject({
+    hint: expect.stringContaining("beside `cluster`"),
+  });
   // What is right goes to the cluster, which has no worker here.
   expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "worker_not_running" });
 });

@@ -69,7 +69,7 @@ ${exitLines().join("\n")}
 ${commandLines(table).join("\n")}
 ## Tools
 
-Where clio-relay is an MCP server of yours, the same is there as tools, with the cluster as an argument. A tool that submits answers when the job is in the queue; \`relay_wait\` has its end. Tools named \`remote_…\` are those of MCP servers on clusters: each call is a job, and its result is in \`mcp_result\`; \`may_have_run\` there says whether a call that failed may have had its effect. Where such a tool has an argument \`arguments\`, the server's own arguments belong into that object.
+Where clio-relay is an MCP server of yours, the same is there as tools, with the cluster as an argument. A tool that submits answers when the job is in the queue; \`relay_wait\` has its end. Tools named \`remote_…\` are those of MCP servers on clusters: each call is a job, and its result is in \`mcp_result\`; \`may_have_run\` there says whether a call that failed may have had its effect. Where such a tool has an argument \`arguments\`, the server's own arguments belong into that object, and \`idempotency_key\`, \`wait_timeout_seconds\` and the like into \`controls\`; elsewhere all stand beside \`cluster\`.
 
 ${toolLines("user").join("\n")}
 

@@ -1,7 +1,7 @@
 import { sha256Hex } from "../../lib/digest.ts";
 import { hasOwnId, isObject, type JsonSchema, mapSchema, visitSchemas } from "./schema-walk.ts";
 
-/** Where the server's own arguments are: among those of this endpoint, or below `arguments`. */
+/** Where arguments are: those of the server and of this endpoint side by side, or those of the server below `arguments`, and of this endpoint below `controls`. */
 export type ArgumentForm = "flat" | "nested";
 
 export interface WithControls {
@@ -25,12 +25,13 @@ const SIMPLE: ReadonlySet<string> = new Set([
 /** Dialects in which a schema within another one cannot be given an id that its references begin at. */
 const OLD_DIALECT = /^http:\/\/json-schema\.org\/draft-0[34]\/schema#?$/;
 const NESTED = "arguments";
+const CONTROLLED = "controls";
 /** Names of properties that models' interfaces take at a root; for another one, some refuse all tools together. */
 const PROPERTY = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
  * A server's input schema with the arguments of this endpoint. A plain closed object gets them beside its own; what else there is stays whole below `arguments`, so that
- * what it says of itself still holds. Every reference still leads where it led.
+ * what it says of itself still holds, and those of this endpoint are together below `controls`. Every reference still leads where it led.
  *
  * @param schema of type object
  * @param controls schemas of further arguments by name
@@ -48,7 +49,16 @@ export function withControls(schema: JsonSchema, clusters: readonly string[], co
     schema: {
       ...(typeof dialect === "string" ? { $schema: dialect } : {}),
       type: "object",
-      properties: { cluster, [NESTED]: asPart(schema), ...controls },
+      properties: {
+        cluster,
+        [NESTED]: asPart(schema),
+        [CONTROLLED]: {
+          type: "object",
+          properties: controls,
+          additionalProperties: false,
+          description: "of this endpoint, and not of the server",
+        },
+      },
       required: ["cluster", NESTED],
       additionalProperties: false,
     },
@@ -89,7 +99,7 @@ function retargeted(schema: JsonSchema): JsonSchema {
 }
 
 /** Whether a name is that of an argument of this endpoint. */
-export const isOwnArgument = (name: string, controls: JsonSchema): boolean => name === "cluster" || Object.hasOwn(controls, name);
+const isOwnArgument = (name: string, controls: JsonSchema): boolean => name === "cluster" || Object.hasOwn(controls, name);
 
 /** What a caller gave, as the server takes it, and what is this endpoint's own. @param controls names of further arguments */
 export function splitArguments(
@@ -107,4 +117,65 @@ export function splitArguments(
   }
   const { [NESTED]: remote = {}, ...own } = given;
   return { own, remote };
+}
+
+/** An argument that is known by its name, and stands where it is not looked for. */
+export interface Misplaced {
+  /** Where it stands: member names with dots between. */
+  readonly path: string;
+  /** Where it belongs, in words. */
+  readonly hint: string;
+}
+
+/**
+ * The first argument that stands in a wrong place. A control among the server's arguments would be handed to the server, and would not hold: an `idempotency_key` there
+ * keeps nothing from being called twice. What the server's schema speaks of is the server's own.
+ *
+ * @param schema the server's own
+ */
+export function misplacedArgument(
+  form: ArgumentForm,
+  schema: JsonSchema,
+  given: Readonly<Record<string, unknown>>,
+  controls: JsonSchema,
+): Misplaced | null {
+  if (form === "flat") {
+    const group = [CONTROLLED, NESTED].find((name) => isObject(given[name]) && !takes(schema, name));
+    return group === undefined ? null : { path: group, hint: `this tool has no \`${group}\`: what is in it belongs beside \`cluster\`` };
+  }
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(controls, name)) return { path: name, hint: `\`${name}\` belongs into the object \`${CONTROLLED}\`` };
+    if (name !== "cluster" && name !== NESTED && name !== CONTROLLED)
+      return { path: name, hint: `the arguments of the server's own belong into the object \`${NESTED}\`` };
+  }
+  return misplacedWithin(schema, given, controls);
+}
+
+function misplacedWithin(schema: JsonSchema, given: Readonly<Record<string, unknown>>, controls: JsonSchema): Misplaced | null {
+  const [remote, own] = [given[NESTED], given[CONTROLLED]];
+  const among = isObject(remote) ? Object.keys(remote).find((name) => isGroup(name) && !takes(schema, name)) : undefined;
+  if (among === "cluster" || among === CONTROLLED) return { path: `${NESTED}.${among}`, hint: `\`${among}\` belongs beside \`${NESTED}\`` };
+  if (among !== undefined) return { path: `${NESTED}.${among}`, hint: `\`${among}\` belongs into the object \`${CONTROLLED}\`` };
+  if (!isObject(own)) return null;
+  if (Object.hasOwn(own, "cluster")) return { path: `${CONTROLLED}.cluster`, hint: `\`cluster\` belongs beside \`${CONTROLLED}\`` };
+  const foreign = Object.keys(own).find((name) => !Object.hasOwn(controls, name) && takes(schema, name));
+  return foreign === undefined ? null : { path: `${CONTROLLED}.${foreign}`, hint: `\`${foreign}\` belongs into the object \`${NESTED}\`` };
+
+  function isGroup(name: string): boolean {
+    return isOwnArgument(name, controls) || name === CONTROLLED;
+  }
+}
+
+/** Whether a server's schema speaks of an argument of that name, or says that it takes any. An open one that says nothing of it does not. */
+function takes(schema: JsonSchema, name: string): boolean {
+  const isComposed = ["$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"].some((keyword) => keyword in schema);
+  let found = false;
+  visitSchemas(schema, (one) => {
+    const { properties, required, additionalProperties } = one;
+    const isNamed = (isObject(properties) && Object.hasOwn(properties, name)) || (Array.isArray(required) && required.includes(name));
+    const isAny = isObject(additionalProperties) || additionalProperties === true || "patternProperties" in one;
+    // What a property takes says nothing of the whole.
+    found ||= isNamed || (isAny && (one === schema || isComposed));
+  });
+  return found;
 }

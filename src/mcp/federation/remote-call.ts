@@ -19,6 +19,7 @@ export interface RemoteCall {
   readonly tool: string;
   readonly given: Readonly<Record<string, unknown>>;
   readonly idempotency_key?: string | undefined;
+  readonly key_argument?: Wanted["key_argument"];
   /** Artifacts that it uses. */
   readonly used_artifact_refs?: Wanted["used_artifact_refs"];
   /** Left out: as it was registered. */
@@ -27,11 +28,11 @@ export interface RemoteCall {
 
 /** Put a call into the cluster's queue. @throws RelayError as any submission; job_route_refused */
 export const submitCall = (wanted: RemoteCall, call: ToolCall): Promise<Admitted> => {
-  const { as, route, idempotency_key, used_artifact_refs = [] } = wanted;
+  const { as, route, idempotency_key, key_argument, used_artifact_refs = [] } = wanted;
   // Who looks at a list of jobs knows a server by what it is registered as.
   const title = `${route.server} ${wanted.tool}`;
   const spec = specOf(wanted);
-  const submission = { cluster: route.cluster, kind: "mcp_call" as const, spec, idempotency_key, used_artifact_refs, title };
+  const submission = { cluster: route.cluster, kind: "mcp_call" as const, spec, idempotency_key, key_argument, used_artifact_refs, title };
   return submit(as, submission, call, (place) => sameRoute(place, route));
 };
 

@@ -8,8 +8,9 @@ import { type Admitted, submitted } from "../submit.ts";
 import { defineTool, RUNS, type Tool, type ToolCall, type ToolHints } from "../tool.ts";
 import { CONTROLS, OwnArguments } from "./controls.ts";
 import type { FederatedTool, Route } from "./federated.ts";
-import { isOwnArgument, splitArguments } from "./input-schema.ts";
+import { type Misplaced, misplacedArgument, splitArguments } from "./input-schema.ts";
 import { answered, RemoteCallView, remoteContent, remoteFailed, submitCall } from "./remote-call.ts";
+import { isObject } from "./schema-walk.ts";
 
 /** Characters of a server's description, and of its title, that an agent is shown. */
 const DESCRIPTION_LENGTH = 16 * 1024;
@@ -81,8 +82,12 @@ interface Arguments extends OwnArguments {
 /** A tool of servers on clusters, as one that can be called. @param revision of the catalogue that it is from */
 export function remoteTool(tool: FederatedTool, revision: string): Tool {
   const { alias, definition } = tool;
+  const keyAt = tool.input.form === "flat" ? "idempotency_key" : "controls.idempotency_key";
   const put = ({ cluster, idempotency_key, remote }: Arguments, call: ToolCall): Promise<Admitted> =>
-    submitCall({ as: alias, route: routeOf(tool, cluster), tool: definition.name, given: remote, idempotency_key }, call);
+    submitCall(
+      { as: alias, route: routeOf(tool, cluster), tool: definition.name, given: remote, idempotency_key, key_argument: keyAt },
+      call,
+    );
   return defineTool({
     name: alias,
     title: shortTitle(definition) ?? definition.name,
@@ -101,24 +106,49 @@ export function remoteTool(tool: FederatedTool, revision: string): Tool {
 
 const RemoteArguments = v.record(v.string(), JsonValue, "must be an object");
 
-function argumentsOf({ alias, input }: FederatedTool, given: Readonly<Record<string, unknown>>): Arguments {
+/** As they stand in the nested form. */
+const NestedArguments = v.strictObject({
+  cluster: OwnArguments.entries.cluster,
+  controls: v.optional(v.omit(OwnArguments, ["cluster"]), {}),
+});
+
+/** @throws RelayError request_validation_failed, with a hint where something is known and stands in the wrong place */
+function argumentsOf({ alias, definition, input }: FederatedTool, given: Readonly<Record<string, unknown>>): Arguments {
+  const wrong = misplacedArgument(input.form, definition.inputSchema as Readonly<Record<string, unknown>>, given, CONTROLS);
+  if (wrong !== null) throw misplaced(alias, wrong);
   const { own, remote } = splitArguments(input.form, given, CONTROLS);
-  // Many clients send what they leave open as null; of the server's own arguments it is left to the server what null means.
-  const present = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== null));
-  const read = v.safeParse(OwnArguments, present);
-  if (!read.success) {
-    const isElsewhere = input.form === "nested" && Object.keys(own).some((name) => !isOwnArgument(name, CONTROLS));
-    throw isElsewhere ? misplaced(alias, read.issues) : argumentsProblem(alias, read.issues);
-  }
+  const read = input.form === "flat" ? ownArguments(alias, own) : nestedArguments(alias, own);
   const object = v.safeParse(RemoteArguments, remote);
   if (!object.success) throw argumentsProblem(alias, object.issues, "arguments");
-  return { ...read.output, remote: remote as Record<string, unknown> };
+  return { ...read, remote: remote as Record<string, unknown> };
 }
 
-/** The server's own arguments given beside those of this endpoint: where they belong is told, since the name alone is right. */
-function misplaced(alias: string, issues: Parameters<typeof argumentsProblem>[1]): RelayError {
-  const { code, message, data } = argumentsProblem(alias, issues);
-  return new RelayError(code, message, data, "the arguments of the server's own belong into the object `arguments`");
+function ownArguments(alias: string, own: Readonly<Record<string, unknown>>): OwnArguments {
+  const read = v.safeParse(OwnArguments, present(own));
+  if (!read.success) throw argumentsProblem(alias, read.issues);
+  return read.output;
+}
+
+function nestedArguments(alias: string, own: Readonly<Record<string, unknown>>): OwnArguments {
+  const { controls, ...rest } = present(own);
+  const given = isObject(controls) ? { ...rest, controls: present(controls) } : controls === undefined ? rest : { ...rest, controls };
+  const read = v.safeParse(NestedArguments, given);
+  if (!read.success) throw argumentsProblem(alias, read.issues);
+  return { cluster: read.output.cluster, ...read.output.controls };
+}
+
+/** Many clients send what they leave open as null; of the server's own arguments it is left to the server what null means. */
+const present = (own: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(own).filter(([, value]) => value !== null));
+
+function misplaced(alias: string, { path, hint }: Misplaced): RelayError {
+  const issues = [{ path, message: "it stands in the wrong place" }];
+  return new RelayError(
+    "request_validation_failed",
+    `the arguments of ${alias} do not fit: ${path} stands in the wrong place`,
+    { issues },
+    hint,
+  );
 }
 
 function routeOf({ alias, routes }: FederatedTool, cluster: string): Route {

@@ -12,7 +12,7 @@ const ToolView = v.object({
   contract: v.nullable(v.string()),
   arguments: v.pipe(
     v.picklist(["flat", "nested"]),
-    v.description("flat: the server's arguments beside cluster; nested: all of them in `arguments`"),
+    v.description("flat: the server's arguments and the controls beside cluster; nested: those in `arguments`, these in `controls`"),
   ),
 });
 

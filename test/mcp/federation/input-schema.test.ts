@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import Ajv, { type ValidateFunction } from "ajv";
 import Ajv2020 from "ajv/dist/2020";
 import { CONTROLS } from "../../../src/mcp/federation/controls.ts";
-import { splitArguments, withControls } from "../../../src/mcp/federation/input-schema.ts";
+import { misplacedArgument, splitArguments, withControls } from "../../../src/mcp/federation/input-schema.ts";
 import { inputSchemaProblem } from "../../../src/mcp/federation/schema-problem.ts";
 
 type Schema = Record<string, unknown>;
@@ -53,7 +53,8 @@ test.each<[string, Schema]>([
 ])("%s stands whole below arguments", (_what, schema) => {
   const { form, schema: made } = injected(schema);
   expect(form).toBe("nested");
-  expect(Object.keys(made["properties"] as Schema)).toEqual(["cluster", "arguments", ...Object.keys(CONTROLS)]);
+  expect(Object.keys(made["properties"] as Schema)).toEqual(["cluster", "arguments", "controls"]);
+  expect((made["properties"] as Schema)["controls"]).toMatchObject({ type: "object", properties: CONTROLS, additionalProperties: false });
   expect((made["properties"] as Schema)["arguments"]).toMatchObject(schema);
   const fits = compiled(made);
   expect([
@@ -104,12 +105,47 @@ test("references of draft 4 are made to lead to where the schema is; data that l
 test("arguments are told from what is this endpoint's own", () => {
   const given = { cluster: "a", path: "/x", wait_for_terminal: false };
   expect(splitArguments("flat", given, CONTROLS)).toEqual({ own: { cluster: "a", wait_for_terminal: false }, remote: { path: "/x" } });
-  const nested = { cluster: "a", arguments: { cluster: "its own", path: null }, log_limit: 1 };
+  const nested = { cluster: "a", arguments: { cluster: "its own", path: null }, controls: { log_limit: 1 } };
   expect(splitArguments("nested", nested, CONTROLS)).toEqual({
-    own: { cluster: "a", log_limit: 1 },
+    own: { cluster: "a", controls: { log_limit: 1 } },
     remote: { cluster: "its own", path: null },
   });
   expect(splitArguments("nested", { cluster: "a" }, CONTROLS).remote).toEqual({});
+});
+
+const open = { type: "object", properties: { path: {} } };
+test.each<[string, "flat" | "nested", Schema, Schema, string | null, string]>([
+  ["a control beside arguments", "nested", open, { arguments: {}, log_limit: 1 }, "log_limit", "`controls`"],
+  ["a control among the server's", "nested", open, { arguments: { idempotency_key: "k" } }, "arguments.idempotency_key", "`controls`"],
+  [
+    "a control among the server's, of which one takes anything",
+    ...(["nested", { type: "object", properties: { meta: { additionalProperties: true } } }, { arguments: { log_limit: 1 } }] as const),
+    "arguments.log_limit",
+    "`controls`",
+  ],
+  ["the cluster among the server's", "nested", open, { arguments: { cluster: "a" } }, "arguments.cluster", "beside `arguments`"],
+  ["controls among the server's", "nested", open, { arguments: { controls: {} } }, "arguments.controls", "beside `arguments`"],
+  ["the cluster among the controls", "nested", open, { controls: { cluster: "a" } }, "controls.cluster", "beside `controls`"],
+  ["the server's beside the cluster", "nested", open, { path: "/x" }, "path", "`arguments`"],
+  ["the server's among the controls", "nested", open, { controls: { path: "/x" } }, "controls.path", "`arguments`"],
+  ["controls where there are none", "flat", closed({ path: {} }), { controls: { log_limit: 1 } }, "controls", "beside `cluster`"],
+  ["arguments where there are none", "flat", closed({ path: {} }), { arguments: { path: "/x" } }, "arguments", "beside `cluster`"],
+  ["a server's own of that name", "nested", closed({ log_limit: {} }), { arguments: { log_limit: 1 } }, null, ""],
+  [
+    "a server's own of that name, in a part",
+    "nested",
+    { ...open, anyOf: [{ properties: { log_limit: {} } }] },
+    { arguments: { log_limit: 1 } },
+    null,
+    "",
+  ],
+  ["a server's that takes anything", "nested", { ...open, additionalProperties: {} }, { arguments: { log_limit: 1 } }, null, ""],
+  ["a server's own controls", "flat", closed({ controls: {}, arguments: {} }), { controls: {}, arguments: {} }, null, ""],
+  ["what is right", "nested", open, { arguments: { path: "/x" }, controls: { log_limit: 1 } }, null, ""],
+])("where it belongs is told of %s", (_what, form, schema, given, path, hint) => {
+  const found = misplacedArgument(form, schema, { cluster: "a", ...given }, CONTROLS);
+  expect(found?.path ?? null).toBe(path);
+  expect(found?.hint ?? "").toContain(hint);
 });
 
 test.each<[string, unknown, string | null]>([

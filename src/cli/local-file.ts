@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import { namedFileFailure } from "../config/named-file.ts";
 import { RelayError } from "../domain/errors.ts";
+import { isErrno } from "../lib/atomic-file.ts";
 import type { CliIo } from "./io.ts";
 import { resolveLocal } from "./local-path.ts";
 
@@ -81,6 +82,12 @@ const tooLarge = (where: string, size: number | null, maxBytes: number): RelayEr
 /** The failure of a file that is to be written where there is no directory for it. @param where the option as it was typed */
 export const noDirectory = (where: string, directory: string): RelayError =>
   new RelayError("local_file_missing", `${where}: there is no directory ${directory}`);
+
+/** A system's refusal of a directory that files are to be written into. @param where the option as it was typed */
+export const unusableDirectory = (where: string, error: unknown): unknown =>
+  isErrno(error, "ENOTDIR", "EEXIST")
+    ? new RelayError("local_file_unusable", `${where}: that is not a directory`, {}, undefined, { cause: error })
+    : unusable(where, error);
 
 /** A system's refusal of a path, with the words that a person knows the path by. Anything else stays what it is. */
 export function unusable(where: string, error: unknown): unknown {

@@ -66,6 +66,10 @@ export const artifactId: Reader<string> = {
 export const artifactOrJob: Reader<string> = {
   ...recordId("ARTIFACT|JOB", "an artifact", "artifact", "job"),
   form: "the id of an artifact, or of a job with the name of a file after it",
+  hint: (given) =>
+    kindNamed(given) === undefined
+      ? `clio-relay job read-artifact last ${/^[\w.-]+$/.test(given) ? given : "NAME"} is the file of that name of the job that was submitted last`
+      : undefined,
   whenMissing: artifactId.whenMissing!,
 };
 

@@ -63,5 +63,8 @@ test("it is written where it is wanted, in place of another one when that is sai
   expect(await relay.ok("agent", "skill")).toBe(text.trimEnd());
   fs.writeFileSync(path.join(relay.directory, "file"), "");
   const refused = await relay.run(["agent", "skill", "--json", "--output", "file"]);
-  expect([refused.code, (JSON.parse(refused.stderr) as { reason: string }).reason]).toEqual([1, "local_file_unusable"]);
+  expect([refused.code, JSON.parse(refused.stderr)]).toEqual([
+    1,
+    expect.objectContaining({ reason: "local_file_unusable", detail: "--output file: that is not a directory" }),
+  ]);
 });

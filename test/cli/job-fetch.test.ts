@@ -66,6 +66,15 @@ test("nothing is written through a link, or in place of what is no file", async 
   expect(fs.readdirSync(at("outside"))).toEqual([]);
   fs.mkdirSync(at("odd", "out", "n"), { recursive: true });
   const odd = await relay.run(["job", "fetch", id, "-o", "odd", "--overwrite"]);
+  fs.writeFileSync(path.join(relay.directory, "plain"), "");
+  for (const directory of ["plain", "plain/below"]) {
+    const plain = await relay.run(["job", "fetch", id, "-o", directory]);
+    expect([plain.code, plain.stderr]).toEqual([
+      1,
+      expect.stringContaining(`error: -o ${directory}: that is not a directory [local_file_unusable]
+`),
+    ]);
+  }
   expect([odd.code, odd.stderr]).toEqual([1, expect.stringContaining("is no regular file [local_file_unusable]")]);
   expect(fs.existsSync(at("odd", "out", "deep"))).toBe(false);
 });

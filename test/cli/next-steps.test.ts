@@ -15,6 +15,12 @@ afterAll(async () => {
 describe("what is said to be done next leads on", () => {
   test.each([
     ["a new cluster without a name", ["cluster", "add"], "clio-relay cluster add --name NAME --ssh-host HOST makes one; "],
+    ["a kind of event", ["emit", "task-event", "--event-type", "Found it", "--label", "l", "--summary", "s"], "such as input.checked\n"],
+    [
+      "a file of a job, without the job",
+      ["job", "read-artifact", "result.txt", "--cluster", "local"],
+      "clio-relay job read-artifact last result.txt ",
+    ],
     ["a shell", ["completion"], "clio-relay completion --help "],
     ["a server that is to be forgotten", ["remote-mcp", "unregister", "--cluster", "local", "--name", "x"], "clio-relay remote-mcp list\n"],
     [

@@ -243,10 +243,13 @@ describe("reports", () => {
       `${program} emit task-event --event-type found --label data --summary "it's here" --path-ref /x --metadata-json '{"a":[1]}'`,
       `${program} emit progress --label 'epoch é' --current 2.5 --total 4`,
       `${program} emit task-event --event-type BAD --label data --summary x && exit 9`,
+      `${program} emit task-event --event-type long --label "$(printf %05000d 0)" --summary x && exit 9`,
       "exit 0",
     ].join("\n");
     const id = await relay.submit("--wait", "--", "sh", "-c", script);
-    expect(await relay.ok("job", "read-log", id, "--stream", "stderr")).toContain("[request_validation_failed]");
+    const said = await relay.ok("job", "read-log", id, "--stream", "stderr");
+    expect(said).toContain('--event-type is "BAD", but must be lower case letters');
+    expect(said).toContain("[request_validation_failed]");
     const { progress } = await relay.json<{ progress: object[] }>("job", "progress", id);
     expect(progress).toMatchObject([
       { sequence: 1, label: "epoch é", current: 1, total: 4, unit: "steps", message: 'a "b"' },

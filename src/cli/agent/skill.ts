@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { EXIT, RelayError } from "../../domain/errors.ts";
+import { unusableDirectory } from "../local-file.ts";
 import { OVERWRITE, writeMade } from "../overwrite.ts";
 import { printJson } from "../print/table.ts";
 import { text } from "../values.ts";
@@ -26,22 +27,19 @@ export const verb = defineVerb({
     const { skillText } = await import("./skill-text.ts");
     const skill = skillText(table);
     const file = flags.output === undefined ? null : path.join(path.resolve(io.env.cwd, flags.output), FILE);
-    if (file !== null) write(file, skill, flags.overwrite);
+    if (file !== null) write(file, skill, { overwrite: flags.overwrite, where: `--output ${flags.output}` });
     if (json) await printJson(io.stdout, { path: file, text: skill });
     else await io.stdout.write(file === null ? skill : `${file}\n`);
     return EXIT.ok;
   },
 });
 
-function write(file: string, skill: string, overwrite: boolean): void {
+function write(file: string, skill: string, { overwrite, where }: { readonly overwrite: boolean; readonly where: string }): void {
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true });
-    // For whoever may read the directory: nothing in it is private.
-    writeMade(new Map([[file, skill]]), { overwrite, where: file, mode: 0o644 });
   } catch (error) {
-    if (error instanceof RelayError) throw error;
-    throw new RelayError("local_file_unusable", `${file} cannot be written: ${(error as Error).message}`, { path: file }, undefined, {
-      cause: error,
-    });
+    throw unusableDirectory(where, error);
   }
+  // For whoever may read the directory: nothing in it is private.
+  writeMade(new Map([[file, skill]]), { overwrite, where: file, mode: 0o644 });
 }

@@ -6,7 +6,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import type { CliIo } from "../io.ts";
-import { unusable } from "../local-file.ts";
+import { unusableDirectory } from "../local-file.ts";
 import { resolveLocal } from "../local-path.ts";
 import { OVERWRITE, refuseOthers } from "../overwrite.ts";
 import { oneLine } from "../print/safe-text.ts";
@@ -86,7 +86,7 @@ async function planOf(io: CliIo, directory: string, outputs: readonly Artifact[]
       if (found !== undefined && !there) others.push(target);
       planned.push({ artifact, target, there });
     } catch (error) {
-      throw unusable(where, error);
+      throw unusableDirectory(where, error);
     }
   }
   if (!overwrite) refuseOthers(others, "-o DIR");
@@ -99,6 +99,6 @@ function makeDirectories(directory: string, name: string, io: CliIo, where: stri
     // Looked at once more: a fetch takes its time, and others write here, too.
     fs.mkdirSync(path.dirname(placeBelow(directory, name, io.env.platform)), { recursive: true });
   } catch (error) {
-    throw unusable(where, error);
+    throw unusableDirectory(where, error);
   }
 }

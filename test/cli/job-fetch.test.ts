@@ -71,8 +71,7 @@ test("nothing is written through a link, or in place of what is no file", async 
     const plain = await relay.run(["job", "fetch", id, "-o", directory]);
     expect([plain.code, plain.stderr]).toEqual([
       1,
-      expect.stringContaining(`error: -o ${directory}: that is not a directory [local_file_unusable]
-`),
+      expect.stringContaining(`error: -o ${directory}: that is not a directory [local_file_unusable]\n`),
     ]);
   }
   expect([odd.code, odd.stderr]).toEqual([1, expect.stringContaining("is no regular file [local_file_unusable]")]);

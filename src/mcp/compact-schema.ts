@@ -12,11 +12,47 @@ const BOUNDS: ReadonlySet<string> = new Set([
   "propertyNames",
 ]);
 
-/** Whether a keyword says nothing: no number that JSON carries exactly is larger, and every object has no members of no list. */
+/** Whether a keyword says nothing: no number that JSON carries exactly is larger, every object has no members of no list, and its members are called by texts. */
 const isIdle = ([name, value]: readonly [string, unknown]): boolean =>
-  (name === "maximum" && value === Number.MAX_SAFE_INTEGER) || (name === "required" && Array.isArray(value) && value.length === 0);
+  (name === "maximum" && value === Number.MAX_SAFE_INTEGER) ||
+  (name === "required" && Array.isArray(value) && value.length === 0) ||
+  (name === "additionalProperties" && isObject(value) && Object.keys(value).length === 0) ||
+  (name === "propertyNames" && isObject(value) && Object.keys(value).length === 1 && value["type"] === "string");
 
 const speaking = (schema: JsonSchema): JsonSchema => Object.fromEntries(Object.entries(schema).filter((one) => !isIdle(one)));
+
+/** Every type that JSON has (RFC 8259, section 3). */
+const TYPES = ["array", "boolean", "null", "number", "object", "string"];
+
+/** Whether a definition is that of any JSON: an alternative for each of its types, whose members are the definition again. */
+function isAnyJson(schema: unknown, self: string): boolean {
+  if (!isObject(schema) || !Array.isArray(schema["anyOf"]) || Object.keys(schema).length !== 1) return false;
+  const alternatives = schema["anyOf"].filter(isObject);
+  const within = alternatives
+    .flatMap(({ items, additionalProperties }) => [items, additionalProperties])
+    .filter((one) => one !== undefined);
+  const isFree = alternatives.every((one) =>
+    Object.keys(one).every((name) => ["type", "items", "additionalProperties", "propertyNames"].includes(name)),
+  );
+  return (
+    isFree &&
+    within.every((one) => isObject(one) && one["$ref"] === self) &&
+    Bun.deepEquals(alternatives.map(({ type }) => type).sort(), TYPES)
+  );
+}
+
+/** Definitions of any JSON take the room of six alternatives to say nothing. */
+function withoutAnyJson(schema: JsonSchema): JsonSchema {
+  const definitions = isObject(schema["$defs"]) ? Object.entries(schema["$defs"]) : [];
+  const any = new Set(definitions.map(([name]) => `#/$defs/${name}`).filter((ref, at) => isAnyJson(definitions[at]![1], ref)));
+  if (any.size === 0) return schema;
+  const { $defs: _all, ...rest } = schema;
+  const left = definitions.filter(([name]) => !any.has(`#/$defs/${name}`));
+  return mapSchema(left.length === 0 ? rest : { ...rest, $defs: Object.fromEntries(left) }, (one) => {
+    const { $ref, ...besides } = one;
+    return typeof $ref === "string" && any.has($ref) ? besides : one;
+  });
+}
 
 const isNull = (schema: unknown): boolean => isObject(schema) && schema["type"] === "null";
 
@@ -30,19 +66,23 @@ function otherThanNull(schema: JsonSchema): JsonSchema | null {
 
 /** An agent's context holds every schema: what says nothing to it is left out. Of arguments: whoever has nothing to say leaves them out, so that null is not spoken of. */
 export const forInput = (schema: JsonSchema): JsonSchema =>
-  mapSchema(schema, (one) => {
+  mapSchema(withoutAnyJson(schema), (one) => {
     const other = otherThanNull(one);
     if (other === null) return speaking(one);
     const { anyOf: _both, default: fallback, ...rest } = one;
     return speaking({ ...other, ...rest, ...(fallback === null || fallback === undefined ? {} : { default: fallback }) });
   });
 
-/** Of answers: their bounds are this program's own matter. */
-export const forOutput = (schema: JsonSchema): JsonSchema =>
-  mapSchema(schema, (one) => {
+/** Of answers: their bounds are this program's own matter, and so is which members parts of them always have; a list of values says of what type they are. */
+export const forOutput = (schema: JsonSchema): JsonSchema => {
+  const whole = withoutAnyJson(schema);
+  return mapSchema(whole, (one) => {
     const other = otherThanNull(one);
     const { anyOf: _both, ...rest } = one;
     const plain = other !== null && typeof other["type"] === "string" && !("enum" in other);
     const merged = plain ? { ...other, ...rest, type: [other["type"], "null"] } : one;
-    return Object.fromEntries(Object.entries(merged).filter((member) => !BOUNDS.has(member[0]) && !isIdle(member)));
+    const isTold = ([name]: readonly [string, unknown]): boolean =>
+      BOUNDS.has(name) || (name === "required" && one !== whole) || (name === "type" && "enum" in one && other === null);
+    return Object.fromEntries(Object.entries(merged).filter((member) => !isTold(member) && !isIdle(member)));
   });
+};

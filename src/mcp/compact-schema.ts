@@ -24,10 +24,10 @@ const speaking = (schema: JsonSchema): JsonSchema => Object.fromEntries(Object.e
 /** Every type that JSON has (RFC 8259, section 3). */
 const TYPES = ["array", "boolean", "null", "number", "object", "string"];
 
-/** Whether a definition is that of any JSON: an alternative for each of its types, whose members are the definition again. */
-function isAnyJson(schema: unknown, self: string): boolean {
-  if (!isObject(schema) || !Array.isArray(schema["anyOf"]) || Object.keys(schema).length !== 1) return false;
-  const alternatives = schema["anyOf"].filter(isObject);
+/** Whether alternatives are those of any JSON: one for each of its types, whose members are such again. @param self reference to them */
+function isAnyJson(anyOf: unknown, self: (ref: unknown) => boolean): boolean {
+  if (!Array.isArray(anyOf)) return false;
+  const alternatives = anyOf.filter(isObject);
   const within = alternatives
     .flatMap(({ items, additionalProperties }) => [items, additionalProperties])
     .filter((one) => one !== undefined);
@@ -36,7 +36,7 @@ function isAnyJson(schema: unknown, self: string): boolean {
   );
   return (
     isFree &&
-    within.every((one) => isObject(one) && one["$ref"] === self) &&
+    within.every((one) => isObject(one) && self(one["$ref"])) &&
     Bun.deepEquals(alternatives.map(({ type }) => type).sort(), TYPES)
   );
 }
@@ -44,13 +44,20 @@ function isAnyJson(schema: unknown, self: string): boolean {
 /** Definitions of any JSON take the room of six alternatives to say nothing. */
 function withoutAnyJson(schema: JsonSchema): JsonSchema {
   const definitions = isObject(schema["$defs"]) ? Object.entries(schema["$defs"]) : [];
-  const any = new Set(definitions.map(([name]) => `#/$defs/${name}`).filter((ref, at) => isAnyJson(definitions[at]![1], ref)));
+  const any = new Set(
+    definitions.flatMap(([name, definition]) => {
+      const own = `#/$defs/${name}`;
+      const isAny = isObject(definition) && Object.keys(definition).length === 1 && isAnyJson(definition["anyOf"], (ref) => ref === own);
+      return isAny ? [own] : [];
+    }),
+  );
   if (any.size === 0) return schema;
+  const isAny = (ref: unknown): boolean => any.has(ref as string);
   const { $defs: _all, ...rest } = schema;
-  const left = definitions.filter(([name]) => !any.has(`#/$defs/${name}`));
+  const left = definitions.filter(([name]) => !isAny(`#/$defs/${name}`));
   return mapSchema(left.length === 0 ? rest : { ...rest, $defs: Object.fromEntries(left) }, (one) => {
-    const { $ref, ...besides } = one;
-    return typeof $ref === "string" && any.has($ref) ? besides : one;
+    const { $ref, anyOf, ...besides } = one;
+    return isAny($ref) || isAnyJson(anyOf, isAny) ? besides : one;
   });
 }
 

@@ -5,6 +5,7 @@ import { newRoom } from "../../src/config/frp-room.ts";
 import { PLAIN_COPIES } from "../../src/lib/plain-copies.ts";
 import { frpcConfiguration, visitorConfiguration } from "../../src/transport/frp/configuration.ts";
 import { freePorts } from "../../src/transport/frp/free-ports.ts";
+import { ON_ONE_PROCESSOR } from "../../src/transport/frp/frpc.ts";
 import { proxyName } from "../../src/transport/frp/visit.ts";
 import { SESSION_USER } from "../../src/transport/session/admission.ts";
 import { makeKeyPair } from "../../src/transport/session/key-pair.ts";
@@ -114,7 +115,9 @@ async function throughFrps(context: BenchContext): Promise<Way> {
   const started = Object.entries(configurations).map(([name, text]) => {
     const file = path.join(context.directory, `${name}.toml`);
     fs.writeFileSync(file, text, { mode: 0o600 });
-    return Bun.spawn([frpProgram("frpc"), "-c", file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+    // As the desktop starts one.
+    const env = { ...process.env, ...(name === "visitor" ? ON_ONE_PROCESSOR : {}) };
+    return Bun.spawn([frpProgram("frpc"), "-c", file], { env, stdin: "ignore", stdout: "ignore", stderr: "ignore" });
   });
   return {
     configuration: {

@@ -19,7 +19,7 @@ const KEPT = /^(?:PATH|HOME|TZ|LANG|LC_ALL|TMPDIR|SystemRoot|USERPROFILE|TEMP|TM
  * For runtimes of Go. What comes through frps comes in small pieces, and for each of them threads on several processors wake one another: on one it takes frpc a third less, and it still
  * carries more than a session brings. Whoever punches holes speaks QUIC, which takes more; it has them all.
  */
-const ON_ONE_PROCESSOR = { GOMAXPROCS: "1" };
+export const ON_ONE_PROCESSOR = { GOMAXPROCS: "1" };
 
 /** How much of what it said last is kept, in UTF-16 units. */
 const MAX_SAID = 16 * 1024;

@@ -37,6 +37,8 @@ export class Dialogue {
   readonly server: ServerProcess;
   readonly #open = new Map<number, OpenRequest>();
   #id = 0;
+  /** Which request was not read. */
+  #unread = -1;
   #over: CallFailed | null = null;
 
   /** @throws CallFailed server_missing */
@@ -46,6 +48,16 @@ export class Dialogue {
     public methods: ClientMethods,
   ) {
     this.server = new ServerProcess(command, output, { line: (line) => this.#take(line), over: (why) => this.#end(why) });
+  }
+
+  /** How many requests were made of the server. */
+  get requests(): number {
+    return this.#id;
+  }
+
+  /** Whether the last request certainly was not read: its line did not reach its end. */
+  get unread(): boolean {
+    return this.#unread === this.#id;
   }
 
   /** Whether nothing comes from the server any more. */
@@ -69,7 +81,9 @@ export class Dialogue {
       reject(signal?.reason as Error);
     };
     signal?.addEventListener("abort", cancel);
-    this.server.send({ jsonrpc: "2.0", id, method, params: { ...params, ...meta } });
+    this.server.send({ jsonrpc: "2.0", id, method, params: { ...params, ...meta } }, () => {
+      this.#unread = id;
+    });
     try {
       return await promise;
     } finally {

@@ -13,8 +13,8 @@ import { handshake, PROBE_MS, type Session } from "./session.ts";
 /** What a server is started from. */
 export interface ServerAround {
   readonly request: McpRequest;
-  /** This process's environment, with what the cluster's setup text made of it. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** This process's environment, with what the cluster's setup text made of it. Asked for where a server is started. */
+  readonly environment: () => Promise<Readonly<Record<string, string | undefined>>>;
   readonly workdir: string;
   readonly clientInfo: JsonObject;
   /** Milliseconds that a server may take to answer the question of the later versions. 15 s. */
@@ -117,7 +117,7 @@ const NOT_LOOKED_FOR: ServerArtifact = { immutable: false, cause: "not_establish
 /** Find a server, and what its program is. @throws CallFailed server_missing, environment_missing, server_artifact_changed */
 async function prepareServer({ request, environment, workdir }: ServerAround, established: Established): Promise<ServerCommand> {
   const { server: name, server_args: args, env_from, expected_server_artifact_digest: expected } = request.spec;
-  const env = serverEnvironment(environment, env_from, request.worker);
+  const env = serverEnvironment(await environment(), env_from, request.worker);
   let file: string;
   try {
     file = findProgram(name, workdir, env["PATH"]);

@@ -45,8 +45,9 @@ export async function runKept(options: AttemptOptions, provision: Provision, aro
   }
   const ending = new Ending(spec, term.promise, () => isCancel(place));
   try {
-    const setupFile = around.server.runs ? null : writeEnvSetup(spec, { directory, place: place.path });
-    const environment = await setupEnvironment(spec, setupFile, ending.signal);
+    const made = () => setupEnvironment(spec, writeEnvSetup(spec, { directory, place: place.path }), ending.signal);
+    // One that runs has its own; it may have to be replaced all the same.
+    const environment = around.server.runs ? made : always(await made());
     return await called(spec, environment, ending, { options, provision, around });
   } catch (error) {
     const residual = await endEverything(spec, clock);
@@ -57,6 +58,11 @@ export async function runKept(options: AttemptOptions, provision: Provision, aro
     ending.close();
   }
 }
+
+const always =
+  <T>(value: T) =>
+  async (): Promise<T> =>
+    value;
 
 const NO_CODE = { code: null, signal: null };
 
@@ -71,7 +77,7 @@ interface Kept {
 /** The call itself, and what is recorded of it. */
 async function called(
   spec: AttemptSpec,
-  environment: Readonly<Record<string, string>>,
+  environment: () => Promise<Readonly<Record<string, string>>>,
   ending: Ending,
   { options: { place, clock, log, ...rest }, provision, around: { server, clientInfo } }: Kept,
 ): Promise<ExitRecord> {
@@ -81,7 +87,7 @@ async function called(
   provision.process.commit(place.path, JSON.stringify(first), false);
   using streams = new Streams(spec, { ...rest, place, clock, log }, provision);
   provision.exit.moveTo(place.path);
-  const around = { request, environment: unmarked(environment), workdir: spec.workdir, clientInfo };
+  const around = { request, environment: async () => unmarked(await environment()), workdir: spec.workdir, clientInfo };
   const callPlace = {
     directory: place.path,
     eventsDir: path.join(place.path, FILES.events),

@@ -27,7 +27,8 @@ export async function runMcpCall(argv: readonly string[], io: McpCallIo): Promis
   void term.promise.then(() => interrupted.abort(new CallFailed("interrupted", "it was asked to end")));
   const directory = path.dirname(file);
   const eventsDir = io.environment["CLIO_RELAY_EVENTS"] ?? path.join(directory, "events");
-  const around = { request, environment: io.environment, workdir: io.workdir, clientInfo: { name: "clio-relay", version: io.version } };
+  const environment = () => Promise.resolve(io.environment);
+  const around = { request, environment, workdir: io.workdir, clientInfo: { name: "clio-relay", version: io.version } };
   const end = await oneCall(around, { directory, eventsDir, sinks: ownStreams, signal: interrupted.signal });
   record(directory, end);
   return succeeded(end) ? 0 : 1;

@@ -55,8 +55,9 @@ export async function callOn(
   };
   let answer: CallAnswer;
   try {
-    const ready = await server.ready(around, { output, methods, signal: place.signal }, onFound);
-    answer = await ask(ready, { request, place, inputs, asked });
+    const use = { output, methods, signal: place.signal };
+    const question = { request, place, inputs, asked };
+    answer = await askedOf(server, () => server.ready(around, use, onFound), question);
   } catch (error) {
     answer = errorAnswer(error);
   }
@@ -84,6 +85,25 @@ interface Question {
   readonly place: CallPlace;
   readonly inputs: InputRounds;
   readonly asked: Asked;
+}
+
+/**
+ * The answer of a server that runs. One that has waited for a call, and turns out to take no input any more, has not read the request, whose line did not reach its end:
+ * another one is started, and asked in its place.
+ */
+async function askedOf(server: HeldServer, ready: () => Promise<ReadyServer>, question: Question): Promise<CallAnswer> {
+  const first = await ready();
+  const { dialogue } = first;
+  const before = dialogue.requests;
+  try {
+    return await ask(first, question);
+  } catch (error) {
+    const isUnread = dialogue.unread && dialogue.requests === before + 1;
+    if (isUnread) Object.assign(question.asked, { phase: "start", sent: false });
+    if (!isUnread || server.calls === 1) throw error;
+    await server.end();
+    return ask(await ready(), question);
+  }
 }
 
 async function ask({ dialogue, session }: ReadyServer, { request, place, inputs, asked }: Question): Promise<CallAnswer> {

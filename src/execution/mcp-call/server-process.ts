@@ -37,6 +37,7 @@ export class ServerProcess {
   readonly #read: Promise<void>;
   readonly #errors: Promise<void>;
   #over = false;
+  #sent = 0;
 
   /**
    * @param output where its output counts; another one takes its place when another call begins
@@ -61,9 +62,17 @@ export class ServerProcess {
     return this.#child.pid;
   }
 
-  /** Write one line. What cannot be written ends the conversation. */
-  send(message: object): void {
-    const failed = (): void => this.#end(new CallFailed("server_exited", "it takes no input any more"));
+  /**
+   * Write one line. What cannot be written ends the conversation.
+   *
+   * @param refused called where the line did not reach its end, so that nobody has read it. Of lines that were on their way together it is not told which one it was
+   */
+  send(message: object, refused?: () => void): void {
+    const nth = ++this.#sent;
+    const failed = (): void => {
+      if (nth === this.#sent) refused?.();
+      this.#end(new CallFailed("server_exited", "it takes no input any more"));
+    };
     try {
       this.#child.stdin.write(`${JSON.stringify(message)}\n`);
       Promise.resolve(this.#child.stdin.flush()).catch(failed);

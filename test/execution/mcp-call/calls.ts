@@ -49,7 +49,7 @@ export class Calls implements Disposable {
     const request = { record_version: 1, spec: v.parse(McpCallSpec, spec), execution_fingerprint: "0".repeat(64), worker: self() };
     const around = {
       request,
-      environment: { PATH: process.env["PATH"], HOME: this.root, ...environment },
+      environment: async () => ({ PATH: process.env["PATH"], HOME: this.root, ...environment }),
       workdir: this.root,
       clientInfo: { name: "test", version: "1" },
       ...(rest.probeMs === undefined ? {} : { probeMs: rest.probeMs }),

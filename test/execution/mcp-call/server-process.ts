@@ -187,6 +187,16 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     answer(id, text(String(process.pid)));
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 10);
   },
+  "closes-input": ({ id, params }) => {
+    const { last = false } = params!["arguments"] as { last?: boolean };
+    fs.appendFileSync(argument, "x");
+    answer(id, text(JSON.stringify({ pid: process.pid, setup: process.env["MADE_BY_SETUP"] })));
+    // It runs on, and hears nothing any more.
+    if (!last) {
+      setInterval(() => undefined, 1_000);
+      fs.closeSync(0);
+    }
+  },
   "leaves-children": ({ id }) => {
     // One that has left session and process group, and holds the pipes open.
     Bun.spawn(["setsid", "sleep", "1000"], { stdin: "ignore", stdout: "inherit", stderr: "inherit", env: process.env });

@@ -115,6 +115,27 @@ test("a kept server that has ended by itself is started again for the next call"
   expect(shimOf(job_id)).toEqual(shimOf(first.job_id));
 });
 
+test("one that takes no input any more is replaced before it has read a call, and the call is made once", async () => {
+  const calledFile = path.join(worker.directory, "closes-input");
+  const call = async (): Promise<{ pid: number; setup: string }> => {
+    const { job_id } = await calls.call("closes-input", calledFile, { ...KEPT, arguments: { last: fs.existsSync(calledFile) } });
+    const said = JSON.parse(await calls.text(job_id)) as { pid: number; setup: string };
+    expect((await calls.result(job_id)).server_call).toBe(1);
+    return said;
+  };
+  const first = await call();
+  const server = identify(first.pid);
+  // Its input is closed, and it runs.
+  await eventually(() => !fs.existsSync(`/proc/${first.pid}/fd/0`), { what: "the end of its input" });
+  expect(server === null || isAlive(server)).toBe(true);
+  const second = await call();
+  expect(second.pid).not.toBe(first.pid);
+  // It has what the setup text makes, as one has that is started with its first call.
+  expect([first.setup, second.setup]).toEqual(["it is", "it is"]);
+  expect(fs.readFileSync(calledFile, "utf8")).toBe("xx");
+  await gone(server);
+});
+
 describe("what ends a kept server", () => {
   test("is a cancel of its call, which ends as any", async () => {
     const note = path.join(worker.directory, "note");

@@ -12,7 +12,7 @@ describeWith(["sshd", "ssh"], "a site that forwards no sockets", () => {
   beforeAll(async () => {
     site = await FarSite.start({ config: ["AllowStreamLocalForwarding no", "AllowTcpForwarding no", "MaxSessions 1"] });
     // What a chatty profile prints is not the bridge's.
-    userFile(site.user, ".bashrc", "echo Welcome to the cluster; echo clio-relay-bridge 1 00\n", 0o644);
+    userFile(site.user, ".bashrc", "echo Welcome to the cluster; echo clio-relay-bridge 1 00; printf 'no end of line'\n", 0o644);
   });
   afterAll(async () => {
     await site[Symbol.asyncDispose]();

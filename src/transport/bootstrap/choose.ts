@@ -29,7 +29,8 @@ export function refuseUnfit({ os, machine, machine_name, libc, libc_version, sto
     throw unfit("noexec", `programs that lie in ${storage.place} cannot be started (noexec, most of the time)`, ELSEWHERE);
 }
 
-const ELSEWHERE = "another place: clio-relay cluster add NAME --core-dir DIR";
+/** What a person can do about a place that does not take an installation. */
+export const ELSEWHERE = "another place: clio-relay cluster add NAME --core-dir DIR";
 
 const unfit = (reason: string, message: string, hint?: string): RelayError => new RelayError("host_unfit", message, { reason }, hint);
 

@@ -6,6 +6,7 @@ import lock from "../script/lock.sh" with { type: "text" };
 import { accepted } from "../script/refusal.ts";
 import type { Remote, Script } from "../script/remote.ts";
 import type { Artifact } from "./artifact.ts";
+import { ELSEWHERE } from "./choose.ts";
 import installText from "./install.sh" with { type: "text" };
 import prepareText from "./prepare.sh" with { type: "text" };
 import receiveText from "./receive.sh" with { type: "text" };
@@ -112,23 +113,25 @@ export async function send(
   }
 }
 
+const ROOM = `make room there, or ${ELSEWHERE}`;
+
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 function refuseWithoutRoom({ size }: Artifact, { received, freeBytes, freeInodes }: Prepared): void {
   const needed = Math.max(0, size - received) + SPARE_BYTES;
   if (freeBytes !== null && freeBytes < needed) {
-    throw new RelayError("storage_admission_refused", `the host has ${freeBytes} bytes left, and ${needed} are needed`, {
-      reason: "no_room",
-      free_bytes: freeBytes,
-      needed_bytes: needed,
-    });
+    const data = { reason: "no_room", free_bytes: freeBytes, needed_bytes: needed };
+    throw new RelayError("storage_admission_refused", `the host has ${freeBytes} bytes left, and ${needed} are needed`, data, ROOM);
   }
   // File systems that make inodes as they need them say that there are none.
   if (freeInodes !== null && freeInodes > 0 && freeInodes < SPARE_INODES) {
-    throw new RelayError("storage_admission_refused", `the host has room for ${freeInodes} more files, and ${SPARE_INODES} are needed`, {
-      reason: "no_room",
-      free_inodes: freeInodes,
-    });
+    const data = { reason: "no_room", free_inodes: freeInodes };
+    throw new RelayError(
+      "storage_admission_refused",
+      `the host has room for ${freeInodes} more files, and ${SPARE_INODES} are needed`,
+      data,
+      ROOM,
+    );
   }
 }
 

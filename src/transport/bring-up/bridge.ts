@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
 import { shellWord } from "../script/shell-word.ts";
+import { PROFILE_HINT } from "../script/unanswered.ts";
 import { openWorkerSession, type WorkerSession, type WorkerSessionKeys } from "../session/worker-session.ts";
 import { serverText } from "../ssh/prompt.ts";
 
@@ -68,14 +69,17 @@ function passPreamble(duplex: Duplex, line: string, signal: AbortSignal, lineMs:
     };
     const instead = (why: string): void => {
       const said = serverText(read.subarray(0, SHOWN_BYTES).toString("utf8")).trim();
-      done(new RelayError("link_bringup_failed", `the bridge to the worker ${why}${said === "" ? "" : `: ${said}`}`, { said }));
+      done(
+        new RelayError("link_bringup_failed", `the bridge to the worker ${why}${said === "" ? "" : `: ${said}`}`, { said }, PROFILE_HINT),
+      );
     };
     const onData = (chunk: Buffer): void => {
       read = Buffer.concat([read, chunk]);
       for (let start = 0; ; ) {
         const end = read.indexOf(0x0a, start);
         if (end < 0) break;
-        if (read.subarray(start, end).toString("latin1").replace(/\r$/, "") === line) {
+        // A profile may end in the middle of a line.
+        if (read.subarray(start, end).toString("latin1").replace(/\r$/, "").endsWith(line)) {
           const rest = read.subarray(end + 1);
           done(null);
           if (rest.length > 0) duplex.unshift(rest);

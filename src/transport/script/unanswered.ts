@@ -5,7 +5,7 @@ import type { FrameReader } from "./frame.ts";
 /** How much of what was said instead of an answer is shown. */
 const SAID_BYTES = 1_024;
 /** What stands between sshd and a command of ours. */
-const PROFILE_HINT =
+export const PROFILE_HINT =
   "look at the profile of that account's login shell (~/.bashrc, ~/.zshenv, ~/.cshrc or the like): without a terminal it has to print little, read nothing, start no other shell, and end";
 
 const shownOf = (noise: string): string => noise.trim().slice(0, SAID_BYTES);

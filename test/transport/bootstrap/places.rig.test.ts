@@ -76,6 +76,7 @@ describeWith(["root", "tmpfs"], "a home", () => {
       "storage_admission_refused",
     );
     expect(error.data["needed_bytes"]).toBe(artifact.size + 16 * 1024 * 1024);
+    expect(error.hint).toContain("--core-dir DIR");
     expect(sent).toEqual([]);
   });
 
@@ -83,6 +84,7 @@ describeWith(["root", "tmpfs"], "a home", () => {
     const home = homeOn("size=64m,nr_inodes=12");
     const error = await failure(() => deliver(remoteAt(home), program("1.0.0"), PLACE, systemClock), "storage_admission_refused");
     expect(error.data["free_inodes"]).toBeLessThan(12);
+    expect(error.hint).toContain("--core-dir DIR");
   });
 
   test("with a limit of the size of files says that, and one that cannot be made says why once", async () => {

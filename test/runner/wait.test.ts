@@ -17,12 +17,26 @@ describe("eventually", () => {
     expect(await eventually(() => "")).toBe("");
   });
 
-  test("out of time, says what was waited for and what the last look gave", async () => {
-    const failure = eventually(() => false, { timeoutMs: 30, what: "rain" });
-    await expect(failure).rejects.toThrow("rain did not come about within 30 ms");
+  test("out of time, says what was waited for", async () => {
+    const failure = await eventually(() => false, { timeoutMs: 30, what: "rain" }).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ message: "rain did not come about within 30 ms" });
+    expect((failure as Error).cause).toBeUndefined();
+  });
+
+  test("out of time, tells what a look threw last, also where later ones saw nothing", async () => {
     const cause = new Error("dry");
-    const looking = eventually(() => Promise.reject(cause), { timeoutMs: 30 });
-    await expect(looking).rejects.toMatchObject({ cause });
-    await Promise.allSettled([failure, looking]);
+    await expect(eventually(() => Promise.reject(cause), { timeoutMs: 30 })).rejects.toMatchObject({
+      message: "the condition did not come about within 30 ms; the last look threw",
+      cause,
+    });
+    let looks = 0;
+    const look = () => {
+      if (++looks === 1) throw cause;
+      return looks > 2 ? null : false;
+    };
+    await expect(eventually(look, { timeoutMs: 30, everyMs: 1 })).rejects.toMatchObject({
+      message: "the condition did not come about within 30 ms; a look before the last threw",
+      cause,
+    });
   });
 });

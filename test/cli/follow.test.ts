@@ -203,7 +203,11 @@ test("whoever waits in vain for the end of a canceled job is told that the reque
   const id = await relay.submit("--", "sh", "-c", 'trap "" TERM; echo ready; while :; do sleep 0.1; done');
   await eventually(async () => (await relay.ok("job", "read-log", id)) === "ready");
   const cancel = await relay.run(["job", "cancel", id, "--wait", "--timeout-seconds", "0"]);
-  expect([cancel.code, cancel.stderr]).toEqual([6, "notice: the time is over; cancel is requested, and the request stands\n"]);
+  const next = `clio-relay job wait ${id} --cluster local`;
+  expect([cancel.code, cancel.stderr]).toEqual([
+    6,
+    `notice: the time is over; cancel is requested, and the request stands. Wait for its end with: ${next}\n`,
+  ]);
 });
 
 test("what cannot be reached or found at all is said at once", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
+import { suiteOf } from "../runner/suites.ts";
 import { projectFiles, registriesNamed } from "./tracked.ts";
 
 const ROOT = path.dirname(path.dirname(import.meta.dir));
@@ -23,4 +24,10 @@ test("a registry that is named is found", () => {
 
 test("nothing that is built or installed is committed", () => {
   expect(files.filter((file) => /^(?:dist|node_modules|\.tools)\//.test(file))).toEqual([]);
+});
+
+test("what `check` runs needs nothing that only the tests install", () => {
+  const checked = files.filter((file) => file.startsWith("test/project/") && file.endsWith(".test.ts") && suiteOf(file) === "fast");
+  expect(checked.length).toBeGreaterThan(0);
+  expect(checked.filter((file) => fs.readFileSync(path.join(ROOT, file), "utf8").includes('/components.ts"'))).toEqual([]);
 });

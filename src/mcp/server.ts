@@ -2,11 +2,13 @@ import {
   type CallToolResult,
   inputRequired,
   type JSONRPCRequest,
+  PROTOCOL_VERSION_META_KEY,
   ProtocolError,
   ProtocolErrorCode,
   type Result,
   Server,
   type ServerContext,
+  UnsupportedProtocolVersionError,
 } from "@modelcontextprotocol/server";
 import { isRelayError } from "../domain/errors.ts";
 import { failureAnswer, type ToolAnswer } from "./answer.ts";
@@ -25,6 +27,8 @@ import { InputNeeded, type Submitted, type Tool, type ToolCall } from "./tool.ts
 const CATALOG_REVISION = "clio-relay/catalog-revision";
 
 type Era = "legacy" | "modern";
+/** Versions whose requests say which one they are of. */
+const MODERN_VERSIONS = ["2026-07-28"];
 type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
 
 /** Carries a task past what the SDK does with the result of a tool: there is no content yet. */
@@ -43,7 +47,21 @@ const unfitParams = (method: string, thrown: unknown): ProtocolError => {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Invalid params for ${method}${why}`.slice(0, SHOWN));
 };
 
+/** Each request of the later versions says its own; the SDK looks at that of a connection's first one. @throws UnsupportedProtocolVersionError */
+function refuseVersion(envelope: unknown): void {
+  const requested: unknown = (envelope as Readonly<Record<string, unknown>> | undefined)?.[PROTOCOL_VERSION_META_KEY];
+  if (typeof requested !== "string" || MODERN_VERSIONS.includes(requested)) return;
+  throw new UnsupportedProtocolVersionError({ supported: MODERN_VERSIONS, requested });
+}
+
 class RelayServer extends Server {
+  constructor(
+    private readonly era: Era,
+    ...of: ConstructorParameters<typeof Server>
+  ) {
+    super(...of);
+  }
+
   override setRequestHandler(...given: readonly unknown[]): void {
     const before = given.slice(0, -1);
     const handler = given.at(-1) as (taken: unknown, ctx: ServerContext) => unknown;
@@ -57,6 +75,7 @@ class RelayServer extends Server {
   protected override _wrapHandler(method: string, handler: Handler): Handler {
     const wrapped = super._wrapHandler(method, handler);
     return async (request, ctx) => {
+      if (this.era === "modern") refuseVersion(ctx.mcpReq.envelope);
       try {
         return await wrapped(request, ctx);
       } catch (thrown) {
@@ -71,6 +90,7 @@ class RelayServer extends Server {
 /** One server of the protocol: for a connection, or of 2026-07-28 over HTTP for a request. */
 export function relayServer(service: McpService, era: Era): Server {
   const server: Server = new RelayServer(
+    era,
     { name: "clio-relay", title: "clio-relay", version: service.version },
     {
       capabilities: {

@@ -147,7 +147,29 @@ describe("on standard input", () => {
     for (const params of [{ name: 5 }, {}, { name: "relay_status", arguments: [] }, { name: "relay_status", arguments: "x" }])
       expect([params, (await wire.error("tools/call", params)).code]).toEqual([params, -32602]);
     expect((await wire.result<{ tools: unknown[] }>("tools/list", {})).tools.length).toBeGreaterThan(10);
-    const { code, stdout } = await relay.run(["mcp-server"], { stdin: `${JSON.stringify(version("1999-01-01"))}\n` });
-    expect([code, JSON.parse(stdout)]).toMatchObject([0, { id: 1, result: { protocolVersion: "2025-11-25" } }]);
+    // Whichever request of a connection it is in.
+    for (const [method, params] of [
+      ["tools/call", { name: "relay_list_clusters" }],
+      ["tools/list", {}],
+      ["tasks/get", { taskId: "x" }],
+      ["server/discover", {}],
+      ["subscriptions/listen", { notifications: {} }],
+    ] as const)
+      for (const asked of ["2099-01-01", "2025-06-18"]) {
+        const refused = await wire.error(method, { ...params, _meta: { "io.modelcontextprotocol/protocolVersion": asked } });
+        expect([method, refused]).toMatchObject([method, { code: -32022, data: { supported: ["2026-07-28"], requested: asked } }]);
+      }
+    // Where a connection has agreed on one, a request says none.
+    const ping = { jsonrpc: "2.0", id: 2, method: "ping", params: { _meta: { "io.modelcontextprotocol/protocolVersion": "2099-01-01" } } };
+    const stdin = `${JSON.stringify(version("1999-01-01"))}\n${JSON.stringify(ping)}\n`;
+    const { code, stdout } = await relay.run(["mcp-server"], { stdin });
+    const answers = stdout.split("\n", 2).map((line) => JSON.parse(line) as unknown);
+    expect([code, answers]).toMatchObject([
+      0,
+      [
+        { id: 1, result: { protocolVersion: "2025-11-25" } },
+        { id: 2, result: {} },
+      ],
+    ]);
   });
 });

@@ -145,6 +145,15 @@ describe("an index of waiting jobs that is wrong is built anew by the claim that
     await s.scene.expectSound();
   });
 
+  for (const what of ["running", "ended", "leased"] as const) {
+    test(`by its row a job that is ${what} may be claimed`, async () => {
+      const s = await open();
+      await s.damage(["UPDATE jobs SET ready = 1 WHERE job_id = ?", s[what]]);
+      expect([await claimed(s), await claimed(s), await claimed(s)]).toEqual([s.queued, s.next, null]);
+      await s.scene.expectSound();
+    });
+  }
+
   test("that of delayed jobs has one that has ended", async () => {
     const s = await open();
     const { job, fence } = await (async () => {

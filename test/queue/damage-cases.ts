@@ -264,6 +264,24 @@ export const MENDED: readonly Case[] = [
     }),
   ),
   {
+    name: "a waiting job that its own row keeps from being claimed",
+    check: "job_index",
+    damage: (s) => [["UPDATE jobs SET ready = 0 WHERE job_id = ?", s.queued]],
+    subject: (s) => s.queued,
+    after: async ({ scene, queued }) => {
+      expect((await scene.store.claim(await scene.endpoint(), ROOMY))?.job.job_id).toBe(queued);
+    },
+  },
+  {
+    name: "a running job that its own row lets be claimed",
+    check: "job_index",
+    damage: (s) => [["UPDATE jobs SET ready = 1 WHERE job_id = ?", s.running]],
+    subject: (s) => s.running,
+    after: async ({ scene, queued }) => {
+      expect((await scene.store.claim(await scene.endpoint(), ROOMY))?.job.job_id).toBe(queued);
+    },
+  },
+  {
     name: "an index that lacks rows",
     check: "integrity",
     damage: () => [],

@@ -2,8 +2,11 @@ import { afterEach, describe, expect, test } from "bun:test";
 import os from "node:os";
 import { systemClock } from "../../src/lib/clock.ts";
 import { self } from "../../src/lib/process-identity.ts";
+import type { Writing } from "../../src/queue/sqlite/access.ts";
+import { jobIndexes } from "../../src/queue/sqlite/checks/job-index.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
 import { sqliteQueue } from "../../src/queue/sqlite/sqlite-queue.ts";
+import { Statements, type Value } from "../../src/queue/sqlite/statements.ts";
 import type { Finding } from "../../src/queue/store.ts";
 import { report } from "../contract/queue-store/ingest.ts";
 import { command } from "../contract/queue-store/scene.ts";
@@ -148,5 +151,30 @@ test("a repair ends when every mending brings about another damage", async () =>
   const { repaired, remaining } = await store.repair();
   expect(repaired.length).toBeGreaterThan(1);
   expect(remaining).toMatchObject([{ check: "event_counter", subject: job.job_id, repairable: true }]);
+  await store.close();
+});
+
+test("what one mending mends of many jobs is done once", async () => {
+  using directory = temporaryDirectory();
+  const { database, file } = openDatabase(directory.path);
+  const store = sqliteQueue(database, file, { clock: systemClock, activeJobsMax: 100, leaseSeconds: 120 });
+  await Promise.all(Array.from({ length: 60 }, () => store.submit(command(), "workload")));
+  database.run("PRAGMA ignore_check_constraints = ON");
+  database.run("UPDATE jobs SET ready = 0");
+  database.run("PRAGMA ignore_check_constraints = OFF");
+  const ran: string[] = [];
+  const sql = new (class extends Statements {
+    override run(statement: string, ...values: Value[]) {
+      ran.push(statement);
+      return super.run(statement, ...values);
+    }
+  })(database);
+  const w = { sql } as unknown as Writing;
+  const damages = jobIndexes(w, { from: 1, to: 60 });
+  for (const { mend } of damages) mend?.(w);
+  expect([damages.length, ran.filter((statement) => statement === "REINDEX jobs").length]).toEqual([60, 1]);
+  expect(jobIndexes(w, { from: 1, to: 60 })).toEqual([]);
+  sql.finalize();
+  expect((await store.audit()).findings).toEqual([]);
   await store.close();
 });

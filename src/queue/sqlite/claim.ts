@@ -6,7 +6,7 @@ import { newId } from "../../lib/ids.ts";
 import type { Claim } from "../store.ts";
 import { inSavepoint, type Reading, type Writing } from "./access.ts";
 import { JobEdit } from "./job-edit.ts";
-import { isReady, lostId } from "./job-index.ts";
+import { isReady, lostId, rebuildJobIndexes } from "./job-index.ts";
 import { COLUMNS, checkJob, type JobRow } from "./job-rows.ts";
 import { setAside } from "./quarantine.ts";
 import { openSegments } from "./segments.ts";
@@ -76,7 +76,7 @@ function onceRebuilt(w: Writing): () => void {
   return () => {
     if (rebuilt) throw new RelayError("queue_corrupt", "the indexes of jobs lead nowhere, although they were built anew");
     rebuilt = true;
-    w.sql.run("REINDEX jobs");
+    rebuildJobIndexes(w);
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Reading } from "./access.ts";
+import type { Reading, Writing } from "./access.ts";
 import type { JobHead } from "./job-rows.ts";
 
 /** Whether a job may be claimed, by its row. */
@@ -28,4 +28,12 @@ export function disagreement(r: Reading, row: JobHead): string | null {
   return entry === null
     ? "it waits, and the index of waiting jobs does not have it"
     : "it does not wait, and the index of waiting jobs has it";
+}
+
+const READY = "(state = 'queued' AND not_before IS NULL AND quarantine IS NULL)";
+
+/** Builds the indexes of jobs anew, and lets each job wait exactly if the rest of its row says so. Reads all jobs. */
+export function rebuildJobIndexes(w: Writing): void {
+  w.sql.run("REINDEX jobs");
+  w.sql.run(`UPDATE jobs SET ready = ${READY} WHERE ready <> ${READY}`);
 }

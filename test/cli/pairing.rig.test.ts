@@ -62,6 +62,13 @@ function* processes(): Generator<Buffer> {
   }
 }
 
+/** Arguments of the commands that a hint names, as they are typed. */
+const hintedCommands = (stderr: string): string[][] =>
+  (/^hint: (.*)$/m.exec(stderr)?.[1] ?? "")
+    .split(" && ")
+    .map((command) => command.match(/'[^']*'|\S+/g)!.map((word) => word.replace(/^'|'$/g, "")))
+    .map(([program, ...args]) => (program === "clio-relay" ? args : [`not ours: ${program}`]));
+
 describe("pairing at a relay-host", () => {
   let host: TestRelayHost;
   let cluster: SourceRelay;
@@ -188,21 +195,28 @@ describe("pairing at a relay-host", () => {
     const without = await moved.run(["worker", "pair", "--relay-host", there]);
     expect([without.code, reason(without), await pid()]).toEqual([EXIT.usage, "configuration_error", before]);
     fs.renameSync(`${kept}.gone`, kept);
-    const hint = /^hint: (.*)$/m.exec(refused.stderr)?.[1] ?? "";
-    const typed = hint.split(" && ").map((command) => command.match(/'[^']*'|\S+/g)!.map((word) => word.replace(/^'|'$/g, "")));
-    expect(typed.map(([program, noun, verb]) => [program, noun, verb])).toEqual([
-      ["clio-relay", "worker", "stop"],
-      ["clio-relay", "worker", "pair"],
-    ]);
-    await moved.ok(...typed[0]!.slice(1));
-    expect(await moved.ok(...typed[1]!.slice(1))).toEndWith(`@${there}`);
+    const [stop = [], start = []] = hintedCommands(refused.stderr);
+    await moved.ok(...stop);
+    expect(await moved.ok(...start)).toEndWith(`@${there}`);
     expect(await pid()).not.toBe(before);
     // What is not let in at the relay-host is not met, and has no code.
     fs.writeFileSync(kept, "another-token-0123456789-abcdefghijklm\n");
     await moved.ok("worker", "stop");
-    const unmet = await moved.run(["worker", "pair"]);
+    const unmet = await moved.run(["worker", "pair", "--key-ttl", "12h"]);
     expect([unmet.code, unmet.stdout, unmet.stderr]).toEqual([5, "", expect.stringContaining("relay_token_refused")]);
     expect(await moved.ok("worker", "status")).toContain("is not there (relay_token_refused)");
+    // The command that it names has every option of the one before.
+    expect(hintedCommands(unmet.stderr)[1]).toEqual([
+      ...["worker", "pair", "--cluster", "local"],
+      ...["--relay-host", there, "--relay-token-file", "FILE"],
+      ...["--key-ttl", "43200s"],
+    ]);
+    // Another token counts for the relay-host where the worker is; without one there is nothing that it could be for.
+    await moved.ok("worker", "stop");
+    expect(await moved.ok("worker", "pair", "--relay-token-file", tokenFile)).toEndWith(`@${there}`);
+    await using nowhere = await initialized();
+    const needs = await nowhere.run(["worker", "pair", "--relay-token-file", tokenFile]);
+    expect([needs.code, reason(needs)]).toEqual([EXIT.usage, "usage"]);
   });
 
   test("a code ends with its worker, and a pairing that failed leaves no entry", async () => {
@@ -298,9 +312,13 @@ describeWith(["openssl"], "pairing at a relay-host of an authority that nobody e
     const unmet = await cluster.run(pair);
     expect([unmet.code, unmet.stdout, unmet.stderr]).toEqual([5, "", expect.stringMatching(/certificate_refused.*--relay-ca-file FILE/s)]);
     const again = await cluster.run([...pair, "--relay-ca-file", ca.file]);
-    expect([again.code, again.stderr]).toEqual([EXIT.conflict, expect.stringContaining(`--relay-ca-file ${ca.file}`)]);
-    await cluster.ok("worker", "stop");
-    const code = await cluster.ok(...pair, "--relay-ca-file", ca.file);
+    const [stop = [], start = []] = hintedCommands(again.stderr);
+    expect([again.code, hintedCommands(unmet.stderr)]).toEqual([
+      EXIT.conflict,
+      [stop, start.map((word) => (word === ca.file ? "FILE" : word))],
+    ]);
+    await cluster.ok(...stop);
+    const code = await cluster.ok(...start);
     const add = ["cluster", "add", "--name", "far", "--pair", "--relay-token-file", host.tokenFile];
     const refused = await desk.run(add, { stdin: code });
     expect([refused.code, refused.stderr]).toEqual([EXIT.authorization, expect.stringContaining("--relay-ca-file")]);
@@ -308,6 +326,13 @@ describeWith(["openssl"], "pairing at a relay-host of an authority that nobody e
     expect([paired.code, JSON.parse(paired.stdout)]).toMatchObject([0, { relay_host: url, relay_ca_file: ca.file }]);
     await eventually(async () => (await farLink(desk)).state === "up", { what: "a link that is up" });
     expect(await desk.ok("job", "submit", "--cluster", "far", "--wait", "--", "true")).toMatch(/^job_/);
+    // A desktop shuts itself out: its link ends before the answer could come by it.
+    const [own] = (await desk.json<Listed>("worker", "keys", "list", "--cluster", "far")).keys;
+    expect(await desk.json("worker", "keys", "revoke", "--cluster", "far", "--yes", own!.fingerprint)).toMatchObject({
+      revoked: { fingerprint: own!.fingerprint },
+      ended_sessions: 1,
+    });
+    expect(await cluster.json<Listed>("worker", "keys", "list")).toMatchObject({ keys: [] });
   });
 });
 

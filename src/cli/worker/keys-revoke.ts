@@ -1,10 +1,14 @@
-import { EXIT } from "../../domain/errors.ts";
+import { type ErrorCode, EXIT, isRelayError } from "../../domain/errors.ts";
+import type { Revoked } from "../../domain/link-keys.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { printJson } from "../print/table.ts";
 import { text } from "../values.ts";
 import { defineVerb } from "../verb.ts";
-import { keyDoor } from "./key-door.ts";
+import { type KeyDoor, keyDoor } from "./key-door.ts";
 import { clusterElsewhere } from "./local-worker.ts";
+
+/** What a worker says to a desktop whose key it does not let in: at a relay-host, and in its own session. */
+const SHUT_OUT: ReadonlySet<ErrorCode> = new Set(["join_refused", "authentication_failed"]);
 
 export const verb = defineVerb({
   summary: "Let a desktop's key in no longer, and end its sessions",
@@ -20,14 +24,37 @@ export const verb = defineVerb({
     return `this lets a desktop in no longer and ends its sessions: ${whose}`;
   },
   async run({ flags, args, io, json, relay }) {
-    const { keys } = await keyDoor(io, relay, flags.cluster);
-    const done = await keys.revoke(args.key);
+    const { keys, elsewhere } = await keyDoor(io, relay, flags.cluster);
+    const own = elsewhere && (await isOwn(relay.paths.configDir, args.key));
+    const done = await (own ? revokeOwn(keys, args.key) : keys.revoke(args.key));
     if (json) await printJson(io.stdout, done);
     else await io.stdout.write(`revoked ${done.revoked.fingerprint}\n`);
     if (!json && done.ended_sessions !== null) await io.stderr.write(`sessions that were ended: ${done.ended_sessions}\n`);
     return EXIT.ok;
   },
 });
+
+/**
+ * This desktop's own key takes the link with it that the answer would come by: that it is let in no longer is then the answer.
+ *
+ * @throws RelayError as the request has it, where that cannot be told
+ */
+async function revokeOwn(keys: KeyDoor["keys"], named: string): Promise<Revoked> {
+  const wanted = named.replace(/^SHA256:/i, "");
+  const known = (await keys.list()).keys.filter(({ fingerprint }) => fingerprint.slice(7).startsWith(wanted));
+  try {
+    return await keys.revoke(named);
+  } catch (error) {
+    const [key, ...others] = known;
+    if (!isRelayError(error, "link_down") || key === undefined || others.length > 0) throw error;
+    const now = await keys.list().then(
+      () => null,
+      (refusal: unknown) => refusal,
+    );
+    if (!isRelayError(now) || !SHUT_OUT.has(now.code)) throw error;
+    return { revoked: key, ended_sessions: key.sessions };
+  }
+}
 
 async function isOwn(configDir: string, named: string): Promise<boolean> {
   const [{ desktopKey }, { fingerprintOf }, { publicKeyOf }] = await Promise.all([

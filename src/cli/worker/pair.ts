@@ -45,13 +45,15 @@ export const verb = defineVerb({
   async run(call) {
     const { flags, io, json } = call;
     const relayHost = flags["relay-host"] ?? null;
-    const worker = await workerOf(call, flags.cluster, {
+    const meeting: Meeting = {
       relayHost,
-      tokenFile: flags["relay-token-file"],
+      tokenFile: flags["relay-token-file"] && path.resolve(io.env.cwd, flags["relay-token-file"]),
       ca: keptCa(io, flags["relay-ca-file"]),
-    });
-    await waitUntilMet(worker);
-    const made = await worker.makePairingCode(relayHost, flags["key-ttl"]);
+      keyTtl: flags["key-ttl"],
+    };
+    const worker = await workerOf(call, flags.cluster, meeting);
+    await waitUntilMet(worker, meeting);
+    const made = await worker.makePairingCode(relayHost, meeting.keyTtl);
     if (json) await printJson(io.stdout, made);
     else {
       await io.stdout.write(`${made.code}\n`);
@@ -63,16 +65,25 @@ export const verb = defineVerb({
   },
 });
 
+/** The worker that makes the code; one of this machine is started where none runs. @throws RelayError usage, state_conflict, configuration_error */
 async function workerOf({ io, relay }: Pick<Call, "io" | "relay">, named: string | undefined, meeting: Meeting): Promise<ClusterClient> {
   const elsewhere = await clusterElsewhere(io, relay, named);
-  if (elsewhere !== null) return relay.desktop.cluster(elsewhere);
+  const option = meeting.tokenFile !== undefined ? "--relay-token-file" : meeting.ca !== undefined ? "--relay-ca-file" : null;
+  if (elsewhere !== null) {
+    if (option !== null) throw new RelayError("usage", `${option} is for a worker of this machine; the one of ${elsewhere} runs elsewhere`);
+    return relay.desktop.cluster(elsewhere);
+  }
   const { name, registry } = await localCluster(io, relay, named);
+  const entry = clusterEntry(registry, name);
+  const known = entry.mode === "local" ? (entry.relay_host ?? null) : null;
+  const relayHost = meeting.relayHost ?? (option === null ? null : known);
+  if (option !== null && relayHost === null) throw new RelayError("usage", `${option} needs --relay-host`);
   prepareRunDirectory(relay.paths, io.env);
   const worker = localWorker(io, relay, name);
   const running = await runningWorker(worker);
-  if (running !== null) refuseMove(io, clusterEntry(registry, name), running, meeting);
+  if (running !== null) refuseMove(io, entry, running, { ...meeting, relayHost });
   else {
-    if (meeting.relayHost !== null) await keepMeeting(io, relay, name, { ...meeting, relayHost: meeting.relayHost });
+    if (relayHost !== null) await keepMeeting(io, relay, name, { ...meeting, relayHost });
     await ensureWorker(io, relay, name, []);
   }
   return worker;
@@ -83,47 +94,57 @@ async function workerOf({ io, relay }: Pick<Call, "io" | "relay">, named: string
  *
  * @throws RelayError state_conflict; configuration_error where there is no token, before anything is stopped
  */
-function refuseMove(io: CliIo, entry: ClusterEntry, running: WorkerStatus, { relayHost, tokenFile, ca }: Meeting): void {
+function refuseMove(io: CliIo, entry: ClusterEntry, running: WorkerStatus, meeting: Meeting): void {
+  const { relayHost, tokenFile, ca } = meeting;
   const { name: cluster } = entry;
   const present = running.met_at?.place ?? null;
   if (relayHost === null) return;
   const at: Pick<LocalEntry, "relay_token_file" | "relay_ca_file"> = entry.mode === "local" ? entry : {};
   const known = at.relay_token_file ?? null;
-  const given = tokenFile === undefined ? null : path.resolve(io.env.cwd, tokenFile);
   const same = present !== null && parseRelayUrl(present).text === parseRelayUrl(relayHost).text;
   // One that is kept away takes another token, or what vouches for the relay-host, only when it is started anew.
-  const helps = running.met_at?.registered === false && ((given ?? known) !== known || (ca ?? at.relay_ca_file) !== at.relay_ca_file);
+  const helps = running.met_at?.registered === false && ((tokenFile ?? known) !== known || (ca ?? at.relay_ca_file) !== at.relay_ca_file);
   if (same && !helps) return;
-  const file = given ?? (variable(io.env, "CLIO_RELAY_HOST_TOKEN") === undefined ? known : null);
+  const file = tokenFile ?? (variable(io.env, "CLIO_RELAY_HOST_TOKEN") === undefined ? known : null);
   relayToken(io.env, file);
-  const words = ["--cluster", cluster, "--relay-host", relayHost, ...(file === null ? [] : ["--relay-token-file", file])];
-  if (ca !== undefined) words.push("--relay-ca-file", ca);
   throw new RelayError(
     "state_conflict",
     same
       ? `the worker of ${cluster} runs with another token or other authorities than are named now, and is not met; its jobs go on while it is started anew`
       : `the worker of ${cluster} is at ${present ?? "no relay-host"}, not at ${relayHost}; its jobs go on while it is moved`,
     { cluster, relay_host: present },
-    `clio-relay worker stop --cluster ${cluster} && clio-relay worker pair ${words.map(quoted).join(" ")}`,
+    anew(cluster, { ...meeting, tokenFile: file ?? undefined }),
   );
 }
 
-/** What there is to do about what keeps a worker away, by its code. */
-const FIX: Readonly<Partial<Record<string, string>>> = {
-  certificate_refused: "--relay-ca-file FILE names who vouches for the relay-host: once more with that",
-  relay_token_refused: "once more with --relay-token-file FILE of a token that the relay-host knows",
-};
+/** The command that pairs so. A worker that runs takes another token, or other authorities, only when it is started anew. */
+function anew(cluster: string, { relayHost, tokenFile, ca, keyTtl: seconds }: Meeting): string {
+  const options = {
+    "relay-host": relayHost,
+    "relay-token-file": tokenFile,
+    "relay-ca-file": ca,
+    "key-ttl": seconds === null ? null : `${seconds}s`,
+  };
+  const words = Object.entries(options).flatMap(([name, value]) => (value == null ? [] : [`--${name}`, quoted(value)]));
+  return `clio-relay worker stop --cluster ${cluster} && clio-relay worker pair --cluster ${cluster} ${words.join(" ")}`;
+}
+
+/** What has to be another one where a worker is kept away, by the code of what keeps it. */
+const WRONG: Readonly<Partial<Record<string, "tokenFile" | "ca">>> = { certificate_refused: "ca", relay_token_refused: "tokenFile" };
 
 /** Whoever has a code of a worker that is not at its relay-host can do nothing with it. @throws RelayError worker_absent */
-async function waitUntilMet(worker: ClusterClient): Promise<void> {
+async function waitUntilMet(worker: ClusterClient, meeting: Meeting): Promise<void> {
   for (const deadline = performance.now() + MET_MS; ; ) {
     const { workers } = await worker.workers();
     const met = workers[0]?.met_at;
     const missing = met == null ? null : notMet({ met_at: met });
     if (missing === null) return;
     if (!mayYetBeMet(missing) || performance.now() > deadline) {
+      const wrong = WRONG[missing.reason ?? ""];
       const fix =
-        FIX[missing.reason ?? ""] ?? `clio-relay worker status --cluster ${worker.name}, and the worker's log; then the same again`;
+        wrong === undefined
+          ? `clio-relay worker status --cluster ${worker.name}, and the worker's log; then the same again`
+          : anew(worker.name, { ...meeting, relayHost: missing.place, [wrong]: "FILE" });
       throw new RelayError("worker_absent", `there is no code: ${notMetText(missing)}`, { ...missing }, fix);
     }
     await Bun.sleep(ASK_MS);
@@ -133,10 +154,11 @@ async function waitUntilMet(worker: ClusterClient): Promise<void> {
 interface Meeting {
   /** The one spelling of its address; null: where the worker is by its entry. */
   readonly relayHost: string | null;
-  /** As it was given. */
+  /** Absolute, as is the next. */
   readonly tokenFile: string | undefined;
-  /** Absolute. */
   readonly ca: string | undefined;
+  /** Seconds that the desktop's key is let in; null: until it is revoked. */
+  readonly keyTtl: number | null;
 }
 
 /** Have the worker of a cluster of this machine be at a relay-host, now and whenever it starts. @throws RelayError configuration_error where there is no token */
@@ -147,7 +169,7 @@ async function keepMeeting(
   { relayHost, tokenFile, ca }: Meeting & { readonly relayHost: string },
 ): Promise<void> {
   const { paths } = relay;
-  const file = tokenFile === undefined ? null : path.resolve(io.env.cwd, tokenFile);
+  const file = tokenFile ?? null;
   const own = path.join(paths.coreDir(name), "relay-token");
   await updateClusters(paths, io.env, (clusters) => {
     const entry = clusters.find((one) => one.name === name);

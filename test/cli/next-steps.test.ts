@@ -39,6 +39,14 @@ describe("what is said to be done next leads on", () => {
     expect([tried.code, tried.stdout]).toEqual([5, expect.stringMatching(/^fix +clio-relay worker start --cluster local$/m)]);
   });
 
+  test("a cluster that there is none of, whichever way to it is tried", async () => {
+    for (const way of ["http-transport", "ssh-transport", "frpc-connection", "direct-transport"]) {
+      const { code, stdout } = await relay.run(["relay-host", `test-${way}`, "--cluster", "nowhere", "--json"]);
+      const failure = { layer: "configuration", reason: "cluster_not_found", fix: "clusters: local" };
+      expect([way, code, JSON.parse(stdout)]).toMatchObject([way, 3, { ok: false, failure }]);
+    }
+  });
+
   test("nobody is asked about what is refused in any case", async () => {
     const refused = await relay.run(["cluster", "uninstall", "local"]);
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("local is on this machine")]);

@@ -1,9 +1,20 @@
+import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { Installation } from "../installation.ts";
 import { CONTENT_PATH, type Trial } from "./transport-test.ts";
 
-/** Try the link that the daemon holds: whether it is up, and how fast it is. Nothing is dialed for it. */
-export async function tryLink(relay: Installation, cluster: string, trial: Trial): Promise<void> {
+/**
+ * Try the link that the daemon holds: whether it is up, and how fast it is. Nothing is dialed for it.
+ *
+ * @param fits refuses a cluster that the test is not for
+ */
+export async function tryLink(
+  relay: Installation,
+  cluster: string,
+  trial: Trial,
+  fits: (entry: ClusterEntry) => void = () => undefined,
+): Promise<void> {
+  await trial.step("configuration", async () => fits(await relay.clusterEntry(cluster)));
   await trial.step(
     "link",
     async () => {

@@ -16,18 +16,16 @@ export const verb = defineVerb({
   },
   examples: [["relay-host test-ssh-transport --cluster my-cluster", "after clio-relay connect my-cluster"]],
   run: ({ flags, io, json, relay }) =>
-    runTrial({ io, json }, { cluster: flags.cluster, transport: "ssh", seconds: flags["timeout-seconds"] }, async (trial) => {
-      await trial.step("configuration", async () => {
-        const { mode } = await relay.clusterEntry(flags.cluster);
+    runTrial({ io, json }, { cluster: flags.cluster, transport: "ssh", seconds: flags["timeout-seconds"] }, (trial) =>
+      tryLink(relay, flags.cluster, trial, ({ name, mode }) => {
         if (mode === "ssh") return;
         const instead = mode === "relay" || mode === "local" ? "test-http-transport" : "test-frpc-connection";
         throw new RelayError(
           "configuration_error",
-          `${flags.cluster} is reached by mode ${mode}`,
+          `${name} is reached by mode ${mode}`,
           { mode },
-          `clio-relay relay-host ${instead} --cluster ${flags.cluster}`,
+          `clio-relay relay-host ${instead} --cluster ${name}`,
         );
-      });
-      await tryLink(relay, flags.cluster, trial);
-    }),
+      }),
+    ),
 });

@@ -1,5 +1,6 @@
 import { problemOf } from "../api/problem.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
+import { inUnicode } from "../lib/unicode-json.ts";
 import { forAgent } from "./hints.ts";
 import type { Content } from "./tool.ts";
 
@@ -12,12 +13,8 @@ export interface ToolAnswer {
 }
 
 /** What a tool found, for programs and as the same text for those that read text only. */
-export const answerOf = (
-  output: Readonly<Record<string, unknown>>,
-  isError = false,
-  content: readonly Content[] = [{ type: "text", text: JSON.stringify(output) }],
-): ToolAnswer => ({
-  content,
+export const answerOf = (output: Readonly<Record<string, unknown>>, isError = false, content?: readonly Content[]): ToolAnswer => ({
+  content: content ?? [{ type: "text", text: JSON.stringify(inUnicode(output)) }],
   structuredContent: output,
   isError,
 });

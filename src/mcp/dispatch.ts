@@ -16,7 +16,8 @@ const ISSUES = 10;
 export function toolOf(profile: Profile, name: string, tools: readonly Tool[] = TOOLS): Tool {
   const tool = tools.find((one) => one.name === name);
   if (tool !== undefined && isOf(profile, tool)) return tool;
-  throw new RelayError("tool_not_found", `there is no tool ${JSON.stringify(name.slice(0, 128))}`, { tool: name.slice(0, 128) });
+  const shown = name.slice(0, 128).toWellFormed();
+  throw new RelayError("tool_not_found", `there is no tool ${JSON.stringify(shown)}`, { tool: shown });
 }
 
 /** Arguments as a tool takes them. What is null is left out: many clients send what they leave open as null. @throws RelayError request_validation_failed */

@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import * as v from "valibot";
+import { inUnicode } from "../lib/unicode-json.ts";
 import { readAddress } from "./resources/address.ts";
 import { watchResource } from "./resources/watch.ts";
 import type { McpService } from "./service.ts";
@@ -79,7 +80,7 @@ export async function listening(
     resources: addresses.filter((_, at) => watched[at]),
     start(send, updated) {
       const tell = (task: object): void =>
-        send({ jsonrpc: "2.0", method: "notifications/tasks", params: { ...task, _meta: { [SUBSCRIPTION]: id } } });
+        send({ jsonrpc: "2.0", method: "notifications/tasks", params: { ...inUnicode(task), _meta: { [SUBSCRIPTION]: id } } });
       if (agreed !== null) stopTasks = watchTasks(service, agreed, tell);
       resources.tell(updated);
     },

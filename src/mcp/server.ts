@@ -11,6 +11,7 @@ import {
   UnsupportedProtocolVersionError,
 } from "@modelcontextprotocol/server";
 import { isRelayError } from "../domain/errors.ts";
+import { inUnicode } from "../lib/unicode-json.ts";
 import { failureAnswer, type ToolAnswer } from "./answer.ts";
 import { runTool, submitTool } from "./dispatch.ts";
 import { pageOf } from "./federation/listing.ts";
@@ -77,9 +78,11 @@ class RelayServer extends Server {
     return async (request, ctx) => {
       if (this.era === "modern") refuseVersion(ctx.mcpReq.envelope);
       try {
-        return await wrapped(request, ctx);
+        const answer = await wrapped(request, ctx);
+        // What is listed is so since it was made: it is long, and asked for often.
+        return method === "tools/list" ? answer : inUnicode(answer);
       } catch (thrown) {
-        if (thrown instanceof TaskAnswer) return thrown.answer;
+        if (thrown instanceof TaskAnswer) return inUnicode(thrown.answer);
         // The SDK tells neither of the two apart.
         throw REACHED.has(ctx) || thrown instanceof ProtocolError ? thrown : unfitParams(method, thrown);
       }

@@ -126,6 +126,14 @@ describe("the profile user", () => {
       events: [{ ...event, status: "running" }],
       next_cursor: 2,
     });
+    // Half a character, as a program reports it that has read a name which is no UTF-8: parsers refuse a whole answer over it.
+    await agent.ok("relay_record_task_event", { task_id, ...event, metadata: { "\udc80": ["a\ud800"] } });
+    const { content, structuredContent } = await agent.client.callTool({
+      name: "relay_watch_task_events",
+      arguments: { task_id, cursor: 2 },
+    });
+    expect(structuredContent).toMatchObject({ events: [{ metadata: { "\ufffd": ["a\ufffd"] } }] });
+    expect(content).toEqual([{ type: "text", text: JSON.stringify(structuredContent) }]);
   });
 
   test("has its tools and no others, by their names neither; every schema is an object's, and all of them fit an agent's context", async () => {

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import type { ToolDefinition } from "../../config/remote-mcp-cache.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { JsonValue } from "../../domain/primitives.ts";
+import { inUnicode } from "../../lib/unicode-json.ts";
 import type { Listed } from "../catalogue.ts";
 import { argumentsProblem } from "../dispatch.ts";
 import { type Admitted, submitted } from "../submit.ts";
@@ -42,7 +43,7 @@ export function listedRemote({ alias, definition, namespace, contract, routes, i
   const title = shortTitle(definition);
   const hints = Object.fromEntries(HINTS.flatMap((hint) => (typeof given[hint] === "boolean" ? [[hint, given[hint]]] : [])));
   const servers = [...new Set([...routes.values()].map(({ server }) => server))];
-  return {
+  return inUnicode({
     name: alias,
     title: title ?? definition.name,
     description: described(definition.description ?? "", servers),
@@ -57,7 +58,7 @@ export function listedRemote({ alias, definition, namespace, contract, routes, i
         servers: [...routes.values()].map(({ cluster, server }) => ({ cluster, server })),
       },
     },
-  };
+  });
 }
 
 /** On one line; undefined where the server gives none. */

@@ -81,6 +81,18 @@ test("a title is one line, and a short one", () => {
   ]);
 });
 
+test("halves of characters are in no word of it, since parsers refuse a whole list over one", () => {
+  const inputSchema = { type: "object", description: "d\ud800", properties: { "p\udc00": { enum: ["e\udbff", "\u{1f600}"] } } };
+  const [shown] = listing([tool("n\ud800", { inputSchema, annotations: { title: "t\udfff" } })]).tools.slice(-1);
+  expect(JSON.stringify(shown)).not.toContain(String.raw`\ud`);
+  expect(shown).toMatchObject({
+    inputSchema: {
+      properties: { arguments: { description: "d\ufffd", properties: { "p\ufffd": { enum: ["e\ufffd", "\u{1f600}"] } } } },
+    },
+    _meta: { "clio-relay/origin": { tool: "n\ufffd" } },
+  });
+});
+
 test("nothing is made anew while nothing is another; what expires is gone by itself, and its stamp is another", () => {
   let [now, stamp, reads] = [NOW, "1", 0];
   const its = found(C, "science", many(2), { expires_at: new Date(NOW + 1_000).toISOString() });

@@ -69,7 +69,8 @@ export async function tryFrp(
   );
   const pool = new ChannelPool({ open });
   try {
-    if (mode === "frp-xtcp") await trial.stepOrNote("direct", mayFallBack, () => looked.then(() => lookedFor(carrier(), fallback)));
+    if (mode === "frp-xtcp")
+      await trial.stepOrNote("direct", mayFallBack, () => looked.then(() => lookedFor(cluster, carrier(), fallback)));
     await trial.measure(measuredBy(pool));
   } finally {
     pool.close(new Error("measured"));
@@ -79,13 +80,14 @@ export async function tryFrp(
 }
 
 /** @throws RelayError frp_unreachable where the direct way was not found */
-function lookedFor(carrier: FrpEntry["mode"], fallback: RelayError | null): void {
+function lookedFor(cluster: string, carrier: FrpEntry["mode"], fallback: RelayError | null): void {
   if (carrier === "frp-xtcp") return;
-  throw new RelayError("frp_unreachable", fallback?.message ?? "there is no direct way", { layer: "direct" }, NO_DIRECT_WAY);
+  throw new RelayError("frp_unreachable", fallback?.message ?? "there is no direct way", { layer: "direct" }, noDirectWay(cluster));
 }
 
-const NO_DIRECT_WAY =
-  "UDP has to get out of both sites, to the STUN server (--frp-stun-server) and to each other; without it, mode frp-stcp does the same without the try";
+const noDirectWay = (cluster: string): string =>
+  `UDP has to get out of both sites, to each other and to a STUN server, which clio-relay cluster add ${cluster} --frp-stun-server HOST:PORT names; ` +
+  `clio-relay cluster add ${cluster} --no-direct-transport goes over frps without the try`;
 
 const get = { method: "GET", headers: new Headers(), body: null } as const;
 

@@ -98,6 +98,7 @@ export async function overFrp(way: FrpWay, signal: AbortSignal): Promise<FrpTran
     const arrival = await visit(
       {
         server,
+        cluster,
         room,
         direct: mode === "frp-xtcp",
         directMs: frp.direct_timeout_seconds * 1_000,

@@ -76,12 +76,15 @@ const pathsOf = (directory: string, { frpc, frps }: InstalledFrp): FrpInstalled[
   frps: frps === null ? null : programFile(directory, frps, "frps"),
 });
 
+/** How what is there already is taken. */
+const INSTALL = "clio-relay install-frp --from FILE";
+
 const unpinned = (platform: string): RelayError =>
   new RelayError(
     "platform_unsupported",
     `of frp ${FRP_VERSION} for ${platform} no SHA-256 is known here (known: ${Object.keys(PINNED).join(", ")})`,
     { platform, version: FRP_VERSION, known: Object.keys(PINNED) },
-    "--from FILE|URL with --sha256 HEX, of an archive or of frpc itself, from somewhere that you trust",
+    `${INSTALL} --platform ${platform.replace("_", "-")} --sha256 HEX, of an archive or of frpc itself, as somebody whom you trust says`,
   );
 
 function isWhole(directory: string, { frpc, frps }: InstalledFrp): boolean {
@@ -120,7 +123,7 @@ function shownUrl(url: string): string {
 async function download(url: string, { fetch, signal }: FrpInstallation): Promise<Uint8Array> {
   const shown = shownUrl(url);
   const failed = (why: string): RelayError =>
-    new RelayError("download_failed", `${shown} cannot be fetched: ${why}`, { url: shown }, "fetch it by other means, then --from FILE");
+    new RelayError("download_failed", `${shown} cannot be fetched: ${why}`, { url: shown }, `fetch it by other means, then ${INSTALL}`);
   try {
     const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(FETCH_MS)]) });
     if (!response.ok || response.body === null) throw failed(`the answer is ${response.status}`);
@@ -175,6 +178,7 @@ const mismatch = (source: string, digest: string, expected: string, frpc?: strin
     "digest_mismatch",
     `${source} has the SHA-256 ${digest}${frpc === undefined ? "" : `, the frpc in it ${frpc}`}, and not ${expected}`,
     { source, digest, expected: [expected], ...(frpc === undefined ? {} : { frpc }) },
+    `fetch it anew; one that is meant to be another has its digest from somebody whom you trust: ${INSTALL} --sha256 HEX`,
   );
 
 async function inScratch<T>(directory: string, work: (scratch: string) => Promise<T>): Promise<T> {

@@ -89,7 +89,7 @@ function unzip(bytes: Uint8Array, scratch: string): Found {
       "platform_unsupported",
       "the tar of this system cannot unpack that zip archive",
       {},
-      "unpack it by other means, then --from FILE --sha256 HEX with frpc itself",
+      "unpack it by other means, then clio-relay install-frp --from FILE --sha256 HEX with frpc itself",
       { cause: error },
     );
   };

@@ -7,6 +7,8 @@ import { type Frpc, startFrpc } from "./frpc.ts";
 
 export interface FrpVisit {
   readonly server: FrpServer;
+  /** Whose worker is met, by its name here. */
+  readonly cluster: string;
   /** What both sides know of each other. */
   readonly room: { readonly name: string; readonly secret: string };
   /** Whether the direct way is wanted where there is one. */
@@ -202,15 +204,23 @@ async function listening(options: FrpVisit, frpc: Frpc, port: number, signal: Ab
 export const serverText = ({ protocol, address, port }: Pick<FrpServer, "protocol" | "address" | "port">): string =>
   `${protocol}://${address.includes(":") ? `[${address}]` : address}:${port}`;
 
-/** What there is to do, by the layer that failed. */
+/** What there is to do, by the layer that failed. What frpc says is for people. */
 const FIX = {
-  login:
-    "what frpc said tells which it is: name, port and protocol of the server or its edge, who vouches for its certificate, or the token",
-  proxy:
-    "on the cluster, clio-relay worker status says how the worker is at its frps; clio-relay cluster bootstrap brings it the secrets anew",
+  login: (cluster: string) =>
+    `clio-relay cluster add ${cluster} with what frpc finds wrong: --frp-server-addr, --frp-server-port and --frp-protocol are those of the server or its edge, ` +
+    `--frp-ca-file says who vouches for its certificate, --frp-token-file has the token; then clio-relay cluster bootstrap ${cluster}, for the worker`,
+  proxy: (cluster: string) =>
+    `on the cluster, clio-relay worker status says how the worker is at its frps; clio-relay cluster bootstrap ${cluster} brings it the secrets anew`,
 } as const;
 
-function unreachable({ server }: FrpVisit, layer: "login" | "proxy", frpc: Frpc, way: FrpType, why: string, cause?: unknown): RelayError {
+function unreachable(
+  { server, cluster }: FrpVisit,
+  layer: "login" | "proxy",
+  frpc: Frpc,
+  way: FrpType,
+  why: string,
+  cause?: unknown,
+): RelayError {
   const said = lastWords(frpc.said());
   const at = serverText(server);
   const what =
@@ -224,7 +234,7 @@ function unreachable({ server }: FrpVisit, layer: "login" | "proxy", frpc: Frpc,
     "frp_unreachable",
     `${what}${said === "" ? "" : ` (frpc: ${said})`}`,
     data,
-    way === "xtcp" ? undefined : FIX[layer],
+    way === "xtcp" ? undefined : FIX[layer](cluster),
     {
       cause,
     },

@@ -41,6 +41,7 @@ async function saidOf(line: string, more: { direct?: boolean; proxyUrl?: string 
   const failed = visit(
     {
       server: { address: "127.0.0.1", port: 1, protocol: "tcp", token: "the-token-of-frps", ...server },
+      cluster: "other",
       room: { name: "room", secret: "the-secret-of-the-room" },
       direct,
       directMs: 1,

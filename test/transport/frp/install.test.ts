@@ -91,7 +91,8 @@ test("another digest, and nothing is kept", async () => {
   const directory = directories();
   const archive = await archiveOf({ "a/frpc": program("c") });
   for (const bytes of [archive, program("c")]) {
-    const { code, data } = await failure(request(directory, { from: fileWith(bytes), sha256: "0".repeat(64) }));
+    const { code, data, hint } = await failure(request(directory, { from: fileWith(bytes), sha256: "0".repeat(64) }));
+    expect(hint).toContain("clio-relay install-frp --from FILE --sha256 HEX");
     expect([code, data["digest"], data["expected"]]).toEqual(["digest_mismatch", sha256Hex(bytes), ["0".repeat(64)]]);
   }
   const pinned = await failure(request(directory, { platform: "linux_amd64", from: fileWith(archive) }));
@@ -137,7 +138,12 @@ test("from an address: what comes, what does not, and what never ends", async ()
   const at = (name: string) => `http://127.0.0.1:${server.port}/${name}`;
   const wanted = (name: string) => request(directories(), { from: at(name), sha256: sha256Hex(frpc), fetch });
   expect(await installFrp(wanted("frpc"))).toMatchObject({ frpc: sha256Hex(frpc), source: at("frpc") });
-  for (const name of ["missing", "endless"]) expect((await failure(wanted(name))).code).toBe("download_failed");
+  for (const name of ["missing", "endless"]) {
+    expect(await failure(wanted(name))).toMatchObject({
+      code: "download_failed",
+      hint: expect.stringContaining("clio-relay install-frp --from FILE"),
+    });
+  }
 });
 
 test("a name and a password of an address are in no record and in no failure", async () => {

@@ -40,6 +40,7 @@ describeWith("frp", "over a real frps", () => {
   const visitOf = (server: Partial<FrpServer> = {}, more: Partial<FrpVisit> = {}): FrpVisit => ({
     ...ownOptions(`visitor-${crypto.randomUUID()}`),
     server: frps.server(server),
+    cluster: "other",
     room: ROOM,
     direct: false,
     directMs: 15_000,
@@ -175,7 +176,7 @@ describeWith("frp", "over a real frps", () => {
     ]);
     expect([wrongSecret.data["layer"], noRoom.data["layer"]]).toEqual(["proxy", "proxy"]);
     for (const { hint } of [wrongSecret, noRoom]) expect(hint).toContain("clio-relay worker status");
-    expect(wrongToken.hint).toContain("what frpc said");
+    expect(wrongToken.hint).toContain("clio-relay cluster add other with what frpc finds wrong");
     for (const { message } of [wrongToken, wrongSecret, noRoom]) expect(message).not.toContain(frps.token);
     expect(configurations()).toEqual([]);
   });

@@ -50,6 +50,23 @@ describe("what is said to be done next leads on", () => {
   test("nobody is asked about what is refused in any case", async () => {
     const refused = await relay.run(["cluster", "uninstall", "local"]);
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("local is on this machine")]);
+    const nowhere = [
+      ["queue", "repair"],
+      ["worker", "keys", "revoke", "SHA256:none"],
+      ["worker", "keys", "rotate", "--now"],
+    ];
+    for (const args of nowhere) {
+      const { code, stderr } = await relay.run([...args, "--cluster", "nowhere"]);
+      expect([args, code, stderr]).toEqual([args, 3, expect.stringContaining('there is no cluster "nowhere"')]);
+    }
+  });
+
+  test("a cluster that there is none of has no keys, and gets none", async () => {
+    for (const verb of ["list", "rotate"]) {
+      const { code, stderr } = await relay.run(["worker", "keys", verb, "--cluster", "nowhere"]);
+      expect([verb, code, stderr]).toEqual([verb, 3, expect.stringContaining("\nhint: clusters: local\n")]);
+    }
+    expect(fs.readdirSync(relay.directory, { recursive: true }).filter((name) => String(name).includes("nowhere"))).toEqual([]);
   });
 });
 

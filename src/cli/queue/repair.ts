@@ -12,7 +12,7 @@ export const verb = defineVerb({
   flags: { cluster: CLUSTER },
   examples: [["queue repair --cluster local --yes", "without being asked"]],
   async takesAway({ flags, relay }) {
-    const { name } = await relay.cluster(flags.cluster);
+    const { name } = await relay.clusterEntry(await relay.clusterName(flags.cluster));
     return `this changes the queue of ${name}: records that cannot be mended are put aside, and jobs of which nothing is left to run are ended`;
   },
   async run({ flags, io, json, relay }) {

@@ -1,4 +1,5 @@
 import type { KeyServices } from "../../api/key-services.ts";
+import { clusterEntry } from "../../config/clusters.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
@@ -20,11 +21,15 @@ export interface KeyDoor {
 export async function keyDoor(io: CliIo, relay: Installation, named: string | undefined): Promise<KeyDoor> {
   const elsewhere = await clusterElsewhere(io, relay, named);
   if (elsewhere !== null) return { cluster: elsewhere, elsewhere: true, keys: over(relay.desktop.cluster(elsewhere)) };
-  const { name } = await localCluster(io, relay, named);
+  const { name, registry } = await localCluster(io, relay, named);
   prepareRunDirectory(relay.paths, io.env);
   const worker = localWorker(io, relay, name);
   const running = await runningWorker(worker);
-  if (running === null) return { cluster: name, elsewhere: false, keys: ofFiles(relay.paths.coreDir(name), `clio-relay ${name}`) };
+  if (running === null) {
+    // The worker of a cluster that was forgotten may run on; files are of those that there are.
+    clusterEntry(registry, name);
+    return { cluster: name, elsewhere: false, keys: ofFiles(relay.paths.coreDir(name), `clio-relay ${name}`) };
+  }
   refuseOtherDirectories(io.env, relay.paths, running);
   return { cluster: name, elsewhere: false, keys: over(worker) };
 }

@@ -5,7 +5,6 @@ import { printJson } from "../print/table.ts";
 import { text } from "../values.ts";
 import { defineVerb } from "../verb.ts";
 import { type KeyDoor, keyDoor } from "./key-door.ts";
-import { clusterElsewhere } from "./local-worker.ts";
 
 /** What a worker says to a desktop whose key it does not let in: at a relay-host, and in its own session. */
 const SHUT_OUT: ReadonlySet<ErrorCode> = new Set(["join_refused", "authentication_failed"]);
@@ -18,9 +17,9 @@ export const verb = defineVerb({
   flags: { cluster: CLUSTER },
   examples: [["worker keys revoke --cluster my-cluster SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8", "shut a lost laptop out"]],
   async takesAway({ flags, args, io, relay }) {
-    const elsewhere = await clusterElsewhere(io, relay, flags.cluster);
-    const own = elsewhere !== null && (await isOwn(relay.paths.configDir, args.key));
-    const whose = own ? `the key of this desktop, which then cannot reach ${elsewhere} by it any more` : `the key ${args.key.slice(0, 60)}`;
+    const { cluster, elsewhere } = await keyDoor(io, relay, flags.cluster);
+    const own = elsewhere && (await isOwn(relay.paths.configDir, args.key));
+    const whose = own ? `the key of this desktop, which then cannot reach ${cluster} by it any more` : `the key ${args.key.slice(0, 60)}`;
     return `this lets a desktop in no longer and ends its sessions: ${whose}`;
   },
   async run({ flags, args, io, json, relay }) {

@@ -22,10 +22,10 @@ export const verb = defineVerb({
     ["worker keys rotate --cluster my-cluster", "a new key from next week on"],
     ["worker keys rotate --cluster my-cluster --now", "at once; desktops need a bootstrap or a code"],
   ],
-  async takesAway({ flags }) {
-    return flags.now && flags.overlap === undefined
-      ? "this shuts out every desktop until cluster bootstrap or a new pairing code: none knows the new key"
-      : null;
+  async takesAway({ flags, io, relay }) {
+    if (!flags.now || flags.overlap !== undefined) return null;
+    await keyDoor(io, relay, flags.cluster);
+    return "this shuts out every desktop until cluster bootstrap or a new pairing code: none knows the new key";
   },
   async run({ flags, io, json, relay }) {
     if (flags.now && flags.overlap !== undefined) throw new RelayError("usage", "--now and --overlap exclude each other");

@@ -64,8 +64,8 @@ export function sseResponse({ messages, signal, clock, stalledMs = STALLED_MS }:
         if (next.done) controller.close();
         else send(controller, format(next.value));
       } catch (error) {
-        if (ended.aborted) controller.close();
-        else controller.error(error);
+        // A stream that fails while it ends is no whole one; nobody needs to hear why.
+        controller.error(ended.aborted ? undefined : error);
       } finally {
         clearTimeout(timer);
       }

@@ -1,5 +1,7 @@
 import type { Server, ServerWebSocket, WebSocketHandler } from "bun";
+import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
+import { flag } from "../domain/query.ts";
 import { Bell } from "../lib/bell.ts";
 import { CREDENTIALS } from "./bearer.ts";
 import { jsonAnswer } from "./json-answer.ts";
@@ -88,11 +90,17 @@ async function upgrade(
   const left = new AbortController();
   const response = await answer(eventStreamRequest(request, left.signal));
   const version = response.headers.get("clio-relay-version");
-  const data = new Follower(await sourceOf(response), new URL(request.url).searchParams.has("stop_after_replay"), left, stalledMs);
+  const data = new Follower(await sourceOf(response), asksForReplay(request.url), left, stalledMs);
   if (server.upgrade(request, { data, headers: version === null ? {} : { "clio-relay-version": version } })) return undefined;
   data.gone();
   return problemResponse(new RelayError("http_request_malformed", "the request for a WebSocket is not well-formed"));
 }
+
+/** Whether a stream is to end with what there is. The stream's own route has refused what is neither yes nor no. */
+const asksForReplay = (url: string): boolean => {
+  const asked = v.safeParse(flag, new URL(url).searchParams.get("stop_after_replay"));
+  return asked.success && asked.output;
+};
 
 /** Fields of the connection, and of the other protocol. */
 const NOT_FOR_THE_STREAM = /^(?:connection|upgrade|sec-websocket-.*)$/;

@@ -50,6 +50,11 @@ function serve(stalledMs?: number) {
       state.left++;
     }),
   );
+  app.get("/cut/sse", (c) =>
+    stream(c.req.raw.signal, async function* () {
+      yield { event: "step", id: 1, data: 1 };
+    }),
+  );
   app.get("/broken/sse", () => {
     let turn = 0;
     const body = new ReadableStream({
@@ -87,6 +92,13 @@ test("a WebSocket brings what the event stream would, and ends with the reason",
 test("one that is asked for what there is now ends with that", async () => {
   const { url } = serve();
   expect(await listen(url("/count/ws?stop_after_replay=true"))).toMatchObject({ code: 1000, reason: "replayed" });
+});
+
+test("one that is not asked to end there, and breaks off, says that there is more", async () => {
+  const { url } = serve();
+  expect(await listen(url("/cut/ws?stop_after_replay=false"))).toMatchObject({ code: 1001, reason: "stream_ended" });
+  expect(await listen(url("/cut/ws?stop_after_replay=0"))).toMatchObject({ code: 1001, reason: "stream_ended" });
+  expect(await listen(url("/cut/ws?stop_after_replay=1"))).toMatchObject({ code: 1000, reason: "replayed" });
 });
 
 test("a refusal is a close code with the reason", async () => {

@@ -29,8 +29,13 @@ const ROOM: readonly ErrorCode[] = ["storage_admission_refused", "queue_unavaila
 const COMING: readonly ErrorCode[] = ["input_ingest_refused", "input_ingest_conflict", "input_ingest_unavailable"];
 
 /** Files that clients hand over; docs/staging.md. */
-export const inputRoutes = (services: WorkerServices): Operation[] => [...uploadRoutes(services), ...recordRoutes(services)];
+export const inputRoutes = (services: WorkerServices): Operation[] => [
+  ...uploadRoutes(services),
+  ...contentRoutes(services),
+  ...recordRoutes(services),
+];
 
+/** Where an upload begins, stands, and is given up. */
 const uploadRoutes = (services: WorkerServices): Operation[] => {
   const { inputs } = services;
   return [
@@ -75,6 +80,13 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
       answer: { kind: "json", schema: Upload },
       handler: async ({ param, query }) => json(await inputs.giveUp(keyOf(param("sha256"), query))),
     }),
+  ];
+};
+
+/** The bytes of an upload, and their end. */
+const contentRoutes = (services: WorkerServices): Operation[] => {
+  const { inputs } = services;
+  return [
     operation({
       method: "put",
       path: "/input-uploads/:sha256/content",
@@ -106,6 +118,7 @@ const uploadRoutes = (services: WorkerServices): Operation[] => {
   ];
 };
 
+/** Artifacts of contents that are there, or that come along. */
 const recordRoutes = (services: WorkerServices): Operation[] => {
   const { inputs } = services;
   const turns = new Turns(1, LIMITS.inputIngestsWaiting);

@@ -134,7 +134,8 @@ async function* follow(
   let told = false;
   const change = waker((listener) => store.subscribe(`job:${jobId}`, listener), signal);
   try {
-    while (!signal.aborted) {
+    // A replay that ends has said all; one that a draining worker has no time for breaks off.
+    while (stop_after_replay || !signal.aborted) {
       const { state, messages, next_cursor, more } = await look(cursor);
       const sent = clock.monotonic();
       yield* messages;

@@ -132,6 +132,8 @@ export const McpAnswer = v.variant("kind", [
     kind: v.literal("tools"),
     pages: Count,
     tools: v.pipe(v.array(RemoteTool), v.maxLength(MCP_LIMITS.tools)),
+    /** Entries that have no name, and cannot be called; left out where there are none. */
+    nameless: v.optional(Count),
   }),
   v.strictObject({
     kind: v.literal("result"),

@@ -12,8 +12,8 @@ export interface CallAnswer {
   readonly content: string | null;
 }
 
-export const toolsAnswer = ({ pages, tools }: ListedTools): CallAnswer => ({
-  answer: { kind: "tools", pages, tools: [...tools] },
+export const toolsAnswer = ({ pages, tools, nameless }: ListedTools): CallAnswer => ({
+  answer: { kind: "tools", pages, tools: [...tools], ...(nameless === 0 ? {} : { nameless }) },
   content: null,
 });
 

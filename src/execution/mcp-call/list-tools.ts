@@ -10,6 +10,8 @@ export interface ListedTools {
   readonly pages: number;
   /** As the server describes them; of equal ones the first. */
   readonly tools: readonly RemoteTool[];
+  /** Entries that have no name. */
+  readonly nameless: number;
 }
 
 /** Every page of a server's tools. @throws CallFailed, ServerError, the reason of `signal` */
@@ -18,6 +20,7 @@ export async function listTools(dialogue: Dialogue, session: Session, signal: Ab
   const cursors = new Set<string>();
   let cursor: string | null = null;
   let bytes = 0;
+  let nameless = 0;
   for (let pages = 1; ; pages++) {
     const page: JsonObject = await dialogue.request("tools/list", session.params(cursor === null ? {} : { cursor }), { signal });
     const { tools, nextCursor } = page;
@@ -25,8 +28,12 @@ export async function listTools(dialogue: Dialogue, session: Session, signal: Ab
     bytes += Buffer.byteLength(JSON.stringify(tools));
     if (bytes > MCP_LIMITS.responseBytes)
       throw new CallFailed("response_too_large", `its tools take more than ${MCP_LIMITS.responseBytes} bytes together`);
-    for (const tool of tools) take(byName, tool);
-    if (nextCursor === undefined || nextCursor === null) return { pages, tools: [...byName.values()] };
+    for (const tool of tools) {
+      // One that cannot be called keeps no other from being.
+      if (isTool(tool)) take(byName, tool);
+      else nameless++;
+    }
+    if (nextCursor === undefined || nextCursor === null) return { pages, tools: [...byName.values()], nameless };
     if (typeof nextCursor !== "string") throw new CallFailed("protocol_violation", "the cursor of the next page is no text");
     if (cursors.has(nextCursor)) throw new CallFailed("list_cursor_repeated", `the cursor of page ${pages + 1} came before`);
     if (pages >= MCP_LIMITS.pages) throw new CallFailed("list_pages_exceeded", `there are more than ${MCP_LIMITS.pages} pages`);
@@ -35,9 +42,9 @@ export async function listTools(dialogue: Dialogue, session: Session, signal: Ab
   }
 }
 
-function take(byName: Map<string, RemoteTool>, tool: unknown): void {
-  if (!isObject(tool) || typeof tool["name"] !== "string") throw new CallFailed("protocol_violation", "a tool has no name");
-  const named = tool as RemoteTool;
+const isTool = (value: unknown): value is RemoteTool => isObject(value) && typeof value["name"] === "string";
+
+function take(byName: Map<string, RemoteTool>, named: RemoteTool): void {
   const known = byName.get(named.name);
   if (known !== undefined) {
     if (canonicalJson(known) === canonicalJson(named)) return;

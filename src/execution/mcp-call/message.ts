@@ -46,5 +46,6 @@ function isMessage(value: unknown): value is Message {
   if (!isObject(value) || value["jsonrpc"] !== "2.0") return false;
   const { method, params } = value;
   if (method !== undefined) return typeof method === "string" && (params === undefined || params === null || isObject(params));
-  return "id" in value && ("result" in value || "error" in value);
+  // One that has neither a result nor an error answers a request all the same, and wrongly.
+  return "id" in value;
 }

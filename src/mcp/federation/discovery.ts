@@ -43,7 +43,8 @@ export function discovered({ entry, name, registration, jobId, outcome, left, be
   if (document.execution_fingerprint !== executionFingerprint(registration) || document.contract !== registration.contract) {
     throw new RelayError("state_conflict", `${name} was registered otherwise while it was asked`, { cluster: entry.name, job_id: jobId });
   }
-  const { tools, omitted } = kept(toolsOf(document.answer, { cluster: entry.name, jobId, outcome }), registration);
+  const listed = toolsOf(document.answer, { cluster: entry.name, jobId, outcome });
+  const { tools, omitted } = kept(listed.tools, registration);
   const { accepted, changed } = acceptance(tools, registration, before, accept);
   return {
     changed,
@@ -56,7 +57,7 @@ export function discovered({ entry, name, registration, jobId, outcome, left, be
       expires_at: new Date(now + registration.schema_cache_ttl_seconds * 1_000).toISOString(),
       schema_digest: schemaDigest(tools),
       tools: [...tools],
-      omitted_tools: omitted,
+      omitted_tools: omitted + (listed.nameless ?? 0),
       accepted,
       provenance: {
         job_id: jobId,
@@ -77,8 +78,8 @@ const APART = "--command names the program alone, as jobs find it on the cluster
 function toolsOf(
   answer: CallDocument["document"]["answer"],
   { cluster, jobId, outcome }: Pick<Discovery, "jobId" | "outcome"> & { readonly cluster: string },
-): readonly RemoteTool[] {
-  if (answer.kind === "tools") return answer.tools;
+): { readonly tools: readonly RemoteTool[]; readonly nameless?: number | undefined } {
+  if (answer.kind === "tools") return answer;
   const [reason, message] =
     answer.kind === "failure"
       ? // What ended the call, its job knows.

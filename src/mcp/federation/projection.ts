@@ -55,7 +55,7 @@ export function projectionOf(
     if (found === undefined) {
       const damaged = cache.damaged.some((one) => one.cluster === entry.name && one.server === name);
       if (damaged) issue("entry_damaged", "what was found is not what it was written as; refresh it");
-      else issue("not_discovered", "its tools were never asked for; refresh it");
+      else issue("not_discovered", "there is no list of its tools; refresh it");
       continue;
     }
     const hidden = hiddenServer(entry, registration, found, profile, now);
@@ -112,7 +112,7 @@ function candidatesOf(route: Route, issue: (reason: HiddenReason, message: strin
   for (const name of registration.allow_tools)
     if (name !== ALL_TOOLS && !names.has(name)) issue("tool_missing", "the server has no tool of that name", name);
   if (found.omitted_tools > 0) {
-    const why = "there is no room for more, or their names or definitions are too long";
+    const why = "there is no room for more, or they have no name, or their names or definitions are too long";
     issue("tools_omitted", `tools of it that are not kept: ${found.omitted_tools}; ${why}`, null);
   }
   return all.flatMap(({ tool, digest, problem }) => {

@@ -7,6 +7,7 @@ const of = (text: string | Uint8Array) => messagesOf(typeof text === "string" ? 
 test("what is a message of JSON-RPC 2.0 is read, batches included", () => {
   expect(of('{"jsonrpc":"2.0","id":1,"result":{}}')).toEqual({ messages: [{ jsonrpc: "2.0", id: 1, result: {} }], damaged: null });
   expect(of('[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":"x","error":{}}]')?.messages).toHaveLength(2);
+  expect(of('{"jsonrpc":"2.0","id":1}')?.messages).toEqual([{ jsonrpc: "2.0", id: 1 }]);
   for (const none of [
     "",
     " ",
@@ -16,7 +17,7 @@ test("what is a message of JSON-RPC 2.0 is read, batches included", () => {
     "[1]",
     "{}",
     '{"jsonrpc":"1.0","id":1,"result":{}}',
-    '{"jsonrpc":"2.0","id":1}',
+    '{"jsonrpc":"2.0"}',
     '{"jsonrpc":"2.0","method":1}',
     '{"jsonrpc":"2.0","method":"a","params":[]}',
     "Listening…",

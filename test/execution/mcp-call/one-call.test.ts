@@ -84,10 +84,15 @@ describe("a list of tools", () => {
     expect(ends[2]!.result.answer).toMatchObject({ pages: 2, tools: [{ name: "one" }] });
   });
 
+  test("has those that can be called, and counts what has no name", async () => {
+    const end = await calls.list("nameless-tools");
+    expect(end.result.answer).toEqual({ kind: "tools", pages: 1, tools: [{ name: "one" }], nameless: 3 });
+  });
+
   test("has its bounds", async () => {
     const full = await calls.list("many-tools", String(MCP_LIMITS.tools));
     expect(full.result.answer.kind === "tools" && full.result.answer.tools.length).toBe(MCP_LIMITS.tools);
-    const wrong = ["repeats-cursor", "conflicting-tools", "endless-pages", "heavy-pages", "no-list", "nameless-tool"];
+    const wrong = ["repeats-cursor", "conflicting-tools", "endless-pages", "heavy-pages", "no-list"];
     const ends = [
       ...(await Promise.all(wrong.map((one) => calls.list(one)))),
       await calls.list("many-tools", String(MCP_LIMITS.tools + 1)),
@@ -97,7 +102,6 @@ describe("a list of tools", () => {
       "list_conflict",
       "list_pages_exceeded",
       "response_too_large",
-      "protocol_violation",
       "protocol_violation",
       "list_tools_exceeded",
     ]);
@@ -148,11 +152,12 @@ describe("a call", () => {
   });
 
   test("ends over what cannot be taken", async () => {
-    const wrong = ["invalid-utf8", "deep", "no-answer", "modern-task", "floods-output", "floods-without-end"];
+    const wrong = ["invalid-utf8", "deep", "no-answer", "answers-nothing", "modern-task", "floods-output", "floods-without-end"];
     const ends: CallEnd[] = [];
     for (const one of wrong) ends.push(await calls.of(one));
     ends.push(await calls.of("large-answer", String(MCP_LIMITS.responseBytes)));
     expect(ends.map(failureOf)).toEqual([
+      "protocol_violation",
       "protocol_violation",
       "protocol_violation",
       "protocol_violation",

@@ -65,7 +65,7 @@ const LISTS: Record<string, (cursor: string | undefined) => object> = {
   }),
   "equal-tools": (cursor) => ({ tools: [tool("one", { x: [1, { y: 2 }] })], ...(cursor === undefined ? { nextCursor: "2" } : {}) }),
   "no-list": () => ({ tools: "none" }),
-  "nameless-tool": () => ({ tools: [{ inputSchema: {} }] }),
+  "nameless-tools": () => ({ tools: [{ inputSchema: {} }, null, { name: "one" }, { name: 5 }] }),
   "heavy-pages": (cursor) => ({
     tools: [tool(`t${cursor ?? 0}`, { description: "x".repeat(6 * 1024 * 1024) })],
     nextCursor: String(Number(cursor ?? 0) + 1),
@@ -90,6 +90,7 @@ const CALLS: Record<string, (call: Request) => void | Promise<void>> = {
     answer(999, text("nobody asked"));
   },
   "never-answers": () => undefined,
+  "answers-nothing": ({ id }) => say({ id }),
   junk: ({ id }) => {
     raw("Listening on stdio…\n\n{not json\n[1,2]\n");
     raw(new Uint8Array([0xff, 0xfe, 0x0a]));

@@ -108,6 +108,8 @@ test("of more tools than there is room for those are kept that are allowed, and 
 test("tools that no job can name are counted, and hide no other", () => {
   const { found: kept } = refreshed([tool("x".repeat(300)), tool("inspect"), tool("")]);
   expect([kept.tools.map(({ name }) => name), kept.omitted_tools]).toEqual([["inspect"], 2]);
+  const { found: some } = refreshed({ kind: "tools", pages: 1, tools: [tool("inspect") as never, tool("") as never], nameless: 3 });
+  expect([some.tools.map(({ name }) => name), some.omitted_tools]).toEqual([["inspect"], 4]);
 });
 
 test("what nobody is allowed to call takes little room, and a definition that is too long none", () => {

@@ -1,52 +1,20 @@
 import { describe, expect, test } from "bun:test";
-import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { type ErrorCode, isRelayError, RelayError } from "../../../src/domain/errors.ts";
+import { RelayError } from "../../../src/domain/errors.ts";
 import type { ContentKey, UploadKey } from "../../../src/domain/input.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";
-import { hasContent, nameContent } from "../../../src/execution/input-content.ts";
+import { nameContent } from "../../../src/execution/input-content.ts";
 import { flushPart } from "../../../src/execution/input-part.ts";
-import { inputPath } from "../../../src/execution/input-place.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
-import { InputUploads } from "../../../src/roles/worker/input-uploads.ts";
-import { Inputs } from "../../../src/roles/worker/inputs.ts";
+import type { InputUploads } from "../../../src/roles/worker/input-uploads.ts";
 import { PartFlushes } from "../../../src/roles/worker/part-flushes.ts";
-import { smallFileSystems } from "../../execution/tmpfs.ts";
-import { describeWith } from "../../runner/components.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
+import { contentOf, DATA, KEY, modeOf, partOf, piece, refused, uploadsIn } from "./uploads.ts";
 
 const directory = temporaryDirectories();
-const DATA = Buffer.from(Array.from({ length: 5_000 }, (_, n) => (n * 7 + (n >> 8)) & 0xff));
-const KEY: ContentKey = { sha256: sha256Hex(DATA), size_bytes: DATA.length };
 const EMPTY: ContentKey = { sha256: sha256Hex(""), size_bytes: 0 };
-
-const uploadsIn = (spoolDir: string, more: { predecessorsMs?: number; admit?: (bytes: number) => void; flushes?: PartFlushes } = {}) =>
-  new InputUploads({ spoolDir, clock: systemClock, admit: () => undefined, ...more });
-
-const piece = (uploads: InputUploads, from: number, to: number, bytes: Uint8Array = DATA.subarray(from, to), key: UploadKey = KEY) =>
-  uploads.piece(key, from, async () => bytes);
-
-async function refused(promise: Promise<unknown>, code: ErrorCode): Promise<RelayError> {
-  const failure = await promise.then(
-    () => "nothing was refused",
-    (error: unknown) => error,
-  );
-  expect(isRelayError(failure) ? failure.code : failure).toBe(code);
-  return failure as RelayError;
-}
-
-const partOf = (spool: string, key = KEY) => path.join(spool, "inputs", `${key.sha256}-${key.size_bytes}.part`);
-const contentOf = (spool: string, name: string) => inputPath(spool, KEY.sha256, name);
-const modeOf = (file: string): number => fs.lstatSync(file).mode & 0o777;
-
-async function complete(spool: string): Promise<InputUploads> {
-  const uploads = uploadsIn(spool);
-  await uploads.take(KEY, DATA);
-  return uploads;
-}
 
 describe("pieces", () => {
   test("in order make the content, which is there for its owner to read only", async () => {
@@ -337,158 +305,4 @@ test("two that send the same at once share the work, whoever comes first where",
   };
   await Promise.all([client(7), client(11), client(1_000)]);
   expect(fs.readFileSync(contentOf(spool, ".content")).equals(DATA)).toBe(true);
-});
-
-describe("room", () => {
-  test("is asked for before anything comes, for all that has begun", async () => {
-    const asked: number[] = [];
-    const uploads = uploadsIn(directory(), { admit: (bytes) => void asked.push(bytes) });
-    await uploads.begin(KEY);
-    await piece(uploads, 0, 1_000);
-    await uploads.begin({ sha256: "b".repeat(64), size_bytes: 70 });
-    expect(asked).toEqual([5_000, 0, 70 + 4_000]);
-  });
-
-  test("that is not there refuses the upload, and leaves nothing", async () => {
-    const spool = directory();
-    const uploads = uploadsIn(spool, {
-      admit: () => {
-        throw new RelayError("storage_admission_refused", "no room");
-      },
-    });
-    await refused(uploads.begin(KEY), "storage_admission_refused");
-    expect(fs.readdirSync(path.join(spool, "inputs"))).toEqual([]);
-  });
-
-  test("is not for more uploads than may be under way", async () => {
-    const spool = directory();
-    const uploads = uploadsIn(spool);
-    await uploads.begin(KEY);
-    for (let n = 1; n < LIMITS.inputUploads; n++)
-      fs.writeFileSync(path.join(spool, "inputs", `${n.toString(16).padStart(64, "0")}-9.part`), "");
-    const failure = await refused(uploads.begin({ sha256: "f".repeat(64), size_bytes: 1 }), "storage_admission_refused");
-    expect(failure.data).toMatchObject({ storage_decision: { reason: "ledger_capacity" } });
-    expect(await uploads.begin(KEY)).toMatchObject({ begun: false });
-  });
-});
-
-describeWith("tmpfs", "a disk that fills up meanwhile", () => {
-  const smallFileSystem = smallFileSystems();
-
-  test("takes a piece not at all, and what came before is gone on with when there is room", async () => {
-    const spool = smallFileSystem("256k");
-    const data = Buffer.alloc(600_000, "0123456789abcdef!");
-    const key = { sha256: sha256Hex(data), size_bytes: data.length };
-    const uploads = uploadsIn(spool);
-    await uploads.begin(key);
-    const send = (from: number, to: number) => piece(uploads, from, to, Buffer.from(data.subarray(from, to)), key);
-    expect(await send(0, 100_000)).toMatchObject({ state: "partial", offset: 100_000 });
-    await refused(send(100_000, 400_000), "storage_admission_refused");
-    expect(uploads.stand(key)).toMatchObject({ state: "partial", offset: 100_000 });
-    expect(spawnSync("mount", ["-o", "remount,size=2m", spool]).status).toBe(0);
-    expect(await send(100_000, 400_000)).toMatchObject({ state: "partial", offset: 400_000 });
-    expect(await send(400_000, 600_000)).toMatchObject({ state: "complete" });
-    expect(fs.readFileSync(inputPath(spool, key.sha256, ".content")).equals(data)).toBe(true);
-  });
-});
-
-describeWith("tmpfs", "a spool that may not be written any more", () => {
-  const smallFileSystem = smallFileSystems();
-
-  test("is said, at each step, and what came goes on when it may", async () => {
-    const spool = smallFileSystem("2m");
-    const uploads = uploadsIn(spool);
-    const mount = (how: string) => expect(spawnSync("mount", ["-o", `remount,${how}`, spool]).status).toBe(0);
-    await uploads.begin(KEY);
-    await piece(uploads, 0, 2_000);
-    const store = {} as never;
-    const around = { cluster: "c", spoolDir: spool, clock: systemClock, store } as unknown as ConstructorParameters<typeof Inputs>[0];
-    const record = { logical_name: "in.lj", ...KEY, idempotency_key: "k", cluster: "c" };
-    mount("ro");
-    const refusals = [await refused(piece(uploads, 2_000, 3_000), "storage_admission_refused")];
-    refusals.push(await refused(uploads.begin({ ...KEY, size_bytes: 9 }), "storage_admission_refused"));
-    mount("rw");
-    expect(await piece(uploads, 2_000, 5_000)).toMatchObject({ state: "complete" });
-    mount("ro");
-    const inputs = new Inputs(around, 1, () => undefined);
-    refusals.push(await refused(inputs.record(record as never, null), "storage_admission_refused"));
-    refusals.push(await refused(inputs.stand([KEY]), "storage_admission_refused"));
-    mount("rw");
-    for (const { data } of refusals)
-      expect(data["storage_decision"]).toMatchObject({ reason: "persistence_failure", directory: "spool", system_code: "EROFS" });
-  });
-});
-
-describe("names of a content", () => {
-  test("are the same file", async () => {
-    const spool = directory();
-    await complete(spool);
-    const one = await nameContent(spool, KEY, "in.lj");
-    const other = await nameContent(spool, KEY, "copy.dat");
-    expect([one?.ino, other?.nlink]).toEqual([other?.ino, 3n]);
-    expect((await nameContent(spool, KEY, "in.lj"))?.ino).toBe(one?.ino);
-    expect(modeOf(contentOf(spool, "copy.dat"))).toBe(0o400);
-  });
-
-  test("it has none where a byte of it is another one: it is removed, and can be sent again", async () => {
-    const spool = directory();
-    const uploads = await complete(spool);
-    await nameContent(spool, KEY, "in.lj");
-    const file = contentOf(spool, ".content");
-    fs.chmodSync(file, 0o600);
-    const fd = fs.openSync(file, "r+");
-    fs.writeSync(fd, Buffer.from([DATA[17]! ^ 1]), 0, 1, 17);
-    fs.closeSync(fd);
-    expect(await nameContent(spool, KEY, "in.lj")).toBeNull();
-    expect(hasContent(spool, KEY)).toBe(false);
-    await uploads.take(KEY, DATA);
-    expect((await nameContent(spool, KEY, "in.lj"))?.size).toBe(5_000n);
-    expect(fs.readFileSync(contentOf(spool, "in.lj")).equals(DATA)).toBe(true);
-  });
-
-  test("a link in the place of anything leads nowhere", async () => {
-    const spool = directory();
-    const elsewhere = directory();
-    const uploads = uploadsIn(spool);
-    await uploads.begin(KEY);
-    fs.rmSync(partOf(spool));
-    fs.writeFileSync(path.join(elsewhere, "victim"), "as it was");
-    fs.symlinkSync(path.join(elsewhere, "victim"), partOf(spool));
-    expect(uploads.stand(KEY).state).toBe("absent");
-    fs.symlinkSync(elsewhere, path.join(spool, "inputs", KEY.sha256));
-    await uploads.take(KEY, DATA);
-    expect(fs.readdirSync(elsewhere)).toEqual(["victim"]);
-    expect(fs.readFileSync(path.join(elsewhere, "victim"), "utf8")).toBe("as it was");
-    expect(uploads.stand(KEY).state).toBe("complete");
-  });
-});
-
-test("what nobody went on with or used for a day is removed, and nothing else", async () => {
-  const spool = directory();
-  await complete(spool);
-  const named = { sha256: sha256Hex("named"), size_bytes: 5 };
-  const uploads = uploadsIn(spool);
-  await uploads.take(named, Buffer.from("named"));
-  const part = { sha256: "b".repeat(64), size_bytes: 9 };
-  const provisional = { sha256: "d".repeat(64), size_bytes: 10, provisional: true } as const;
-  await uploads.begin(provisional);
-  const fresh = { sha256: "c".repeat(64), size_bytes: 9 };
-  await uploads.begin(part);
-  await uploads.begin(fresh);
-  fs.writeFileSync(path.join(spool, "inputs", "of-somebody-else"), "");
-  const old = new Date(Date.now() - (LIMITS.inputKeepSeconds + 60) * 1_000);
-  for (const name of [KEY.sha256, named.sha256, `${part.sha256}-9.part`, `${provisional.sha256}-10.provisional`])
-    fs.utimesSync(path.join(spool, "inputs", name), old, old);
-  const store = { namedInputs: async (digests: readonly string[]) => new Set(digests.filter((digest) => digest === named.sha256)) };
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const around = { cluster: "c", spoolDir: spool, clock: systemClock, store, log } as unknown as ConstructorParameters<typeof Inputs>[0];
-  const inputs = new Inputs(around, 1, () => undefined);
-  expect(await inputs.sweep()).toBe(3);
-  expect((await inputs.stand([provisional]))[0]?.state).toBe("absent");
-  expect((await inputs.stand([KEY, named, part, fresh])).map(({ state }) => state)).toEqual(["absent", "complete", "absent", "partial"]);
-  expect(fs.existsSync(path.join(spool, "inputs", "of-somebody-else"))).toBe(true);
-  // Asking for it begins the day anew.
-  fs.utimesSync(path.join(spool, "inputs", `${fresh.sha256}-9.part`), old, old);
-  expect((await inputs.stand([fresh]))[0]?.state).toBe("partial");
-  expect(await inputs.sweep()).toBe(0);
 });

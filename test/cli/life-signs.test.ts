@@ -91,3 +91,26 @@ test("what only a person can put right is said once an outage, also where it beg
     "notice: connected again\n",
   ]);
 });
+
+test("what ends an outage that lasts is said once; one that passes by itself is left to", async () => {
+  const said: string[] = [];
+  const stderr = { write: async (text: string | Uint8Array) => void said.push(String(text)) };
+  let now = 0;
+  const reconnect = new Reconnect(stderr, { ...systemClock, monotonic: () => now }, new AbortController().signal);
+  const absent = () => new RelayError("worker_not_running", "no worker is running for far", {}, "clio-relay worker start --cluster far");
+  /** One outage: a connection that breaks, and a failure at each of these times after it. */
+  const through = async (...seconds: number[]): Promise<string[]> => {
+    const answers = [() => new RelayError("link_down", "the connection broke"), ...seconds.map(() => absent)];
+    const times = [...seconds];
+    await reconnect.persist(async () => {
+      const failure = answers.shift();
+      if (failure === undefined) return;
+      if (answers.length < seconds.length) now += times.shift()! * 1_000;
+      throw failure();
+    });
+    return said.splice(0);
+  };
+  const [broke, back] = ["notice: the connection broke; trying again until it is back\n", "notice: connected again\n"];
+  expect(await through(1)).toEqual([broke, back]);
+  expect(await through(1, 1, 1)).toEqual([broke, "notice: no worker is running for far: clio-relay worker start --cluster far\n", back]);
+});

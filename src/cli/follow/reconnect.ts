@@ -7,6 +7,8 @@ import { oneLine } from "../print/safe-text.ts";
 
 const FIRST_MS = 100;
 const CAP_MS = 3_000;
+/** How long an outage is left to pass by itself, as a restart does, before somebody is told what ends it; milliseconds. */
+const TOLD_AFTER_MS = 2_000;
 
 /** Whether a failure is one of the way, which a later try may find open. */
 export const isOutage = (error: unknown): boolean => {
@@ -30,6 +32,8 @@ export class Reconnect {
   #carried = false;
   /** Whether it was said, of this outage, what a person has to do. */
   #told = false;
+  /** When this outage began, of `clock.monotonic()`. */
+  #since = 0;
 
   constructor(
     private readonly stderr: Pick<Output, "write">,
@@ -91,23 +95,28 @@ export class Reconnect {
     this.signal.throwIfAborted();
     if (error !== null) {
       if (!this.waitsThrough(error) || !(error instanceof RelayError)) throw error;
-      const waitsForPerson = isRelayError(error, "authorization_required");
-      if (this.#way !== "down") {
-        this.#turn("down");
-        await this.stderr.write(`notice: ${oneLine(error.message)}; trying again until it is back${this.#hint(error)}\n`);
-      } else if (waitsForPerson && !this.#told && error.hint !== undefined) {
-        // At first it was only that the connection broke.
-        await this.stderr.write(`notice: it does not come back by itself${this.#hint(error)}\n`);
-      }
+      await this.#say(error);
     }
     await sleep(this.#backoff.next(), this.signal);
   }
 
-  /** What a person has to do, once an outage. */
-  #hint(error: unknown): string {
-    if (!isRelayError(error, "authorization_required") || error.hint === undefined) return "";
+  /** Once an outage that it is one, and once what a person has to do about it. */
+  async #say(error: RelayError): Promise<void> {
+    const waitsForPerson = isRelayError(error, "authorization_required");
+    const what = oneLine(error.message);
+    const hint = error.hint === undefined ? "" : `: ${oneLine(error.hint)}`;
+    if (this.#way !== "down") {
+      this.#turn("down");
+      this.#since = this.clock.monotonic();
+      this.#told = waitsForPerson && hint !== "";
+      await this.stderr.write(`notice: ${what}; trying again until it is back${this.#told ? hint : ""}\n`);
+      return;
+    }
+    // At first it was only that the connection broke.
+    const lasts = waitsForPerson || this.clock.monotonic() - this.#since >= TOLD_AFTER_MS;
+    if (this.#told || hint === "" || !lasts) return;
     this.#told = true;
-    return `: ${oneLine(error.hint)}`;
+    await this.stderr.write(`notice: ${waitsForPerson ? "it does not come back by itself" : what}${hint}\n`);
   }
 
   /** Do something until it works. */

@@ -38,6 +38,8 @@ export interface AttemptOptions {
   readonly provision?: Provision | undefined;
   /** Milliseconds for which a write to a full disk is tried again; that of exit.json is so for ever, but less often then. */
   readonly patienceMs: number;
+  /** Milliseconds for which a start is tried again while the system is short of files, processes or memory. As `patienceMs` when left out. */
+  readonly startPatienceMs?: number;
   /** As in Supervision. */
   readonly drainMs?: number | undefined;
   /** False where the queue says without the claim and the record of the end that the attempt may have started (docs/spool.md, Kept servers). */
@@ -125,8 +127,8 @@ async function runClaimed(options: AttemptOptions, provision: Provision): Promis
 
 /** Start the job, trying again while the system is short of something. Null when the shim was asked to end meanwhile. */
 async function startPatiently(spec: AttemptSpec, options: AttemptOptions, provision: Provision): Promise<StartedJob | null> {
-  const { clock, term, log, patienceMs } = options;
-  const deadline = clock.monotonic() + patienceMs;
+  const { clock, term, log, startPatienceMs = options.patienceMs } = options;
+  const deadline = clock.monotonic() + startPatienceMs;
   for (let tries = 0; ; tries++) {
     try {
       return startJob(spec, { ...options, place: options.place.path }, provision);

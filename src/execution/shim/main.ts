@@ -34,6 +34,8 @@ export interface ShimIo {
 }
 
 const PATIENCE_MS = 10_000;
+/** The machine is short of something that others give back: what they run may take minutes. */
+const START_PATIENCE_MS = 600_000;
 const ROOM_RETRY_MS = 250;
 const PATH_MAX_BYTES = 4_096;
 const THREADS_MS = 5_000;
@@ -138,6 +140,7 @@ async function run({ directory, place, term, subreaper, io, provision, surroundi
         surroundings: around,
         passed,
         patienceMs,
+        startPatienceMs: io.patienceMs ?? START_PATIENCE_MS,
         drainMs: io.drainMs,
       });
       return { code: 0, outcome };

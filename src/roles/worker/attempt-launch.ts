@@ -11,6 +11,7 @@ import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext } from "./context.ts";
 import type { EngineAttempt } from "./engines/engine.ts";
 import type { ShimClaim } from "./lost-shim.ts";
+import { isPassing } from "./patience.ts";
 import { preparationOf, prepare } from "./prepare.ts";
 
 /** How long a launched shim may take to claim its attempt before the worker claims it back. */
@@ -47,14 +48,15 @@ export class AttemptLaunch {
     this.#place = holdAttempt(this.directory);
   }
 
-  /** Start a shim; once. @throws when there was none to start */
+  /** Start a shim; once, but again where the machine was short of something. @throws when there was none to start */
   async launch(onExit: () => void): Promise<void> {
     this.#begun = this.context.clock.monotonic();
     try {
       this.#shim = await (this.engine.launch?.() ?? this.context.launcher.launch(this.directory));
       this.#identity = identify(this.#shim.pid);
     } catch (error) {
-      this.#failure = error;
+      if (isPassing(error)) this.#begun = null;
+      else this.#failure = error;
       throw error;
     }
     void this.#shim.exited.then(() => {

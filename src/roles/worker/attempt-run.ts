@@ -135,6 +135,7 @@ export class AttemptRun {
   cancel(): void {
     // What was asked for before the job had ended has ended it, and its outputs are collected as any other's.
     if (!this.#canceling && this.#settling) this.#stopCollecting.abort();
+    if (!this.#canceling) this.#delay.ring();
     this.#canceling = true;
     this.#doorbell.ring("now");
   }

@@ -86,6 +86,8 @@ export class LocalHost implements AttemptHost {
         return WAITS;
       } catch (error) {
         if (isErrno(error, "E2BIG", "ENAMETOOLONG")) return this.#refuse(messageOf(error));
+        // Nothing that the job could do about it, and no other would start either: it waits for as long as it takes.
+        if (isPassing(error)) throw notLaunched(error);
       }
     }
     const { failure } = this.#launch;
@@ -181,4 +183,11 @@ export class LocalHost implements AttemptHost {
     const { owned, doubtful } = findJob({ mark: attemptMark(fence.job_id, fence.attempt), process: attempt.process, cgroup: null });
     return owned.length + doubtful.length > 0;
   }
+}
+
+/** What the machine was short of, with what that kept from happening; as passing as it was. */
+function notLaunched(shortage: unknown): unknown {
+  if (isRelayError(shortage) || !(shortage instanceof Error) || !("code" in shortage)) return shortage;
+  const { code, message } = shortage;
+  return Object.assign(new Error(`no shim could be started: ${message}`, { cause: shortage }), { code });
 }

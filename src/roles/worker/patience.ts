@@ -4,7 +4,7 @@ import { isErrno } from "../../lib/atomic-file.ts";
 
 /** Failures of the machine or of a server that pass by themselves, or with somebody's help, and are no fault of the job's files. */
 const PASSING_ERRNOS = [
-  ...["ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "ENOLCK", "EINTR", "EBUSY"],
+  ...["ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOLCK", "EINTR", "EBUSY"],
   ...["ESTALE", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH", "ENOTCONN"],
 ];
 const PASSING_CODES = ["storage_admission_refused", "queue_unavailable", "shutting_down"] as const;

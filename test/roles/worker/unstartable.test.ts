@@ -99,6 +99,32 @@ test("a job that waits since no shim can be started says so", async () => {
   expect(await worker.drain()).toBe(0);
 });
 
+test("while the machine has no process left for a shim, jobs wait, however often that is tried; one can be canceled meanwhile", async () => {
+  const shortage = path.join(temporary(), "no more processes");
+  fs.writeFileSync(shortage, "");
+  await using worker = new WorkerHarness({ shortage });
+  const jobId = await voidedBefore(worker, LIMITS.startTries - 1);
+  await worker.start();
+  const other = await worker.shell("echo other");
+  for (const id of [jobId, other.job_id]) {
+    const { job, obstacle } = await eventually(async () => {
+      const status = await worker.client.status(id);
+      return status.obstacle !== null && status;
+    });
+    expect([job.state, obstacle]).toEqual(["leased", "no shim could be started: EAGAIN: no more processes"]);
+  }
+  const failures = () => worker.messages.split("no shim could be started: EAGAIN").length - 1;
+  await eventually(() => failures() >= 6, { what: "several tries" });
+  await worker.client.cancel(other.job_id);
+  expect((await worker.ended(other.job_id)).job).toMatchObject({ state: "canceled", attempts: 1 });
+
+  fs.rmSync(shortage);
+  const { job, obstacle } = await worker.ended(jobId);
+  expect([job.state, job.attempts, obstacle]).toEqual(["succeeded", LIMITS.startTries, null]);
+  for (const id of [jobId, other.job_id]) expect(historyFaults(await worker.events(id))).toEqual([]);
+  expect((await worker.events(jobId)).filter(({ event_type }) => event_type === "execution.delayed")).toHaveLength(1);
+});
+
 test("what a shim says while it cannot start the command is passed on after a while", () => {
   let now = 0;
   const directory = path.join(temporary(), "job_a", "attempt-1");

@@ -1,5 +1,7 @@
 /** A worker as a process of its own, from source: `bun worker-entry.ts DIRECTORY`. Settings come as WORKER_OPTIONS (JSON). */
+import fs from "node:fs";
 import path from "node:path";
+import type { ShimLauncher } from "../../../src/execution/launcher.ts";
 import { systemTimers } from "../../../src/lib/timers.ts";
 import type { Scheduling } from "../../../src/roles/worker/allocation/scheduling.ts";
 import { chooseLauncher } from "../../../src/roles/worker/launch.ts";
@@ -19,10 +21,25 @@ const {
   command,
   death = null,
   scheduling,
+  shortage,
   ...rest
 } = JSON.parse(process.env["WORKER_OPTIONS"] ?? "{}");
 const FROM_SOURCE = [process.execPath, path.resolve(import.meta.dir, "../../../src/main.ts")];
 const stop = new AbortController();
+
+/** No shim can be started while there is a file `shortage`, as where the user has too many processes. */
+function shortOf(launcher: ShimLauncher): ShimLauncher {
+  const unlessShort = (): ShimLauncher => {
+    if (shortage !== undefined && fs.existsSync(shortage)) throw Object.assign(new Error("EAGAIN: no more processes"), { code: "EAGAIN" });
+    return launcher;
+  };
+  return {
+    expect: () => launcher.expect(),
+    launch: async (attemptDir) => unlessShort().launch(attemptDir),
+    keep: async (args) => unlessShort().keep(args),
+    close: () => launcher.close(),
+  };
+}
 
 /** `scheduling.fake`: a scheduler in that directory. `faster`: by how much the clock runs faster by which a scheduler is asked. */
 function schedulingOf(): { scheduling?: Scheduling } {
@@ -74,7 +91,7 @@ await runWorker(
         spool: rest.spoolDir ?? path.join(directory, "spool"),
         log,
       });
-      return mortal(launcher, death);
+      return mortal(shortOf(launcher), death);
     },
     onReady: () => console.log("ready"),
     ...rest,

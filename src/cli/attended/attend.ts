@@ -4,6 +4,7 @@ import { safeText } from "../../lib/safe-text.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import type { CliIo } from "../io.ts";
 import { bytesText } from "../print/quantities.ts";
+import { overwrites } from "../print/style.ts";
 import type { Call } from "../verb.ts";
 import { Person } from "./person.ts";
 import { attendedRequest } from "./request.ts";
@@ -62,7 +63,7 @@ export async function attend<T>(
 class Told {
   #open = false;
 
-  constructor(private readonly io: Pick<CliIo, "stderr">) {}
+  constructor(private readonly io: Pick<CliIo, "stderr" | "env">) {}
 
   async say(message: AttendedEvent): Promise<void> {
     const { stderr } = this.io;
@@ -75,11 +76,12 @@ class Told {
         // A program that reads standard error has no use for every step.
         if (!stderr.isTerminal) return;
         if (message.data.unfinished !== true) return this.#line(safeText(message.data.text));
+        if (!overwrites(stderr, this.io.env)) return;
         await stderr.write(`${this.#open ? "\r\x1b[K" : ""}${safeText(message.data.text)}`);
         this.#open = true;
         return;
       case "transfer": {
-        if (!stderr.isTerminal) return;
+        if (!overwrites(stderr, this.io.env)) return;
         const { bytes, total } = message.data;
         this.#open = true;
         await stderr.write(`\r\x1b[K${bytesText(bytes)} of ${bytesText(total)}`);

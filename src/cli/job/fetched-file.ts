@@ -11,6 +11,7 @@ import { unusable } from "../local-file.ts";
 import { progressBar } from "../print/progress-text.ts";
 import { bytesText } from "../print/quantities.ts";
 import { oneLine } from "../print/safe-text.ts";
+import { overwrites } from "../print/style.ts";
 import { cut } from "../print/table.ts";
 
 /**
@@ -102,7 +103,7 @@ export function fetchBar(io: CliIo, of: Pick<Artifact, "name" | "size_bytes">) {
     },
     async show(written: number): Promise<void> {
       const now = io.clock.monotonic();
-      if (!io.stderr.isTerminal || now - shown < 100) return;
+      if (!overwrites(io.stderr, io.env) || now - shown < 100) return;
       shown = now;
       const share = written / of.size_bytes;
       const line = `${progressBar(share, 30)} ${Math.floor(share * 100)}% ${bytesText(written)} ${oneLine(of.name)}`;

@@ -16,6 +16,7 @@ import { Reconnect } from "../follow/reconnect.ts";
 import type { CliIo } from "../io.ts";
 import { resolveLocal } from "../local-path.ts";
 import { bytesText } from "../print/quantities.ts";
+import { overwrites } from "../print/style.ts";
 
 type Limits = Pick<Settings, "input_file_max_bytes" | "input_total_max_bytes" | "input_file_max_count">;
 export type InputSettings = Limits & Pick<Settings, "input_workspace_root">;
@@ -142,14 +143,14 @@ export class Staging {
   #records: readonly InputRecord[] = [];
 
   constructor(
-    io: Pick<CliIo, "stderr" | "clock">,
+    io: Pick<CliIo, "stderr" | "clock" | "env">,
     private readonly cluster: ClusterClient,
     private readonly files: readonly Named[],
     owner: Owner,
     private readonly signal: AbortSignal,
   ) {
     const reconnect = new Reconnect(io.stderr, io.clock, signal, () => this.#line.end());
-    this.#line = new ProgressLine(io.stderr);
+    this.#line = new ProgressLine(io);
     this.#options = {
       persist: (work) => reconnect.persist(work),
       onProgress: ({ doing, bytes, total }) =>
@@ -200,20 +201,25 @@ const SHOWN_MS = 100;
 class ProgressLine {
   #open = false;
   #shownAt = Number.NEGATIVE_INFINITY;
+  readonly #stderr: CliIo["stderr"];
+  readonly #shows: boolean;
 
-  constructor(private readonly stderr: CliIo["stderr"]) {}
+  constructor({ stderr, env }: Pick<CliIo, "stderr" | "env">) {
+    this.#stderr = stderr;
+    this.#shows = overwrites(stderr, env);
+  }
 
   show(text: string, last: boolean): void {
     const now = performance.now();
-    if (!this.stderr.isTerminal || (!last && now - this.#shownAt < SHOWN_MS)) return;
+    if (!this.#shows || (!last && now - this.#shownAt < SHOWN_MS)) return;
     this.#shownAt = now;
     this.#open = true;
-    void this.stderr.write(`\r\x1b[K${text}`).catch(() => undefined);
+    void this.#stderr.write(`\r\x1b[K${text}`).catch(() => undefined);
   }
 
   /** Whatever is written next begins on a line of its own. */
   end(): void {
-    if (this.#open) void this.stderr.write("\r\x1b[K").catch(() => undefined);
+    if (this.#open) void this.#stderr.write("\r\x1b[K").catch(() => undefined);
     this.#open = false;
   }
 }

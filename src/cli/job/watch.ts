@@ -9,6 +9,7 @@ import { WatchOutput } from "../follow/watch-output.ts";
 import { liveView, plainView } from "../follow/watch-views.ts";
 import { hintAtLog } from "../follow/written-elsewhere.ts";
 import { jsonText } from "../print/safe-text.ts";
+import { overwrites } from "../print/style.ts";
 import { jobId, whole } from "../values.ts";
 import { defineVerb, ignored, optionOr } from "../verb.ts";
 
@@ -35,13 +36,13 @@ export const verb = defineVerb({
     const farewell = () =>
       `detached; the job goes on. Come back with: clio-relay job watch ${id} --cluster ${cluster.name} --cursor ${next}`;
     return interruptible(io, farewell, async (signal) => {
-      const view = json ? null : io.stdout.isTerminal ? liveView(io, status) : plainView(io);
+      const live = overwrites(io.stdout, io.env);
+      const view = json ? null : live ? liveView(io, status) : plainView(io);
       const reconnect = new Reconnect(view?.notices ?? io.stderr, io.clock, signal, view?.way);
       await reconnect.alive();
       return withLifeSigns(cluster, reconnect, async () => {
         const events = jobEvents(cluster, id, flags.cursor, reconnect, signal);
-        const output =
-          view === null ? null : new WatchOutput(cluster, id, reconnect, view, io.stdout.isTerminal ? "overwrite" : "end-lines");
+        const output = view === null ? null : new WatchOutput(cluster, id, reconnect, view, live ? "overwrite" : "end-lines");
         try {
           for await (const event of events) {
             if (view === null) await io.stdout.write(`${jsonText(event)}\n`);

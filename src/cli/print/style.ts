@@ -12,8 +12,12 @@ export interface Style {
   readonly yellow: Paint;
 }
 
+/** Whether lines can be written over: on a terminal that obeys control sequences (terminfo has `dumb` for one that does not). */
+export const overwrites = (output: Pick<Output, "isTerminal">, env: Environment): boolean =>
+  output.isTerminal && env.variables["TERM"] !== "dumb";
+
 export function styleFor(output: Output, env: Environment): Style {
-  const coloured = output.isTerminal && variable(env, "NO_COLOR") === undefined && env.variables["TERM"] !== "dumb";
+  const coloured = overwrites(output, env) && variable(env, "NO_COLOR") === undefined;
   const paint =
     (code: number): Paint =>
     (text) =>

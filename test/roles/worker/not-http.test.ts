@@ -73,3 +73,15 @@ test("a request that has trailers is answered, and its connection ends", async (
   expect(answer).toContain('"request_validation_failed"');
   expect(answer).toEndWith(BARE);
 });
+
+test("of requests that are sent before the answer to the first, only the first is carried out; repeated with their keys, each is done once", async () => {
+  const jobs = async () => (await worker.client.queue({ include_terminal: true })).source_total;
+  const before = await jobs();
+  const keys = [1, 2, 3, 4].map((n) => `sent together ${n}`);
+  const posts = keys.map((key) => head("POST /jobs", `Idempotency-Key: ${key}`, `Content-Length: ${SUBMISSION.length}`) + SUBMISSION);
+  const answers = (await answerTo(...posts)).split("HTTP/1.1 ").length - 1;
+  expect(answers).toBeLessThanOrEqual(1);
+  expect(await jobs()).toBeLessThanOrEqual(before + 1);
+  for (const key of keys) expect((await worker.call("POST", "/jobs", SUBMISSION, { "idempotency-key": key })).status).toBeOneOf([200, 201]);
+  expect(await jobs()).toBe(before + keys.length);
+});

@@ -165,7 +165,7 @@ async function beside(name: string, context: BenchContext, begin: (context: Benc
   await using ssh = await SshYardstick.start(directory);
   const size = Math.max(32 * 2 ** 20, Math.ceil(2 ** 30 * Math.min(1, context.scale)));
   const { target } = await makeArtifact(relay, directory, size);
-  const sockets = { ssh: path.join(directory, "s.sock"), ours: path.join(directory, "o.sock") };
+  const sockets = { ssh: path.join(directory, "s.sock"), ours: path.join(directory, "o.sock"), alone: path.join(directory, "a.sock") };
   using _ssh = await startLink(context, {
     to: { port: ssh.sshd.port },
     user: ssh.user,
@@ -187,17 +187,28 @@ async function beside(name: string, context: BenchContext, begin: (context: Benc
     bringUps: 1,
   } as const;
   using _ours = await eventually(() => startLink(context, own), { timeoutMs: 60_000, what: `a link through ${name}` });
-  const rate = { ssh: [] as number[], ours: [] as number[], bare: [] as number[] };
+  // Without anything between the two.
+  const beside = { ...own, to: { path: relay.paths.workerLinkSocket("local") }, local: sockets.alone };
+  using _alone = way.bare === undefined ? null : await startLink(context, beside);
+  const rate = { ssh: [] as number[], ours: [] as number[], bare: [] as number[], bound: [] as number[] };
   for (let round = 0; round < ROUNDS; round++) {
     for (const kind of ["ssh", "ours"] as const) rate[kind].push(await download(sockets[kind], target, size));
-    if (way.bare !== undefined) rate.bare.push(await way.bare(size));
+    if (way.bare === undefined) continue;
+    const [bare, alone] = [await way.bare(size), await download(sockets.alone, target, size)];
+    rate.bare.push(bare);
+    rate.bound.push(1 / (1 / bare + 1 / alone));
   }
   const result = { name: `artifact through ${name}`, unit: "MB/s", ours: median(rate.ours) / MB };
   const overSshd = { name: "our link over sshd", value: median(rate.ssh) / MB };
   const results: Result[] = [{ ...result, yardstick: overSshd, target: { ratioAtLeast: 0.8 } }];
-  // How much of it is the way's.
-  if (rate.bare.length > 0)
-    results.push({ ...result, yardstick: { name: "bytes alone there", value: median(rate.bare) / MB }, target: null });
+  // How much of it is the way's; and what both come to where all processors are busy with either, so that their times add up.
+  if (rate.bare.length > 0) {
+    for (const [what, values] of [
+      ["bytes alone there", rate.bare],
+      ["bytes alone there, then a link without it", rate.bound],
+    ] as const)
+      results.push({ ...result, yardstick: { name: what, value: median(values) / MB }, target: null });
+  }
   return results;
 }
 

@@ -8,8 +8,14 @@ export interface Weather {
   bytesPerSecond: number;
   /** Nothing is passed on, nothing is said about it. */
   blackhole: boolean;
-  /** How many more bytes are passed on, of all connections together; what follows is held, in its order. */
-  readonly passes: { toTarget: number; fromTarget: number };
+}
+
+type Way = "toTarget" | "fromTarget";
+
+/** How much is still passed on one way, of all connections together. */
+interface Allowance {
+  bytes: number;
+  readonly spent: PromiseWithResolvers<void>;
 }
 
 /** A byte on its way. */
@@ -21,16 +27,14 @@ interface Parcel {
 /** How much may be on its way in one direction before the sender is held up: the buffers of a path. */
 const MAX_UNDER_WAY = 8 * 2 ** 20;
 
-const ALL = Number.POSITIVE_INFINITY;
-
 /** A TCP proxy on loopback that delays, throttles, swallows, holds and cuts. */
 export class TcpProxy implements AsyncDisposable {
   readonly weather: Weather = {
     delayMs: 0,
     bytesPerSecond: Number.POSITIVE_INFINITY,
     blackhole: false,
-    passes: { toTarget: ALL, fromTarget: ALL },
   };
+  readonly #allowed = new Map<Way, Allowance>();
   readonly #sockets = new Set<net.Socket>();
   #accepted = 0;
 
@@ -62,6 +66,18 @@ export class TcpProxy implements AsyncDisposable {
     return this.#sockets.size / 2;
   }
 
+  /** Pass on so many more bytes that way, and hold what follows, in its order. Resolves when they have been passed on. */
+  passOnly(way: Way, bytes: number): Promise<void> {
+    const spent = Promise.withResolvers<void>();
+    this.#allowed.set(way, { bytes, spent });
+    return spent.promise;
+  }
+
+  /** Hold nothing any more. */
+  passAll(): void {
+    this.#allowed.clear();
+  }
+
   #join(near: net.Socket): void {
     this.#accepted++;
     const far = net.connect({ ...this.target(), allowHalfOpen: true, noDelay: true } as net.NetConnectOpts);
@@ -80,13 +96,12 @@ export class TcpProxy implements AsyncDisposable {
     this.#carry(far, near, "fromTarget");
   }
 
-  #carry(from: net.Socket, to: net.Socket, way: keyof Weather["passes"]): void {
-    const { passes } = this.weather;
+  #carry(from: net.Socket, to: net.Socket, way: Way): void {
     const parcels: Parcel[] = [];
     let underWay = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let free = 0;
-    const isHeld = (): boolean => this.weather.blackhole || passes[way] === 0;
+    const isHeld = (): boolean => this.weather.blackhole || this.#allowed.get(way)?.bytes === 0;
     const deliver = (): void => {
       timer = undefined;
       const now = performance.now();
@@ -94,8 +109,7 @@ export class TcpProxy implements AsyncDisposable {
         const { at, bytes } = parcels.shift()!;
         if (bytes === null) to.end();
         else {
-          const passed = bytes.subarray(0, Math.min(bytes.length, passes[way]));
-          passes[way] -= passed.length;
+          const passed = this.#spend(way, bytes);
           underWay -= passed.length;
           if (to.writable) to.write(passed);
           if (passed.length < bytes.length) parcels.unshift({ at, bytes: bytes.subarray(passed.length) });
@@ -115,6 +129,16 @@ export class TcpProxy implements AsyncDisposable {
     from.on("data", take);
     from.on("end", () => take(null));
     from.on("close", () => clearTimeout(timer));
+  }
+
+  /** As much of this as is passed on. */
+  #spend(way: Way, bytes: Buffer): Buffer {
+    const allowance = this.#allowed.get(way);
+    if (allowance === undefined) return bytes;
+    const passed = bytes.subarray(0, allowance.bytes);
+    allowance.bytes -= passed.length;
+    if (allowance.bytes === 0) allowance.spent.resolve();
+    return passed;
   }
 
   /** Close every connection at once; what was on its way is lost. */

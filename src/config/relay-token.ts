@@ -6,6 +6,7 @@ const VARIABLE = "CLIO_RELAY_HOST_TOKEN";
 /** The b64token of RFC 6750, section 2.1. */
 const FORM = /^[A-Za-z0-9\-._~+/]{31,511}[A-Za-z0-9\-._~+/=]$/;
 const MAX_BYTES = 4_096;
+const WHERE = `--relay-token-file FILE names a private file with it; in its place, ${VARIABLE} in the environment of the command that needs it`;
 
 /**
  * A relay-host's token in a text that has nothing else but blank space around it.
@@ -29,14 +30,9 @@ export function relayToken(env: Environment, file: string | null): string {
   if (file !== null) {
     const text = readPrivateFile(file, MAX_BYTES, env);
     if (text !== null) return parseRelayToken(text, file);
-    throw new RelayError("configuration_error", `${file} is to have the relay-host's token, and is not there`, { path: file });
+    throw new RelayError("configuration_error", `${file} is to have the relay-host's token, and is not there`, { path: file }, WHERE);
   }
   const text = variable(env, VARIABLE);
   if (text !== undefined) return parseRelayToken(text, VARIABLE);
-  throw new RelayError(
-    "configuration_error",
-    "there is no token for the relay-host",
-    {},
-    `--relay-token-file FILE names a private file with it; - takes it from standard input. ${VARIABLE} counts for what is started with it`,
-  );
+  throw new RelayError("configuration_error", "there is no token for the relay-host", {}, WHERE);
 }

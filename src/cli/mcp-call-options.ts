@@ -62,7 +62,8 @@ export async function submitCall(
 function operationOf({ flags, io }: Pick<Call, "io"> & { readonly flags: FlagValues<typeof CALL> }): Readonly<Record<string, unknown>> {
   const { operation, tool, "timeout-seconds": seconds, "expected-server-artifact-digest": expected } = flags;
   const given = argumentsOf(io, flags);
-  if (operation === "tools/call" && (tool ?? "") === "") throw new RelayError("usage", "--tool is missing");
+  if (operation === "tools/call" && (tool ?? "") === "")
+    throw new RelayError("usage", "--tool is missing", {}, "--operation tools/list in its place asks the server which tools it has");
   if (operation === "tools/list" && (tool !== undefined || Object.keys(given).length > 0))
     throw new RelayError("usage", "--tool and its arguments do not go with --operation tools/list");
   return {

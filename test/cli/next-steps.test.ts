@@ -22,6 +22,12 @@ describe("what is said to be done next leads on", () => {
       "clio-relay job read-artifact last result.txt ",
     ],
     ["a shell", ["completion"], "clio-relay completion --help "],
+    ["a tool", ["mcp-call", "--cluster", "local", "--server", "s"], "--operation tools/list "],
+    ["a prompt", ["agent", "run", "--cluster", "local"], "--prompt-file FILE "],
+    ["the login node", ["cluster", "add", "far", "--mode", "ssh"], "--ssh-host HOST "],
+    ["the relay-host", ["cluster", "add", "far", "--mode", "relay"], "--relay-host wss://HOST "],
+    ["the frps", ["cluster", "add", "far", "--mode", "frp-stcp"], "--frp-server-addr HOST "],
+    ["the frps of a port", ["cluster", "add", "far", "--frp-server-port", "7000"], "--frp-server-addr HOST "],
     ["a server that is to be forgotten", ["remote-mcp", "unregister", "--cluster", "local", "--name", "x"], "clio-relay remote-mcp list\n"],
     [
       "one that is to be asked",

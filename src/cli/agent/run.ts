@@ -80,7 +80,12 @@ export const verb = defineVerb({
 
 function refuseUnclear(flags: Given): void {
   if ((flags.prompt === undefined) === (flags["prompt-file"] === undefined))
-    throw new RelayError("usage", "exactly one of --prompt and --prompt-file is needed");
+    throw new RelayError(
+      "usage",
+      "exactly one of --prompt and --prompt-file is needed",
+      {},
+      "--prompt-file FILE brings a prompt along, --prompt PATH names one that lies on the cluster",
+    );
   if (flags["mcp-config"] !== undefined && flags["mcp-config-file"] !== undefined)
     throw new RelayError("usage", "--mcp-config and --mcp-config-file exclude each other");
   if (flags["max-input-bytes"] !== undefined && broughtAlong(flags).length === 0)

@@ -12,7 +12,7 @@ import { schedulerChoice } from "../scheduler/choice.ts";
 import { oneOf, type Reader, relayUrl, sha256, text, whole } from "../values.ts";
 import { type FlagValues, list, option, toggle } from "../verb.ts";
 import { CONTROL_DOC, capacityWith, kindLimit, SLOTS_DOC, slots } from "../worker/capacity-options.ts";
-import { FRP, frpModeOf, frpOf, namesFrp } from "./frp-options.ts";
+import { FRP, frpModeOf, frpOf, namesFrp, noFrps } from "./frp-options.ts";
 import { PROGRAMS, programsWith } from "./program-options.ts";
 import { refuseContradiction, UNSET, withoutUnset } from "./unset-options.ts";
 
@@ -122,7 +122,7 @@ export function entryWith(
   const mode = modeOf(before, flags);
   const relay = { relay_host: flags["relay-host"], relay_token_file: files.token, relay_ca_file: files.ca };
   if (mode === "frp-stcp" || mode === "frp-xtcp") return frpEntry(shared, mode, before, flags);
-  if (namesFrp(flags)) throw new RelayError("usage", "--frp-server-addr is missing");
+  if (namesFrp(flags)) throw noFrps();
   if (mode === "local") return localEntry(shared, before, flags, relay);
   return mode === "ssh" ? sshEntry(shared, before, flags) : relayEntry(shared, before, flags, relay);
 }
@@ -218,7 +218,8 @@ function relayOf(
 
 function relayEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags, relay: RelayFlags): ClusterEntryInput {
   const { relay_host, relay_token_file, ca } = relayOf(before, relay);
-  if (relay_host === null) throw new RelayError("usage", "--relay-host is missing");
+  if (relay_host === null)
+    throw new RelayError("usage", "--relay-host is missing", {}, "--relay-host wss://HOST names the relay-host at which both sides meet");
   const known = before === null || before.mode === "local" ? null : before;
   const ssh_host = flags["ssh-host"] ?? known?.ssh_host ?? null;
   return {
@@ -251,7 +252,8 @@ function sshEntry(shared: Shared, before: ClusterEntry | null, flags: EntryFlags
   if (given !== undefined) throw new RelayError("usage", `--relay-${given} is for clusters of mode relay`);
   const known = before === null || before.mode === "local" ? null : before;
   const ssh_host = flags["ssh-host"] ?? known?.ssh_host ?? undefined;
-  if (ssh_host === undefined) throw new RelayError("usage", "--ssh-host is missing");
+  if (ssh_host === undefined)
+    throw new RelayError("usage", "--ssh-host is missing", {}, "--ssh-host HOST names the login node, as ssh takes it");
   return { ...shared, mode: "ssh", ssh_host, ...overSsh(known, flags), ...workerOf(known, ssh_host) } as ClusterEntryInput;
 }
 

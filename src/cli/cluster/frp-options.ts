@@ -76,11 +76,15 @@ export function frpModeOf(before: ClusterEntry | null, flags: FrpFlags): FrpEntr
   return flags["no-direct-transport"] ? "frp-stcp" : (known ?? "frp-stcp");
 }
 
+/** The failure of options of frp where no frps is named. */
+export const noFrps = (): RelayError =>
+  new RelayError("usage", "--frp-server-addr is missing", {}, "--frp-server-addr HOST names the server of frp that both sides dial out to");
+
 /** What is known of the frps, with what options say in its place. @throws RelayError usage where no frps is named */
 export function frpOf(before: ClusterEntry | null, flags: FrpFlags) {
   const known = before !== null && isFrp(before) ? before.frp : null;
   const server_addr = flags["frp-server-addr"] ?? known?.server_addr;
-  if (server_addr === undefined) throw new RelayError("usage", "--frp-server-addr is missing");
+  if (server_addr === undefined) throw noFrps();
   return {
     ...known,
     server_addr,

@@ -31,6 +31,8 @@ export const LISTEN = {
   ),
 } as const;
 
+const SERVES = "--listen :443 with --tls-cert and --tls-key serves by itself, --listen-ws 127.0.0.1:8080 behind an HTTPS edge";
+
 /**
  * What options say, with files read.
  *
@@ -38,7 +40,8 @@ export const LISTEN = {
  */
 export function entrances(flags: FlagValues<typeof LISTEN>, cwd: string): Entrance[] {
   const { listen, "listen-ws": ws, "listen-tcp": tcp } = flags;
-  if (listen.length + ws.length + tcp.length === 0) throw new RelayError("usage", "--listen, --listen-ws or --listen-tcp is missing");
+  if (listen.length + ws.length + tcp.length === 0)
+    throw new RelayError("usage", "--listen, --listen-ws or --listen-tcp is missing", {}, SERVES);
   if (flags["edge-address-header"] !== undefined && ws.length === 0)
     throw new RelayError("usage", "--edge-address-header needs --listen-ws");
   const [cert, key] = [flags["tls-cert"], flags["tls-key"]];

@@ -15,5 +15,8 @@ export async function confirm({ io, yes, noInput }: Pick<Call, "io" | "yes" | "n
     throw new RelayError("confirmation_required", `${lost}. Nobody could be asked whether to go on`, {}, line);
   }
   await io.stderr.write(`${lost[0]!.toUpperCase()}${lost.slice(1)}. Go on? [y/N] `);
-  if (!/^y(?:es)?$/i.test((await io.stdin.line()).trim())) throw new RelayError("confirmation_declined", "nothing was changed");
+  const answer = await io.stdin.line();
+  // Ctrl-D leaves the question's line open.
+  if (answer === null) await io.stderr.write("\n");
+  if (!/^y(?:es)?$/i.test((answer ?? "").trim())) throw new RelayError("confirmation_declined", "nothing was changed");
 }

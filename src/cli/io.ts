@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import type { Environment } from "../config/environment.ts";
+import { type Environment, variable } from "../config/environment.ts";
 import { RelayError } from "../domain/errors.ts";
 import { isErrno } from "../lib/atomic-file.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
@@ -11,7 +11,7 @@ import { shownText } from "./print/safe-text.ts";
 /** A stream that is written to. */
 export interface Output {
   readonly isTerminal: boolean;
-  /** Width of the terminal in cells; 80 elsewhere. */
+  /** Width of the terminal in cells; elsewhere COLUMNS (XBD 8.3), or 80. */
   readonly columns: number;
   /** Resolves when the bytes are with the system. Throws OutputClosed when nobody reads any more. */
   write(data: string | Uint8Array): Promise<void>;
@@ -32,8 +32,8 @@ export interface CliIo {
     readonly isTerminal: boolean;
     /** All of it. Throws RelayError payload_too_large beyond the bound. */
     read(maxBytes: number): Promise<Uint8Array>;
-    /** The next line without its end; empty at the end of input. */
-    line(): Promise<string>;
+    /** The next line without its end; null at the end of input. */
+    line(): Promise<string | null>;
     /** As it comes, until its end. */
     bytes(): AsyncIterable<Uint8Array>;
   };
@@ -60,8 +60,8 @@ export class OutputClosed extends Error {}
 /** The real thing. */
 export function processIo(env: Environment, self: readonly string[]): CliIo {
   return {
-    stdout: descriptor(1),
-    stderr: descriptor(2),
+    stdout: descriptor(1, env),
+    stderr: descriptor(2, env),
     stdin: {
       get isTerminal() {
         return isTerminal(0);
@@ -112,7 +112,13 @@ function isTerminal(fd: number): boolean {
   }
 }
 
-function descriptor(fd: 1 | 2): Output {
+/** The width that a variable says, for whatever shows the output in the end; null where it is no width. */
+function saidColumns(env: Environment): number | null {
+  const said = variable(env, "COLUMNS") ?? "";
+  return /^[1-9][0-9]{0,4}$/.test(said) ? Number(said) : null;
+}
+
+function descriptor(fd: 1 | 2, env: Environment): Output {
   let known: boolean | undefined;
   let lossy: LossyOutput | undefined;
   return {
@@ -126,7 +132,7 @@ function descriptor(fd: 1 | 2): Output {
     },
     get columns() {
       // Asking anything else than a terminal takes 10 ms for nothing.
-      return (this.isTerminal && (fd === 1 ? process.stdout.columns : process.stderr.columns)) || 80;
+      return (this.isTerminal && (fd === 1 ? process.stdout.columns : process.stderr.columns)) || (saidColumns(env) ?? 80);
     },
     async write(data) {
       // What goes on into a program stays as it is.
@@ -183,7 +189,7 @@ async function readInput(maxBytes: number): Promise<Uint8Array> {
   return Buffer.concat(chunks);
 }
 
-async function readLine(): Promise<string> {
+async function readLine(): Promise<string | null> {
   for await (const line of console) return line;
-  return "";
+  return null;
 }

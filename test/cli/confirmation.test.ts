@@ -128,11 +128,11 @@ test("what takes something away is refused where nobody can be asked, and does n
   await relay.ok("init");
   await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "nowhere.invalid");
   const before = await relay.ok("cluster", "list");
-  const io = (terminal: boolean, stdin: string) => {
-    const captured = capturedIo({ variables: relay.environment, cwd: relay.directory, stdin });
+  const io = (terminal: boolean, answer: string | null) => {
+    const captured = capturedIo({ variables: relay.environment, cwd: relay.directory });
     return {
       ...captured,
-      stdin: { ...captured.stdin, isTerminal: terminal },
+      stdin: { ...captured.stdin, isTerminal: terminal, line: () => Promise.resolve(answer) },
       stderr: new Captured(terminal),
       // A relay-host's service is root's.
       env: { ...captured.env, uid: 0 },
@@ -152,9 +152,14 @@ test("what takes something away is refused where nobody can be asked, and does n
       expect(refused.stderr.text).toMatch(/^error: this .+ \[confirmation_required\]\n/);
       expect(refused.stderr.text).toEndWith(`hint: clio-relay ${line.join(" ")} --yes\n`);
     }
-    const declined = io(true, "n");
-    expect([path, await runCli(line, declined), declined.stdout.text]).toEqual([path, 1, ""]);
-    expect(declined.stderr.text).toMatch(/^This .+\. Go on\? \[y\/N\] error: nothing was changed \[confirmation_declined\]\n$/);
+    // The end of the input, Ctrl-D, is no line, and the failure has one of its own all the same.
+    for (const answer of ["n", null]) {
+      const declined = io(true, answer);
+      expect([path, await runCli(line, declined), declined.stdout.text]).toEqual([path, 1, ""]);
+      const [question, failure] = declined.stderr.text.split(answer === null ? "\n" : /(?=error: )/);
+      expect(question).toMatch(/^This .+\. Go on\? \[y\/N\] $/);
+      expect(failure?.trimEnd()).toBe("error: nothing was changed [confirmation_declined]");
+    }
   }
   expect(await relay.ok("cluster", "list")).toBe(before);
   // Nothing is lost with a daemon that holds no link.

@@ -123,14 +123,24 @@ export class HttpPeer {
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason;
       const repeatable = options.repeatable ?? isRead(options);
-      if (!(await this.door.reopen(error, repeatable))) throw unanswered(error);
-      response = await this.attempt(path, options).catch((again: unknown) => {
+      if (!(await this.door.reopen(error, repeatable))) throw await this.unanswered(error);
+      response = await this.attempt(path, options).catch(async (again: unknown) => {
         if (options.signal?.aborted) throw options.signal.reason;
-        throw unanswered(again);
+        throw await this.unanswered(again);
       });
     }
     if (response.ok || response.status === 304) return response;
     throw await this.problem(response);
+  }
+
+  private async unanswered(error: unknown): Promise<RelayError> {
+    if (error instanceof RelayError) return error;
+    const cause = { cause: error };
+    if (error instanceof Unproven) return new RelayError("desktop_unavailable", error.message, {}, undefined, cause);
+    const address = await Promise.resolve(this.door.address()).catch(() => null);
+    const what = `no answer from ${address === null ? "the local socket" : placeOf(address)}`;
+    const hint = address?.kind === "url" ? "clio-relay api status, where the listener is" : undefined;
+    return new RelayError("desktop_unavailable", what, {}, hint, cause);
   }
 
   /** @throws RelayError link_down where it breaks off */
@@ -192,7 +202,7 @@ export class HttpPeer {
         timeout: false,
       } as unknown as RequestInit);
     } catch (error) {
-      if (hung.signal.aborted) throw new RelayError("desktop_unavailable", "the local socket takes requests, but does not answer");
+      if (hung.signal.aborted) throw new RelayError("desktop_unavailable", `${placeOf(address)} takes requests, but does not answer`);
       throw error;
     } finally {
       clearInterval(watch);
@@ -291,11 +301,8 @@ const EVENTS = "text/event-stream";
 /** From here on what a runtime's own fetch does with bytes costs more than anything else. */
 const LARGE_BYTES = 64 * 1024;
 
-function unanswered(error: unknown): RelayError {
-  if (error instanceof RelayError) return error;
-  const what = error instanceof Unproven ? error.message : "no answer from the local socket";
-  return new RelayError("desktop_unavailable", what, {}, undefined, { cause: error });
-}
+/** As people find it. */
+const placeOf = (address: Address): string => (address.kind === "unix" ? address.path : address.url);
 
 /** The failure that a problem document is about; null where it is none, or its reason is not known here and it says nothing of it. */
 export function failureOf(body: unknown): RelayError | null {

@@ -81,7 +81,8 @@ test("arguments are looked at before anything is submitted", async () => {
   expect(await nested({ idempotency_key: "k" })).toMatchObject({ hint: expect.stringContaining("`controls`") });
   expect(await nested({ arguments: { idempotency_key: "k" } })).toMatchObject({ hint: expect.stringContaining("`controls`") });
   expect(await nested({ controls: { log_limit: 0 } })).toMatchObject({ issues: [{ path: "controls.log_limit" }] });
-  expect(await nested({ controls: 1 })).toMatchObject({ issues: [{ path: "controls" }] });
+  for (const none of [1, "x", [], [{}]]) expect(await nested({ controls: none })).toMatchObject({ issues: [{ path: "controls" }] });
+  for (const none of [1, "x", [], ["x"]]) expect(await nested({ arguments: none })).toMatchObject({ issues: [{ path: "arguments" }] });
   for (const right of [{}, { controls: null }, { controls: { idempotency_key: "k", log_limit: null } }])
     expect(await nested(right)).toMatchObject({ reason: "worker_not_running" });
   expect(await agent.problem(INSPECT, { cluster: "local", path: "/x", controls: { log_limit: 1 } })).toMatchObject({

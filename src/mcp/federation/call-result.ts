@@ -10,7 +10,7 @@ import { jsonExcess } from "../../lib/json-excess.ts";
 import { asked } from "../asked.ts";
 import type { Place } from "../clusters.ts";
 import type { Content } from "../tool.ts";
-import { blocksOf } from "./content-blocks.ts";
+import { blocksOf, textOf } from "./content-blocks.ts";
 
 /** What the document of a call takes at most: a list of tools stands in it whole. */
 const DOCUMENT_BYTES = MCP_LIMITS.responseBytes + 1024 * 1024;
@@ -141,8 +141,7 @@ export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument
   }
   const { is_error, result, size_bytes, content, preview } = answer;
   if (result !== null) {
-    const { content: blocks, structuredContent } = result as { content?: unknown; structuredContent?: unknown };
-    return { ...view, delivery: "inline", is_error, content: blocksOf(blocks), structured_result: structuredContent ?? null, size_bytes };
+    return { ...view, delivery: "inline", is_error, size_bytes, ...inlineOf(result) };
   }
   const file = others.find(({ kind, name, sha256 }) => kind === "execution_output" && name === content?.name && sha256 === content.sha256);
   return {
@@ -158,6 +157,17 @@ export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument
         ? "the tool has run, and its result, which was too long for here, is not among what the job left"
         : `the tool has run, and its whole result is the artifact: relay_read_artifact reads it by pieces. To call again would run it again`,
   };
+}
+
+/** What a result has in it; members that the protocol has no place for are a block of their own. */
+function inlineOf(result: Readonly<Record<string, unknown>>): Pick<CallResultView, "content" | "structured_result" | "note"> {
+  const { content: given, structuredContent: structured_result = null, isError: _said, ...others } = result;
+  const content = blocksOf(given);
+  const names = Object.keys(others);
+  if (names.length === 0) return { content, structured_result, note: null };
+  if (content.length === 0 && structured_result !== null) content.push(textOf(JSON.stringify(structured_result)));
+  const note = `the result has further members, in its last block: ${names.join(", ").slice(0, 200)}`;
+  return { content: [...content, textOf(JSON.stringify(others))], structured_result, note };
 }
 
 /** An error as its server gave it; of a long one the beginning, which says so. */

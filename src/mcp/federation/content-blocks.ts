@@ -54,8 +54,12 @@ const OF_A_RESOURCE: v.ObjectEntries = { mimeType: v.string(), _meta: Members };
 
 /** A server's blocks as every client takes them: what is none is text, and what only describes one, and is not what it has to be, is left out. */
 export function blocksOf(content: unknown): Record<string, unknown>[] {
-  return Array.isArray(content) ? content.map((one: unknown) => blockOf(one) ?? { type: "text", text: JSON.stringify(one) }) : [];
+  if (Array.isArray(content)) return content.map((one: unknown) => blockOf(one) ?? textOf(JSON.stringify(one)));
+  if (content === undefined || content === null) return [];
+  return typeof content === "string" ? [textOf(content)] : blocksOf([content]);
 }
+
+export const textOf = (text: string): { readonly type: string; readonly text: string } => ({ type: "text", text });
 
 function blockOf(block: unknown): Record<string, unknown> | null {
   if (!isObject(block)) return null;

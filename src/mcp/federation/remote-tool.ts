@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import type { ToolDefinition } from "../../config/remote-mcp-cache.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { JsonValue } from "../../domain/primitives.ts";
+import { JsonValue, recordOf } from "../../domain/primitives.ts";
 import { inUnicode } from "../../lib/unicode-json.ts";
 import type { Listed } from "../catalogue.ts";
 import { argumentsProblem } from "../dispatch.ts";
@@ -105,7 +105,7 @@ export function remoteTool(tool: FederatedTool, revision: string): Tool {
   });
 }
 
-const RemoteArguments = v.record(v.string(), JsonValue, "must be an object");
+const RemoteArguments = v.pipe(v.custom<object>(isObject, "must be an object"), recordOf(v.string(), JsonValue));
 
 /** As they stand in the nested form. */
 const NestedArguments = v.strictObject({
@@ -132,11 +132,17 @@ function ownArguments(alias: string, own: Readonly<Record<string, unknown>>): Ow
 
 function nestedArguments(alias: string, own: Readonly<Record<string, unknown>>): OwnArguments {
   const { controls, ...rest } = present(own);
-  const given = isObject(controls) ? { ...rest, controls: present(controls) } : controls === undefined ? rest : { ...rest, controls };
-  const read = v.safeParse(NestedArguments, given);
+  if (controls !== undefined && !isObject(controls)) throw argumentsProblem(alias, notAnObject(controls), "controls");
+  const read = v.safeParse(NestedArguments, controls === undefined ? rest : { ...rest, controls: present(controls) });
   if (!read.success) throw argumentsProblem(alias, read.issues);
   return { cluster: read.output.cluster, ...read.output.controls };
 }
+
+const notAnObject = (value: unknown) =>
+  v.safeParse(
+    v.custom<object>(() => false, "must be an object"),
+    value,
+  ).issues ?? [];
 
 /** Many clients send what they leave open as null; of the server's own arguments it is left to the server what null means. */
 const present = (own: Readonly<Record<string, unknown>>): Record<string, unknown> =>

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import type { PipelineQuestion } from "../../domain/pipeline.ts";
-import { Id, JsonValue } from "../../domain/primitives.ts";
+import { Id, JsonValue, recordOf } from "../../domain/primitives.ts";
 import { executionIdOf } from "../../execution/jarvis/execution-id.ts";
 import { OwnArguments } from "../federation/controls.ts";
 import { answered, RemoteCallView, remoteContent, remoteFailed, submitCall } from "../federation/remote-call.ts";
@@ -20,7 +20,7 @@ const count = v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1)));
 const PIPELINE = { pipeline_id: said(name(128), "the pipeline, as JARVIS-CD on the cluster calls it") };
 const CONFIG = v.optional(
   said(
-    v.record(v.string(), JsonValue),
+    recordOf(v.string(), JsonValue),
     "settings of the package, by name; one that is declared to be a file may name a file of the machine where this endpoint runs, which comes along",
   ),
 );
@@ -236,7 +236,7 @@ export const jarvisTools: readonly Tool[] = [
       submit: v.optional(said(v.boolean(), "false: make it ready, and do not start it"), true),
       inputs: v.optional(
         said(
-          v.record(v.string(), name(4_096)),
+          recordOf(v.string(), name(4_096)),
           "without the server: settings that are files of the machine where this endpoint runs, as PACKAGE.SETTING, with their paths below its input root. They come along, as do those that declared settings name by relative paths",
         ),
         {},

@@ -40,6 +40,21 @@ test("a structure without blocks is shown as text, and what is no block is one",
   );
 });
 
+test("what the protocol has no place for is not lost: content that is no list, and further members", () => {
+  for (const [content, text] of [
+    ["hello", "hello"],
+    [{ a: 1 }, '{"a":1}'],
+    [0, "0"],
+  ] as const)
+    expect(seen(result({ content }))).toMatchObject({ content: [{ type: "text", text }], note: null });
+  const old = seen(result({ toolResult: { n: 1 } }));
+  expect(contentOf(old, HANDLE)).toEqual([{ type: "text", text: '{"toolResult":{"n":1}}' }, JOB]);
+  expect(old.note).toContain("toolResult");
+  const both = seen(result({ structuredContent: { n: 1 }, isError: false, x: 2 }));
+  expect(contentOf(both, HANDLE)).toEqual(['{"n":1}', '{"x":2}'].map((text) => ({ type: "text", text })).concat(JOB));
+  expect(seen(result({ content: null })).content).toEqual([]);
+});
+
 test("a structure of another kind than an object is handed on, too", () => {
   for (const structuredContent of [[1, { a: 2 }], "text", 0, false]) {
     const view = seen(result({ content: [], structuredContent }));

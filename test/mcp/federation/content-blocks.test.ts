@@ -27,7 +27,9 @@ const WHOLE = [
 
 test("blocks of the protocol are handed on as they are", () => {
   expect(blocksOf(WHOLE)).toEqual(WHOLE);
-  for (const none of [undefined, null, "text", { type: "text", text: "t" }]) expect(blocksOf(none)).toEqual([]);
+  for (const none of [undefined, null, []]) expect(blocksOf(none)).toEqual([]);
+  // A list was left out.
+  for (const one of ["t", { type: "text", text: "t" }]) expect(blocksOf(one)).toEqual([{ type: "text", text: "t" }]);
 });
 
 test("what only describes a block, and does not fit, is left out", () => {

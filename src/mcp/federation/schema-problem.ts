@@ -17,7 +17,7 @@ export function inputSchemaProblem(schema: unknown): string | null {
     return "one of its properties is no schema";
   if (required !== undefined && !isNames(required)) return "its required are no list of names";
   const wrong = wrongReference(schema);
-  return wrong === null ? null : `its reference ${JSON.stringify(wrong.$ref.slice(0, 200))} leads ${wrong.leads}`;
+  return wrong === null ? null : `its reference ${JSON.stringify(String(wrong.$ref).slice(0, 200))} leads ${wrong.leads}`;
 }
 
 const isNames = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
@@ -33,16 +33,24 @@ function depthOf(value: object): number {
 }
 
 interface WrongReference {
-  readonly $ref: string;
-  readonly leads: "nowhere" | "back to itself";
+  readonly $ref: unknown;
+  readonly leads: "nowhere" | "back to itself" | "to another document";
 }
 
-/** A reference within the document that leads to no schema in it; null where there is none. Those to other documents are for whoever follows them. */
+/**
+ * A reference that leads to no schema of the document; null where there is none. One to a document elsewhere has a client fetch what the server names, or refuse the tool, and some
+ * interfaces of models all tools with it.
+ */
 function wrongReference(schema: JsonSchema): WrongReference | null {
   const anchors = anchorsOf(schema);
+  const documents = documentsOf(schema);
   let wrong: WrongReference | null = null;
-  visitSchemas(schema, ({ $ref }, own) => {
-    if (own && wrong === null && isLocal($ref)) wrong = problemOf($ref);
+  visitSchemas(schema, ({ $ref, $dynamicRef }, own) => {
+    for (const one of [$ref, $dynamicRef]) {
+      if (one === undefined || wrong !== null) continue;
+      if (!isLocal(one)) wrong = isWithin(documents, one) ? null : { $ref: one, leads: "to another document" };
+      else if (own) wrong = problemOf(one);
+    }
   });
   return wrong;
 
@@ -60,6 +68,28 @@ function wrongReference(schema: JsonSchema): WrongReference | null {
     return null;
   }
 }
+
+/** Ids that are looked at for what a relative reference begins at. */
+const BASES = 16;
+
+/** The ids of the documents in one, as far as they are URLs. */
+function documentsOf(schema: JsonSchema): ReadonlySet<string> {
+  const documents = new Set<string>();
+  visitSchemas(schema, (one) => {
+    for (const id of [one["$id"], one["id"]]) if (typeof id === "string") for (const url of urlsOf(documents, id)) documents.add(url);
+  });
+  return documents;
+}
+
+/** Where a reference may lead, by the document that it stands in; without its fragment. */
+const urlsOf = (bases: ReadonlySet<string>, $ref: string): string[] =>
+  [undefined, ...[...bases].slice(0, BASES)].flatMap((base) => {
+    const url = URL.parse($ref, base);
+    return url === null ? [] : [url.href.slice(0, url.href.length - url.hash.length)];
+  });
+
+const isWithin = (documents: ReadonlySet<string>, $ref: unknown): boolean =>
+  typeof $ref === "string" && urlsOf(documents, $ref).some((url) => documents.has(url));
 
 const isLocal = ($ref: unknown): $ref is string => typeof $ref === "string" && $ref.startsWith("#");
 

@@ -153,7 +153,28 @@ test.each<[string, unknown, string | null]>([
   ["one that says that everything goes", { type: "object", properties: { a: true } }, null],
   ["an anchor", { type: "object", properties: { a: { $ref: "#x" } }, $defs: { b: { $anchor: "x" } } }, null],
   ["a pointer with escapes", { type: "object", properties: { a: { $ref: "#/$defs/a~1b%20c" } }, $defs: { "a/b c": {} } }, null],
-  ["another document", { type: "object", properties: { a: { $ref: "https://example.edu/s.json#/x" } } }, null],
+  ...["https://example.edu/s.json#/x", "file:///etc/passwd", "s.json", "urn:x"].map((elsewhere): [string, unknown, string] => [
+    `of another document (${elsewhere})`,
+    { type: "object", properties: { a: { $ref: elsewhere } } },
+    `its reference "${elsewhere}" leads to another document`,
+  ]),
+  ["a reference that is no text", { type: "object", properties: { a: { $ref: 5 } } }, 'its reference "5" leads to another document'],
+  [
+    "an anchor that moves, and is not there",
+    { type: "object", properties: { a: { $dynamicRef: "#x" } } },
+    'its reference "#x" leads nowhere',
+  ],
+  ["an anchor that moves", { type: "object", properties: { a: { $dynamicRef: "#x" } }, $defs: { b: { $dynamicAnchor: "x" } } }, null],
+  [
+    "its own document by its id, whole and relative",
+    {
+      type: "object",
+      $id: "https://example.edu/s.json",
+      properties: { a: { $ref: "https://example.edu/s.json#/$defs/b" }, b: { $ref: "s.json#/$defs/b" }, c: { $ref: "t.json" } },
+      $defs: { b: {}, c: { $id: "t.json" } },
+    },
+    null,
+  ],
   [
     "a document within, with references of its own",
     { type: "object", $defs: { a: { $id: "x.json", properties: { y: { $ref: "#/z" } } } } },

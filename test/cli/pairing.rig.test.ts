@@ -267,6 +267,12 @@ describe("pairing at a relay-host", () => {
     await eventually(async () => (await farLink(desk)).state !== "up", { what: "a link that ended" });
     const refused = await desk.run(["connect", "far", "--no-input"]);
     expect([refused.code, reason(refused)]).toEqual([4, "key_expired"]);
+    // Whoever tries the link is told what every command is told.
+    const tried = await desk.run(["relay-host", "test-http-transport", "--cluster", "far", "--json"]);
+    expect([tried.code, JSON.parse(tried.stdout)]).toMatchObject([
+      4,
+      { failure: { layer: "link", reason: "key_expired", fix: expect.stringContaining("clio-relay cluster add --name far --pair") } },
+    ]);
     expect((await pair(desk, (await newCode()).code)).code).toBe(0);
     // Who is met is another matter than what was said of the cluster.
     expect(await desk.json("cluster", "show", "far")).toMatchObject(said);

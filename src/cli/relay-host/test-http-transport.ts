@@ -8,8 +8,6 @@ export const verb = defineVerb({
   positionals: {},
   flags: TESTED,
   examples: [["relay-host test-http-transport --cluster other", "what commands have to do with"]],
-  run: ({ flags, io, json, relay }) =>
-    runTrial({ io, json }, { cluster: flags.cluster, transport: "http", seconds: flags["timeout-seconds"] }, (trial) =>
-      tryLink(relay, flags.cluster, trial),
-    ),
+  run: ({ flags: { cluster, "timeout-seconds": seconds }, io, json, relay }) =>
+    runTrial({ io, json }, { cluster, transport: "http", seconds }, (trial, signal) => tryLink(relay, { cluster, signal }, trial)),
 });

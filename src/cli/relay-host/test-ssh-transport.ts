@@ -1,3 +1,4 @@
+import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { defineVerb, ignored } from "../verb.ts";
 import { tryLink } from "./link-trial.ts";
@@ -15,17 +16,19 @@ export const verb = defineVerb({
     "teardown-remote": ignored("the worker goes on in any case", false),
   },
   examples: [["relay-host test-ssh-transport --cluster my-cluster", "after clio-relay connect my-cluster"]],
-  run: ({ flags, io, json, relay }) =>
-    runTrial({ io, json }, { cluster: flags.cluster, transport: "ssh", seconds: flags["timeout-seconds"] }, (trial) =>
-      tryLink(relay, flags.cluster, trial, ({ name, mode }) => {
-        if (mode === "ssh") return;
-        const instead = mode === "relay" || mode === "local" ? "test-http-transport" : "test-frpc-connection";
-        throw new RelayError(
-          "configuration_error",
-          `${name} is reached by mode ${mode}`,
-          { mode },
-          `clio-relay relay-host ${instead} --cluster ${name}`,
-        );
-      }),
-    ),
+  run({ flags: { cluster, "timeout-seconds": seconds }, io, json, relay }) {
+    const fits = ({ name, mode }: ClusterEntry): void => {
+      if (mode === "ssh") return;
+      const instead = mode === "relay" || mode === "local" ? "test-http-transport" : "test-frpc-connection";
+      throw new RelayError(
+        "configuration_error",
+        `${name} is reached by mode ${mode}`,
+        { mode },
+        `clio-relay relay-host ${instead} --cluster ${name}`,
+      );
+    };
+    return runTrial({ io, json }, { cluster, transport: "ssh", seconds }, (trial, signal) =>
+      tryLink(relay, { cluster, signal, fits }, trial),
+    );
+  },
 });

@@ -57,6 +57,9 @@ const OUTPUT = {
 };
 const INPUT = { ...SHARED, NewTransform, JobSubmission, NewProgress, NewTaskEvent };
 
+/** JsonValue, said without itself: generators make of a union that has itself as a member a type that their compiler refuses. */
+const ANY_JSON: JsonSchema = { description: "any JSON value" };
+
 const SETTINGS = {
   errorMode: "ignore",
   overrideRef: ({ referenceId }: { referenceId: string }) => `#/components/schemas/${referenceId}`,
@@ -133,6 +136,7 @@ export function openApiDocument(
         Problem: PROBLEM,
         ...toJsonSchemaDefs(OUTPUT, { ...SETTINGS, typeMode: "output" }),
         ...toJsonSchemaDefs(INPUT, { ...SETTINGS, typeMode: "input" }),
+        JsonValue: ANY_JSON,
       }),
     },
   };

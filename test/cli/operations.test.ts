@@ -234,6 +234,27 @@ describe("the queue", () => {
   });
 });
 
+test("a list in which there is nothing says so, and what it says is true of a part of it, too", async () => {
+  await using relay = await withWorker();
+  const said = async (...args: string[]) => {
+    const { code, stdout, stderr } = await relay.run(args);
+    expect([args, code, stdout]).toEqual([args, 0, ""]);
+    return stderr;
+  };
+  expect(await said("job", "list")).toBe("local has no jobs yet\n");
+  expect(await said("job", "list", "--state", "failed")).toBe("no such job was found\n");
+  const id = await relay.submit("--wait", "--", "true");
+  expect(await said("queue", "list")).toBe("nothing is queued or runs\n");
+  expect(await said("queue", "list", "--kind", "mcp_call")).toBe("no such job was found\n");
+  expect(await said("job", "list", "--before", "1")).toBe("no such job was found\n");
+  expect(await said("job", "progress", id)).toBe("it has reported no progress\n");
+  expect(await said("job", "used-artifacts", id)).toBe("it uses no artifacts\n");
+  for (const verb of ["attempts", "tasks", "list-artifacts", "progress"])
+    expect(await said("job", verb, id, "--cursor", "99")).toBe("there is none from number 99 on\n");
+  const { artifacts } = await relay.json<{ artifacts: { artifact_id: string }[] }>("job", "list-artifacts", id);
+  expect(await said("job", "used-by", artifacts[0]!.artifact_id)).toBe("no job uses it\n");
+});
+
 describe("reports", () => {
   test("from inside a job and from outside, and what they become", async () => {
     await using relay = await withWorker();

@@ -207,6 +207,12 @@ describe("a table", () => {
     expect(output.text).toBe(`a\t1\t日本\nlong\\nname\t-\t${"x".repeat(100)}\n`);
   });
 
+  test("without rows has no header", async () => {
+    const output = new Captured(true);
+    await printTable(output, style, ["NAME", "N"], []);
+    expect(output.text).toBe("");
+  });
+
   test("cutting counts cells", () => {
     expect(cut("日本語", 5)).toBe("日本…");
     expect(cut("abc", 3)).toBe("abc");

@@ -1,6 +1,6 @@
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
-import { PAGE, restOf } from "../page-options.ts";
+import { noneFrom, PAGE, restOf } from "../page-options.ts";
 import { printPage } from "../print/page.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
@@ -24,6 +24,7 @@ export const verb = defineVerb({
           a.outcome?.reason ?? null,
           a.outcome?.message ?? null,
         ]),
+      none: noneFrom(flags.cursor, "it was not attempted yet"),
       notes: [restOf(page)],
     });
   },

@@ -2,7 +2,7 @@ import type { Artifact } from "../../domain/artifact.ts";
 import type { JobStatus } from "../../domain/views.ts";
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
-import { PAGE, restOf } from "../page-options.ts";
+import { noneFrom, PAGE, restOf } from "../page-options.ts";
 import { printPage } from "../print/page.ts";
 import { bytesText } from "../print/quantities.ts";
 import { jobId } from "../values.ts";
@@ -30,6 +30,7 @@ export const verb = defineVerb({
           attemptOf(a),
           a.name,
         ]),
+      none: noneFrom(flags.cursor, "it has left no files"),
       notes: json ? [] : [inputsOf(await cluster.status(id)), restOf(page)],
     });
   },

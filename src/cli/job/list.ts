@@ -32,6 +32,10 @@ export const verb = defineVerb({
     return printPage({ io, json }, page, {
       header: ["JOB", "STATE", { spare: "KIND" }, "SUBMITTED", "WHAT"],
       rows: ({ instant }) => page.jobs.map((job) => [job.job_id, job.state, job.kind, instant(job.created_at), job.title]),
+      none:
+        flags.state.length > 0 || flags.kind !== undefined || flags.before !== undefined
+          ? "no such job was found"
+          : `${cluster.name} has no jobs yet`,
       notes: [page.next_before === null ? null : `older ones: --before ${page.next_before}`],
     });
   },

@@ -1,6 +1,6 @@
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
-import { PAGE, restOf } from "../page-options.ts";
+import { noneFrom, PAGE, restOf } from "../page-options.ts";
 import { printPage } from "../print/page.ts";
 import { progressBar, progressText, shareOf } from "../print/progress-text.ts";
 import { jobId } from "../values.ts";
@@ -24,6 +24,7 @@ export const verb = defineVerb({
             ? [instant(report.created_at), bar(shareOf(report)), progressText(report)]
             : [report.created_at, report.label, report.current, report.total, report.unit, report.message],
         ),
+      none: noneFrom(flags.cursor, "it has reported no progress"),
       notes: [restOf(page)],
     });
   },

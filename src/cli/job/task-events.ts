@@ -1,6 +1,6 @@
 import { CLUSTER } from "../cluster-option.ts";
 import { clusterOfTask } from "../find-record.ts";
-import { PAGE, restOf } from "../page-options.ts";
+import { noneFrom, PAGE, restOf } from "../page-options.ts";
 import { printPage } from "../print/page.ts";
 import { taskId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
@@ -19,6 +19,7 @@ export const verb = defineVerb({
       header: ["SEQ", "AT", "TYPE", "STATUS", "LABEL", "SUMMARY"],
       rows: ({ instant }) =>
         page.events.map((event) => [event.seq, instant(event.created_at), event.event_type, event.status, event.label, event.summary]),
+      none: noneFrom(flags.cursor, "its timeline is empty"),
       notes: [restOf(page)],
     });
   },

@@ -1,6 +1,6 @@
 import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
-import { PAGE, restOf } from "../page-options.ts";
+import { noneFrom, PAGE, restOf } from "../page-options.ts";
 import { printPage } from "../print/page.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
@@ -16,6 +16,7 @@ export const verb = defineVerb({
     return printPage({ io, json }, page, {
       header: ["TASK", "STATE", "UPDATED", "NAME"],
       rows: ({ instant }) => page.tasks.map((task) => [task.task_id, task.state, instant(task.updated_at), task.name]),
+      none: noneFrom(flags.cursor, "it has no tasks"),
       notes: [restOf(page)],
     });
   },

@@ -26,6 +26,7 @@ export const verb = defineVerb({
           edge.provenance?.evidence ?? null,
           edge.provenance?.arg ?? null,
         ]),
+      none: cursor === undefined ? "it uses no artifacts" : "there are no more",
       notes: [moreOf(page, { shown: page.used_artifacts.length, begun: cursor })],
     });
   },

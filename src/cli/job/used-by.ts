@@ -24,6 +24,7 @@ export const verb = defineVerb({
           edge.provenance?.evidence ?? null,
           edge.provenance?.arg ?? null,
         ]),
+      none: cursor === undefined ? "no job uses it" : "there are no more",
       notes: [moreOf(page, { shown: page.used_by.length, begun: cursor })],
     });
   },

@@ -15,7 +15,9 @@ interface Cells {
 export interface ShownPage {
   readonly header: readonly Column[];
   readonly rows: (cells: Cells) => readonly Row[];
-  /** What is said of it on standard error, a line each; null: nothing. */
+  /** What is said on standard error where there are no rows. */
+  readonly none: string;
+  /** What is said of it on standard error besides, a line each; null: nothing. */
   readonly notes: readonly (string | null)[];
 }
 
@@ -23,7 +25,7 @@ export interface ShownPage {
 export async function printPage(
   { io, json }: Pick<Call, "io" | "json">,
   page: unknown,
-  { header, rows, notes }: ShownPage,
+  { header, rows, none, notes }: ShownPage,
 ): Promise<number> {
   if (json) {
     await printJson(io.stdout, page);
@@ -31,7 +33,9 @@ export async function printPage(
   }
   const now = io.clock.now();
   const cells: Cells = { forPeople: io.stdout.isTerminal, instant: (at) => instantCell(io.stdout, at, now) };
-  await printTable(io.stdout, styleFor(io.stdout, io.env), header, rows(cells));
+  const shown = rows(cells);
+  await printTable(io.stdout, styleFor(io.stdout, io.env), header, shown);
+  if (shown.length === 0) await io.stderr.write(`${none}\n`);
   for (const note of notes) if (note !== null) await io.stderr.write(`${note}\n`);
   return EXIT.ok;
 }

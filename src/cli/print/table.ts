@@ -26,7 +26,7 @@ const LAST_CELLS = 16;
 const LAST_LEAST_CELLS = 4;
 
 /**
- * Rows under a header where somebody looks at them, in as many columns as fit; elsewhere one line a row with all of them, cells
+ * Rows under a header where somebody looks at them, in as many columns as fit, and no header without rows; elsewhere one line a row with all of them, cells
  * separated by tabs and no header, as `cut` and `awk` take it.
  */
 export async function printTable(output: Output, style: Style, header: readonly Column[], rows: readonly Row[]): Promise<void> {
@@ -35,6 +35,7 @@ export async function printTable(output: Output, style: Style, header: readonly 
     await output.write(cells.map((row) => `${row.join("\t")}\n`).join(""));
     return;
   }
+  if (cells.length === 0) return;
   const titles = header.map((column) => (typeof column === "string" ? column : "spare" in column ? column.spare : column.keepsEnd));
   const widths = titles.map((title, at) => Math.max(width(title), ...cells.map((row) => width(row[at] ?? ""))));
   const shown = fitting(header, widths, output.columns);

@@ -37,6 +37,10 @@ export const verb = defineVerb({
       header: ["SEQ", "JOB", "STATE", { spare: "KIND" }, { spare: "LANE" }, "SUBMITTED", "WHAT"],
       rows: ({ instant }) =>
         page.jobs.map((job) => [job.sequence, job.job_id, job.state, job.kind, job.lane, instant(job.created_at), job.title]),
+      none:
+        flags.state.length > 0 || flags.kind !== undefined || flags.cursor > 1 || flags["include-terminal"] || next !== null
+          ? "no such job was found"
+          : "nothing is queued or runs",
       notes: [next === null ? null : `there is more (${total} jobs in all): --cursor ${next}`],
     });
   },

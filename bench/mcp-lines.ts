@@ -1,3 +1,5 @@
+import { linesOf } from "../test/runner/lines.ts";
+
 const HANDSHAKE = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "bench", version: "1" } };
 
 interface Answer {
@@ -39,18 +41,12 @@ export class McpLines implements AsyncDisposable {
   }
 
   async #take(): Promise<void> {
-    let held = "";
-    const decoder = new TextDecoder();
-    for await (const chunk of this.#child.stdout) {
-      const lines = (held + decoder.decode(chunk, { stream: true })).split("\n");
-      held = lines.pop() ?? "";
-      for (const line of lines) {
-        const { id, result, error } = JSON.parse(line) as Answer;
-        const waiting = this.#waiting.get(id ?? -1);
-        if (waiting === undefined) continue;
-        if (result === undefined) waiting.reject(new Error(JSON.stringify(error)));
-        else waiting.resolve(result);
-      }
+    for await (const line of linesOf(this.#child.stdout)) {
+      const { id, result, error } = JSON.parse(line) as Answer;
+      const waiting = this.#waiting.get(id ?? -1);
+      if (waiting === undefined) continue;
+      if (result === undefined) waiting.reject(new Error(JSON.stringify(error)));
+      else waiting.resolve(result);
     }
     for (const { reject } of this.#waiting.values()) reject(new Error("the server ended"));
   }

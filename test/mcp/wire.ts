@@ -1,4 +1,5 @@
 import { MAIN, type SourceRelay } from "../cli/source-relay.ts";
+import { linesOf } from "../runner/lines.ts";
 import { eventually } from "../runner/wait.ts";
 
 export interface Rpc {
@@ -34,13 +35,7 @@ export class Wire implements AsyncDisposable {
   }
 
   async #take(): Promise<void> {
-    let held = "";
-    const decoder = new TextDecoder();
-    for await (const chunk of this.#child.stdout) {
-      const lines = (held + decoder.decode(chunk, { stream: true })).split("\n");
-      held = lines.pop() ?? "";
-      for (const line of lines) this.#heard.push(JSON.parse(line) as Rpc);
-    }
+    for await (const line of linesOf(this.#child.stdout)) this.#heard.push(JSON.parse(line) as Rpc);
   }
 
   bytes(data: string | Uint8Array): void {

@@ -23,7 +23,22 @@ export interface Reader<T> {
 
 const orUndefined = <T>(value: T | null): T | undefined => (value === null ? undefined : value);
 
-export const text = (label: string): Reader<string> => ({ label, form: "text", read: (given) => given });
+/** What a text has to be whose label says that it names a place of the file system; an empty one is a variable of the shell that is not set. */
+const PLACES: Readonly<Record<string, string>> = {
+  FILE: "the name of a file",
+  DIR: "the name of a directory",
+  PATH: "a path",
+  "FILE|DIR": "the name of a file or directory",
+  "FILE|URL": "the name of a file, or a URL",
+};
+
+/** Any text, but an empty one where the label says that it names a place. */
+export const text = (label: string): Reader<string> => {
+  const place = Object.hasOwn(PLACES, label) ? PLACES[label] : undefined;
+  return place === undefined
+    ? { label, form: "text", read: (given) => given }
+    : { label, form: place, read: (given) => (given === "" ? undefined : given) };
+};
 
 /** Identifier of a record: what every id looks like, so that a slip of the hand is caught before anything is sent. */
 export const identifier = (label: string, what: string): Reader<string> => ({

@@ -45,6 +45,17 @@ describe.each(listed)("%s", (path, command) => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^error: \S+ is missing \[usage\]\nhint: \S.*\S\n$/)]);
   });
 
+  test("takes no empty name where a file or directory is to be named", async () => {
+    const { verb } = await command.load();
+    const places = Object.entries(verb.flags).flatMap(([name, flag]) =>
+      flag.kind === "value" && /^(?:FILE|DIR|PATH)\b/.test(flag.reader.label) ? [name] : [],
+    );
+    for (const name of places) {
+      const { code, stderr } = await cli(...path.split(" "), `--${name}=`, "--json");
+      expect([name, code, JSON.parse(stderr).detail]).toEqual([name, 2, expect.stringContaining(`--${name} is "", but must be `)]);
+    }
+  });
+
   test("has a summary, documented options that do not clash, and examples that it takes", async () => {
     const { verb } = await command.load();
     expect(command.summary).toBe(verb.summary);

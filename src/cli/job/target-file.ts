@@ -22,7 +22,6 @@ export function targetFile(io: CliIo, typed: string, name: string): string {
 const directoryAt = (file: string): boolean => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
 
 function targetOf(io: CliIo, typed: string, whole: string): string {
-  if (typed === "") throw new RelayError("usage", "-o needs the name of a file or directory");
   const given = resolveLocal(io, typed);
   const isDirectory = directoryAt(given);
   if (!isDirectory) {

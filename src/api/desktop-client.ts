@@ -117,7 +117,7 @@ export class DesktopClient {
    * @throws RelayError why it did not come up; link_down when the daemon ends meanwhile
    */
   async *connect(name: string, request: AttendedRequest, signal?: AbortSignal): AsyncGenerator<AttendedEvent, LinkStatus> {
-    const result = yield* this.#attended(`/clusters/${encodeURIComponent(name)}/connect`, request, signal);
+    const result = yield* this.#attended(`/clusters/${encodeURIComponent(name)}/connect`, request.requested_by, request, signal);
     return (await this.http.checker(link))(result);
   }
 
@@ -134,7 +134,8 @@ export class DesktopClient {
     request: AttendedRequest,
     signal?: AbortSignal,
   ): AsyncGenerator<AttendedEvent, T> {
-    return (yield* this.#attended(`/clusters/${encodeURIComponent(name)}/host/${task}`, { request, options }, signal)) as T;
+    const route = `/clusters/${encodeURIComponent(name)}/host/${task}`;
+    return (yield* this.#attended(route, request.requested_by, { request, options }, signal)) as T;
   }
 
   /**
@@ -147,7 +148,8 @@ export class DesktopClient {
     return this.http.json(`/clusters/${encodeURIComponent(name)}/pair`, entry, { method: "POST", body: request, signal });
   }
 
-  async *#attended(path: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<AttendedEvent, unknown> {
+  /** @param command that the person gave */
+  async *#attended(path: string, command: string, body: unknown, signal: AbortSignal | undefined): AsyncGenerator<AttendedEvent, unknown> {
     const check = await this.http.checker(async () => (await links()).AttendedEvent);
     const known = (await links()).ATTENDED_EVENTS;
     for await (const { event, data } of this.http.messages(path, { method: "POST", body, signal })) {
@@ -163,7 +165,7 @@ export class DesktopClient {
       "link_down",
       "the daemon ended before it was done",
       {},
-      "repeat it: a daemon starts by itself, and what was done stays",
+      `${command}, with the options that it had: a daemon starts by itself, and what was done stays`,
     );
   }
 

@@ -8,3 +8,11 @@ const visible = (character: string): string => {
 
 /** Text that a terminal shows and never obeys. Tabs, line feeds and carriage returns stay. */
 export const safeText = (text: string): string => text.replace(UNSAFE, visible);
+
+/** What has several lines, as one: blank ones left out, `; ` between the others. */
+export const asOneLine = (text: string): string =>
+  text
+    .split(/[\r\n]+/)
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .join("; ");

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { freePort } from "../rigs/free-port.ts";
 import { authorize, makeKey, makeUser, type RigUser, removeUser, type Sshd, startSshd } from "../rigs/sshd.ts";
 import { describeWith } from "../runner/components.ts";
 import { EXECUTABLE } from "../runner/relay.ts";
@@ -12,10 +11,6 @@ import { tree } from "../transport/bootstrap/host.ts";
 import { inFrontOf } from "../transport/bootstrap/search-path.ts";
 import type { SourceRelay } from "./source-relay.ts";
 import { farLink, sshDesk } from "./ssh-desk.ts";
-
-/** What the command ends with, and what it names. */
-const LOST =
-  /^error: the connection to the host of far was lost: .* \[link_down\]\nhint: clio-relay cluster bootstrap far, with the options that it had: .*\n$/;
 
 interface Step {
   readonly name: string;
@@ -74,7 +69,9 @@ fi
     return fs.existsSync(path.join(this.bin, "reached"));
   }
 
-  async go(): Promise<void> {
+  /** Let them go on. @param ends whether the script is killed there */
+  async go({ ends = false } = {}): Promise<void> {
+    if (ends) fs.writeFileSync(path.join(this.bin, "ends"), "");
     fs.writeFileSync(path.join(this.bin, "go"), "");
     await eventually(() => fs.existsSync(path.join(this.bin, "gone")), { what: "the program" });
   }
@@ -86,125 +83,165 @@ fi
   }
 }
 
-describeWith(["sshd", "ssh"], "a bootstrap whose sshd is killed", () => {
-  const files = temporaryDirectory();
-  const executable = path.join(files.path, "clio-relay");
-  let account: StoppedAccount;
-  let sshd: Sshd;
-  let key: string;
+/** Where a bootstrap may be stopped, in the order in which it gets there. */
+const STEPS: readonly Step[] = [
+  { name: "probe, with its file there", pattern: "chmod 700 *.clio-relay-probe.*" },
+  { name: "prepare", pattern: "mkdir -p */versions" },
+  { name: "the upload, before its first byte", pattern: "dd of=*", blocks: 0 },
+  { name: "the upload, near its beginning", pattern: "dd of=*", blocks: 40 },
+  { name: "the upload, further on", pattern: "dd of=*", blocks: 800, ends: true },
+  { name: "the digest of what was sent", pattern: "sha256sum *", nth: 2, ends: true },
+  { name: "install, before it is in its place", pattern: "mv */.place-*", ends: true },
+  { name: "install, before the switch", pattern: "mv -fT *.current.new *" },
+  { name: "keys and configuration, before them", pattern: "dd bs=1 count=*", ends: true },
+  { name: "keys and configuration, not yet told", pattern: "dd bs=16384 count=1" },
+  { name: "the worker, not yet told", pattern: "dd bs=16384 count=1", nth: 2, ends: true },
+  { name: "the report", pattern: "cut -d . -f 1 /proc/uptime", nth: 2 },
+];
 
-  beforeAll(async () => {
-    fs.copyFileSync(EXECUTABLE, executable);
-    account = new StoppedAccount();
-    key = makeKey(files.path);
-    authorize(account.user, `${key}.pub`);
-    sshd = await startSshd({ config: [`SetEnv PATH=${account.bin}:/usr/bin:/bin`] });
-  });
-  afterAll(async () => {
-    await sshd[Symbol.asyncDispose]();
-    removeUser(account.user);
-    files[Symbol.dispose]();
-  });
+/** A login node with such an account, and what is installed there. */
+class Stage implements AsyncDisposable {
+  readonly #files = temporaryDirectory();
+  readonly #executable = path.join(this.#files.path, "clio-relay");
+  readonly #key = makeKey(this.#files.path);
+  readonly bootstrap = ["cluster", "bootstrap", "--cluster", "far", "--artifact", this.#executable, "--no-input"];
 
-  const desk = (): Promise<SourceRelay> => sshDesk({ directory: files.path, sshd, user: account.user, key });
-  const bootstrap = ["cluster", "bootstrap", "--cluster", "far", "--artifact", executable, "--no-input"];
-  const root = (): string => path.join(account.user.home, ".local/share/clio-relay");
+  private constructor(
+    readonly account: StoppedAccount,
+    readonly sshd: Sshd,
+  ) {
+    fs.copyFileSync(EXECUTABLE, this.#executable);
+    authorize(account.user, `${this.#key}.pub`);
+  }
+
+  static async start(): Promise<Stage> {
+    const account = new StoppedAccount();
+    return new Stage(account, await startSshd({ config: [`SetEnv PATH=${account.bin}:/usr/bin:/bin`] }));
+  }
+
+  desk(): Promise<SourceRelay> {
+    return sshDesk({ directory: this.#files.path, sshd: this.sshd, user: this.account.user, key: this.#key });
+  }
 
   /** Whatever is installed runs. */
-  const consistent = (): boolean => {
-    const current = path.join(root(), "current/clio-relay");
-    return !fs.existsSync(path.join(root(), "current")) || spawnSync(current, ["--version"]).status === 0;
-  };
+  consistent(): boolean {
+    const current = path.join(this.account.user.home, ".local/share/clio-relay/current");
+    return !fs.existsSync(current) || spawnSync(path.join(current, "clio-relay"), ["--version"]).status === 0;
+  }
 
   /** Files of the installation, but for those of the worker that runs. */
-  const installed = (): string[] =>
-    Object.keys(tree(account.user.home))
+  installed(): string[] {
+    return Object.keys(tree(this.account.user.home))
       .filter((file) => !/\/(?:core|spool)\/far\//.test(file))
       .map((file) => file.replace(/[0-9a-f]{64}/, "DIGEST").replace(".local/share/clio-relay/", ""))
       .sort();
+  }
 
   /** The command, up to a step, with what is done there. */
-  async function upTo(relay: SourceRelay, step: Step, what: () => void | Promise<void>) {
+  async upTo(relay: SourceRelay, step: Step, what: (child: Bun.Subprocess) => unknown) {
+    const { account } = this;
     account.arm(step);
-    const command = relay.run(bootstrap);
+    const child = relay.start(this.bootstrap);
+    const command = Promise.all([child.exited, child.stdout.text(), child.stderr.text()]);
     const tooEarly = command.then((result) => Promise.reject(new Error(`ended before ${step.name}: ${JSON.stringify(result)}`)));
     await Promise.race([eventually(() => account.isReached, { what: step.name }), tooEarly]);
-    await what();
-    const result = await command;
+    await what(child);
+    const [code, stdout, stderr] = await command;
     await account.go();
     // What was stopped goes on without its connection, and ends.
     await eventually(() => account.running("/bin/sh -").length === 0, { what: `the end of the script of: ${step.name}` });
-    expect([step.name, consistent()]).toEqual([step.name, true]);
-    return result;
+    expect([step.name, this.consistent()]).toEqual([step.name, true]);
+    return { code, stdout, stderr };
   }
 
-  const STEPS: readonly Step[] = [
-    { name: "probe, with its file there", pattern: "chmod 700 *.clio-relay-probe.*" },
-    { name: "prepare", pattern: "mkdir -p */versions" },
-    { name: "the upload, before its first byte", pattern: "dd of=*", blocks: 0 },
-    { name: "the upload, near its beginning", pattern: "dd of=*", blocks: 40 },
-    { name: "the upload, further on", pattern: "dd of=*", blocks: 800, ends: true },
-    { name: "the digest of what was sent", pattern: "sha256sum *", nth: 2, ends: true },
-    { name: "install, before it is in its place", pattern: "mv */.place-*", ends: true },
-    { name: "install, before the switch", pattern: "mv -fT *.current.new *" },
-    { name: "keys and configuration, before them", pattern: "dd bs=1 count=*", ends: true },
-    { name: "keys and configuration, not yet told", pattern: "dd bs=16384 count=1" },
-    { name: "the worker, not yet told", pattern: "dd bs=16384 count=1", nth: 2, ends: true },
-    { name: "the report", pattern: "cut -d . -f 1 /proc/uptime", nth: 2 },
-  ];
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.sshd[Symbol.asyncDispose]();
+    removeUser(this.account.user);
+    this.#files[Symbol.dispose]();
+  }
+}
 
-  test("at each step: the command says so and which one goes on, which does; then all is there once, and works", async () => {
-    await using relay = await desk();
-    for (const step of STEPS) {
-      const { code, stdout, stderr } = await upTo(relay, step, () => sshd.cut());
-      expect([step.name, code, stdout, stderr]).toEqual([step.name, 5, "", expect.stringMatching(LOST)]);
-    }
-    // The listening process, too: nobody answers until there is one again.
-    const crashed = await upTo(relay, { name: "configuration, and then nobody", pattern: "dd bs=1 count=*" }, () => sshd.crash());
+interface Way {
+  readonly victim: string;
+  readonly kill: (stage: Stage, relay: SourceRelay, command: Bun.Subprocess) => unknown;
+  readonly code: number;
+  /** What the command says at its end; it names the one that goes on. */
+  readonly says: RegExp;
+  /** Whether the connection is there for the next run. */
+  readonly keeps: boolean;
+}
+
+const AGAIN = "clio-relay cluster bootstrap far, with the options that it had: ";
+const LOST = new RegExp(`^error: the connection to the host of far was lost: .* \\[link_down\\]\nhint: ${AGAIN}it .*\n$`);
+
+const WAYS: readonly Way[] = [
+  { victim: "sshd's process of the session", kill: ({ sshd }) => sshd.cut(), code: 5, says: LOST, keeps: false },
+  {
+    victim: "the desktop daemon",
+    kill: (_, relay) => relay.kill(relay.daemons()[0]!),
+    code: 5,
+    says: new RegExp(`^error: the daemon ended before it was done \\[link_down\\]\nhint: ${AGAIN}a daemon .*\n$`),
+    keeps: false,
+  },
+  { victim: "the command", kill: (_stage, _relay, command) => command.kill("SIGKILL"), code: 137, says: /^$/, keeps: true },
+  {
+    victim: "the command, from the keyboard,",
+    kill: (_stage, _relay, command) => command.kill("SIGINT"),
+    code: 130,
+    says: /^given up; what was sent stays, and clio-relay cluster bootstrap --cluster far goes on from there\n$/,
+    keeps: true,
+  },
+  {
+    victim: "the script on the host",
+    kill: ({ account }) => account.go({ ends: true }),
+    code: 1,
+    says: new RegExp(`^error: the program ".*" on the cluster's host was ended by SIGKILL \\[script_failed\\]\nhint: ${AGAIN}it .*\n$`),
+    keeps: true,
+  },
+];
+
+describeWith(["sshd", "ssh"], "a bootstrap that is killed", () => {
+  test.each(WAYS.map((way) => [way.victim, way] as const))(
+    "%s, at each step: the command says which one goes on, which does; then all is there once, and works",
+    async (_, { kill, code, says, keeps }) => {
+      await using stage = await Stage.start();
+      await using relay = await stage.desk();
+      for (const step of STEPS) {
+        const result = await stage.upTo(relay, step, (command) => kill(stage, relay, command));
+        expect([step.name, result]).toEqual([step.name, { code, stdout: "", stderr: expect.stringMatching(says) }]);
+      }
+      const { sent_bytes, worker } = await relay.json<{ sent_bytes: number; worker: { state: string } }>(...stage.bootstrap);
+      expect([sent_bytes, worker.state]).toEqual([0, "kept"]);
+      expect(stage.sshd.connections()).toBe(keeps ? 1 : STEPS.length + 1);
+
+      expect(stage.account.running(" worker run ")).toHaveLength(1);
+      expect(stage.installed()).toEqual([
+        ".local/bin/clio-relay",
+        ".local/state/clio-relay/log/worker-far.log",
+        "bootstrap/journal.jsonl",
+        "current",
+        "versions/DIGEST/clio-relay",
+        "versions/DIGEST/version",
+      ]);
+      await relay.ok("connect", "far", "--no-input");
+      expect(await relay.ok("job", "read-log", await relay.submit("--wait", "--", "id", "-un"))).toBe(stage.account.user.name);
+      const { ledger } = await farLink(relay);
+      expect(ledger.filter(({ outcome }) => outcome === "open")).toHaveLength(stage.sshd.connections());
+      await relay.ok("worker", "stop");
+    },
+    300_000,
+  );
+
+  test("with all of sshd: nobody answers until there is one again, and then it goes on", async () => {
+    await using stage = await Stage.start();
+    await using relay = await stage.desk();
+    const step = { name: "configuration", pattern: "dd bs=1 count=*" };
+    const crashed = await stage.upTo(relay, step, () => stage.sshd.crash());
     expect([crashed.code, crashed.stderr]).toEqual([5, expect.stringMatching(LOST)]);
-    const alone = await relay.run(bootstrap);
+    const alone = await relay.run(stage.bootstrap);
     expect([alone.code, alone.stderr]).toEqual([5, expect.stringMatching(/\[host_unreachable\]\nhint: /)]);
-    await sshd.again();
-    const { sent_bytes, worker } = await relay.json<{ sent_bytes: number; worker: { state: string } }>(...bootstrap);
-    expect([sent_bytes, worker.state]).toEqual([0, "kept"]);
-
-    expect(account.running(" worker run ")).toHaveLength(1);
-    expect(installed()).toEqual([
-      ".local/bin/clio-relay",
-      ".local/state/clio-relay/log/worker-far.log",
-      "bootstrap/journal.jsonl",
-      "current",
-      "versions/DIGEST/clio-relay",
-      "versions/DIGEST/version",
-    ]);
-    await relay.ok("connect", "far", "--no-input");
-    expect(await relay.ok("job", "read-log", await relay.submit("--wait", "--", "id", "-un"))).toBe(account.user.name);
-    const { ledger } = await farLink(relay);
-    expect(ledger.filter(({ outcome }) => outcome === "open")).toHaveLength(sshd.connections());
+    await stage.sshd.again();
+    expect(await relay.json(...stage.bootstrap)).toMatchObject({ sent_bytes: 0, worker: { state: "started" } });
     await relay.ok("worker", "stop");
   });
-
-  test.each(["builtin", "openssh"])(
-    "who is not let in, or reaches nobody, is told how to look for it; with the client %s",
-    async (client) => {
-      const told = async (place: Pick<Sshd, "host" | "port" | "knownLine">) => {
-        const other = makeKey(files.path);
-        await using relay = await sshDesk({ directory: files.path, sshd: place, user: account.user, key: other });
-        await relay.ok("cluster", "add", "--name", "far", "--ssh-client", client);
-        const { code, stderr } = await relay.run(bootstrap);
-        const [, reason = "", hint = ""] = /\[(\w+)\]\nhint: (.*)\n$/.exec(stderr) ?? [];
-        return { code, reason, hint, config: relay.environment["CLIO_RELAY_SSH_CONFIG"] };
-      };
-      const refused = await told(sshd);
-      expect([refused.code, refused.reason]).toEqual([4, "authentication_failed"]);
-      expect(refused.hint).toBe(
-        client === "builtin"
-          ? `ssh -F ${refused.config} login shows whether OpenSSH is let in; where it is: clio-relay cluster add far --ssh-client openssh`
-          : `ssh -v -F ${refused.config} login shows what OpenSSH tries; the account may want another key, user, password or code`,
-      );
-      const nobody = await told({ host: sshd.host, port: await freePort(), knownLine: () => sshd.knownLine() });
-      expect([nobody.code, nobody.reason]).toEqual([5, "host_unreachable"]);
-      expect(nobody.hint).toStartWith(`ssh -F ${nobody.config} login shows whether ssh reaches it: `);
-    },
-  );
 });

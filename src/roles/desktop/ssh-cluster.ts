@@ -174,12 +174,14 @@ export class SshCluster {
   /** A failure on the host says of which cluster. A connection that ends under a task is made anew by the next command of a person. */
   #withRemedy(error: unknown, { attending }: Attended): unknown {
     if (!isRelayError(error)) return error;
-    const data = { cluster: this.options.cluster, ...error.data };
-    if (error.code !== "link_down" || error.hint !== undefined)
-      return new RelayError(error.code, error.message, data, error.hint, { cause: error });
-    const what = `the connection to the host of ${this.options.cluster} was lost: ${error.message}`;
-    const hint = `${attending.requestedBy}, with the options that it had: it makes a new connection, and goes on from what is there`;
-    return new RelayError("link_down", what, data, hint, { cause: error });
+    const { cluster } = this.options;
+    const again = (how: string): string => error.hint ?? `${attending.requestedBy}, with the options that it had: it ${how}`;
+    const failure = (message: string, hint = error.hint): RelayError =>
+      new RelayError(error.code, message, { cluster, ...error.data }, hint, { cause: error });
+    if (error.code === "script_failed") return failure(error.message, again("goes on from what is there"));
+    if (error.code !== "link_down" || error.hint !== undefined) return failure(error.message);
+    const lost = `the connection to the host of ${cluster} was lost: ${error.message}`;
+    return failure(lost, again("makes a new connection, and goes on from what is there"));
   }
 
   /** Do something that may need a person, one at a time. @throws as AttendedTurns.take */
@@ -196,6 +198,7 @@ export class SshCluster {
 
   /** Where something was not answered in time, or was given up, the connection itself may be gone. */
   async #lateOrLost(error: unknown, attended: Attended): Promise<unknown> {
+    if (isRelayError(error, "script_failed") && error.hint === undefined) return this.#withRemedy(error, attended);
     const { signal } = attended.attending;
     const kept = this.#kept;
     if (kept === null) return error;

@@ -78,7 +78,6 @@ async function decide(key: Buffer, check: HostKeyCheck): Promise<void> {
         "ssh_config_unsupported",
         `${place(judgement.by)} trusts a certificate authority for ${target.host}; certificates of hosts are not supported`,
         { ...data, directive: "@cert-authority" },
-        'add the host\'s own key to known_hosts, or set ssh_client = "openssh" for the cluster',
       );
     case "new":
       await acceptNew(key, type, check);

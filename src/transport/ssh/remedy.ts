@@ -12,7 +12,7 @@ export function withRemedy(error: unknown, request: SshRequest, client: Client):
   return hint === null ? error : new RelayError(error.code, error.message, error.data, hint, { cause: error });
 }
 
-function remedyOf({ code }: RelayError, request: SshRequest, client: Client): string | null {
+function remedyOf({ code, data }: RelayError, request: SshRequest, client: Client): string | null {
   const { cluster } = request.entry;
   switch (code) {
     case "host_unreachable":
@@ -21,6 +21,12 @@ function remedyOf({ code }: RelayError, request: SshRequest, client: Client): st
       return client === "builtin"
         ? `${sshLine(request)} shows whether OpenSSH is let in; where it is: clio-relay cluster add ${cluster} --ssh-client openssh`
         : `${sshLine(request, "-v ")} shows what OpenSSH tries; the account may want another key, user, password or code`;
+    case "ssh_config_unsupported":
+      return `clio-relay cluster add ${cluster} --ssh-client openssh, where ssh is installed; or ${
+        data["directive"] === "@cert-authority" ? "add the host's own key to known_hosts" : "leave it out for this host"
+      }`;
+    case "link_bringup_failed":
+      return client === "builtin" ? null : `${sshLine(request, "-v ")} shows what OpenSSH tries`;
     case "passphrase_wrong":
       return "the same again asks anew; an agent (ssh-add FILE) asks once for all";
     default:

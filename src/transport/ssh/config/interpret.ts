@@ -1,5 +1,3 @@
-import { RelayError } from "../../../domain/errors.ts";
-import { parseWhole } from "../../../lib/quantity.ts";
 import { ALGORITHMS } from "../../session/algorithms.ts";
 import { fitsPattern } from "../patterns.ts";
 import { parseJump } from "./jump.ts";
@@ -7,6 +5,7 @@ import { expandHost, type Setting, type Settings } from "./read.ts";
 import type { Account, Target } from "./target.ts";
 import { expandHome, expandTokens, expandVariables, type TokenValues } from "./tokens.ts";
 import { unsupported } from "./unsupported.ts";
+import { Values } from "./values.ts";
 
 export interface Interpreting {
   readonly host: string;
@@ -36,101 +35,111 @@ const USUAL_RSA_BITS = 1024;
  * @throws RelayError configuration_error for a value that ssh would not take; ssh_config_unsupported for algorithms of which none is ours
  */
 export function interpret(settings: Settings, request: Interpreting): Target {
-  const { host, account } = request;
-  const all = (name: string): readonly string[] => settings.get(name)?.flatMap(({ args }) => args) ?? [];
-  const text = (name: string): string | null => settings.get(name)?.[0]?.args[0] ?? null;
-  const bad = (name: string): RelayError => {
-    const { file, line } = settings.get(name)![0]!;
-    return new RelayError(
-      "configuration_error",
-      `${file}${line > 0 ? `, line ${line},` : ""} has a value of ${name} that is not understood`,
-      {
-        path: file,
-        directive: name,
-      },
-    );
-  };
-  const flag = (name: string, usual: boolean): boolean => {
-    const value = text(name)?.toLowerCase();
-    if (value === undefined) return usual;
-    if (value === "yes" || value === "true") return true;
-    if (value === "no" || value === "false") return false;
-    throw bad(name);
-  };
-  const whole = (name: string, usual: number, most: number): number => {
-    const value = text(name);
-    if (value === null) return usual;
-    const number = parseWhole(value);
-    if (number === null || number > most) throw bad(name);
-    return number;
-  };
-
-  const expanded = (name: string): boolean => settings.get(name)?.[0]?.expanded ?? false;
-  const named = text("hostname") ?? host;
-  const hostName = (expanded("hostname") ? named : expandHost(named, request)).toLowerCase();
-  const port = request.port ?? whole("port", 22, 65_535);
-  if (port === 0) throw bad("port");
-  const user = request.user ?? text("user") ?? account.name;
-  const hostKeyAlias = text("hostkeyalias")?.toLowerCase() ?? null;
-  const values: TokenValues = { named: host, hostName, port, user, keyAlias: hostKeyAlias ?? host, account };
-  const file = (written: string): string => expandVariables(expandTokens(expandHome(written, account), values), request.variables);
-  const files = (name: string, usual: readonly string[]): string[] => {
-    const named = all(name);
-    const kept = (named.length === 0 ? usual : named).filter((one) => one.toLowerCase() !== "none");
-    return expanded(name) ? kept : kept.map(file);
-  };
-  const left = (name: string, ours: readonly string[]): readonly string[] => {
-    const kept = restrict(text(name), ours);
-    if (kept.length === 0)
-      throw unsupported(
-        name,
-        `of what is supported (${ours.join(", ")}) it leaves nothing`,
-        request.locate?.(name) ?? settings.get(name)![0]!,
-      );
-    return kept;
-  };
-  const jump = text("proxyjump");
-  const command = text("proxycommand");
+  const values = new Values(settings);
+  const where = destination(values, request);
+  const { host, hostName, port, user, hostKeyAlias } = where;
+  const tokens: TokenValues = { named: host, hostName, port, user, keyAlias: hostKeyAlias ?? host, account: request.account };
+  const file = (written: string): string => expandVariables(expandTokens(expandHome(written, request.account), tokens), request.variables);
   return {
-    host,
-    hostName,
-    port,
-    user,
-    addressFamily: addressFamily(text("addressfamily"), () => bad("addressfamily")),
-    bindAddress: text("bindaddress"),
-    connectTimeoutSeconds: duration(text("connecttimeout"), () => bad("connecttimeout")),
-    proxyJump: jump === null || jump.toLowerCase() === "none" ? [] : jump.split(",").map(parseJump),
-    proxyCommand: command === null || command.toLowerCase() === "none" ? null : expandTokens(command, values, "%hnprk"),
-    hostKeyName: hostKeyAlias ?? (port === 22 ? hostName : `[${hostName}]:${port}`),
-    hostKeyAlias,
-    strictHostKeyChecking: strictness(text("stricthostkeychecking"), () => bad("stricthostkeychecking")),
-    userKnownHostsFiles: files("userknownhostsfile", USUAL_KNOWN),
-    globalKnownHostsFiles: settings.has("globalknownhostsfile") ? all("globalknownhostsfile") : USUAL_GLOBAL,
-    hashKnownHosts: flag("hashknownhosts", false),
-    identityFiles: files("identityfile", USUAL_KEYS),
-    identitiesOnly: flag("identitiesonly", false),
-    identityAgent: agent(text("identityagent"), expanded("identityagent") ? (path) => path : file, request.variables),
-    methods: methods(text("preferredauthentications"), {
-      publickey: text("pubkeyauthentication")?.toLowerCase() !== "no" && text("pubkeyauthentication")?.toLowerCase() !== "false",
-      "keyboard-interactive": flag("kbdinteractiveauthentication", true),
-      password: flag("passwordauthentication", true),
-    }),
-    passwordPrompts: whole("numberofpasswordprompts", 3, 100),
-    batchMode: flag("batchmode", false),
-    minRsaBits: whole("requiredrsasize", USUAL_RSA_BITS, 1 << 20),
+    ...where,
+    ...way(values, tokens),
+    ...trust(values, where, file),
+    ...login(values, request.variables, file),
     algorithms: {
-      kex: left("kexalgorithms", ALGORITHMS.site.kex),
-      serverHostKey: left("hostkeyalgorithms", ALGORITHMS.site.serverHostKey),
-      cipher: left("ciphers", ALGORITHMS.site.cipher),
-      publicKey: left("pubkeyacceptedalgorithms", ALGORITHMS.site.serverHostKey),
+      kex: left(values, request, "kexalgorithms", ALGORITHMS.site.kex),
+      serverHostKey: left(values, request, "hostkeyalgorithms", ALGORITHMS.site.serverHostKey),
+      cipher: left(values, request, "ciphers", ALGORITHMS.site.cipher),
+      publicKey: left(values, request, "pubkeyacceptedalgorithms", ALGORITHMS.site.serverHostKey),
     },
   };
 }
 
-function addressFamily(value: string | null, bad: () => RelayError): Target["addressFamily"] {
-  const lower = value?.toLowerCase() ?? "any";
+type Destination = Pick<Target, "host" | "hostName" | "port" | "user" | "hostKeyAlias">;
+
+function destination(values: Values, request: Interpreting): Destination {
+  const { host } = request;
+  const named = values.text("hostname") ?? host;
+  const port = request.port ?? values.whole("port", 22, 65_535);
+  if (port === 0) throw values.bad("port");
+  return {
+    host,
+    hostName: (values.isExpanded("hostname") ? named : expandHost(named, request)).toLowerCase(),
+    port,
+    user: request.user ?? values.text("user") ?? request.account.name,
+    hostKeyAlias: values.text("hostkeyalias")?.toLowerCase() ?? null,
+  };
+}
+
+function way(
+  values: Values,
+  tokens: TokenValues,
+): Pick<Target, "addressFamily" | "bindAddress" | "connectTimeoutSeconds" | "proxyJump" | "proxyCommand"> {
+  const command = values.unlessNone("proxycommand");
+  return {
+    addressFamily: addressFamily(values),
+    bindAddress: values.text("bindaddress"),
+    connectTimeoutSeconds: values.seconds("connecttimeout"),
+    proxyJump: values.unlessNone("proxyjump")?.split(",").map(parseJump) ?? [],
+    proxyCommand: command === null ? null : expandTokens(command, tokens, "%hnprk"),
+  };
+}
+
+/** By what the host is known. */
+function trust(
+  values: Values,
+  { hostName, port, hostKeyAlias }: Destination,
+  file: (written: string) => string,
+): Pick<Target, "hostKeyName" | "strictHostKeyChecking" | "userKnownHostsFiles" | "globalKnownHostsFiles" | "hashKnownHosts"> {
+  return {
+    hostKeyName: hostKeyAlias ?? (port === 22 ? hostName : `[${hostName}]:${port}`),
+    strictHostKeyChecking: strictness(values),
+    userKnownHostsFiles: files(values, "userknownhostsfile", USUAL_KNOWN, file),
+    globalKnownHostsFiles: values.has("globalknownhostsfile") ? values.all("globalknownhostsfile") : USUAL_GLOBAL,
+    hashKnownHosts: values.flag("hashknownhosts", false),
+  };
+}
+
+/** By what a person is let in. */
+function login(
+  values: Values,
+  variables: Interpreting["variables"],
+  file: (written: string) => string,
+): Pick<Target, "identityFiles" | "identitiesOnly" | "identityAgent" | "methods" | "passwordPrompts" | "batchMode" | "minRsaBits"> {
+  const pubkey = values.text("pubkeyauthentication")?.toLowerCase();
+  return {
+    identityFiles: files(values, "identityfile", USUAL_KEYS, file),
+    identitiesOnly: values.flag("identitiesonly", false),
+    identityAgent: agent(values.text("identityagent"), values.isExpanded("identityagent") ? (path) => path : file, variables),
+    methods: methods(values.text("preferredauthentications"), {
+      // It has other values besides these.
+      publickey: pubkey !== "no" && pubkey !== "false",
+      "keyboard-interactive": values.flag("kbdinteractiveauthentication", true),
+      password: values.flag("passwordauthentication", true),
+    }),
+    passwordPrompts: values.whole("numberofpasswordprompts", 3, 100),
+    batchMode: values.flag("batchmode", false),
+    minRsaBits: values.whole("requiredrsasize", USUAL_RSA_BITS, 1 << 20),
+  };
+}
+
+/** The files of a list, but for `none`. */
+function files(values: Values, name: string, usual: readonly string[], file: (written: string) => string): string[] {
+  const named = values.all(name);
+  const kept = (named.length === 0 ? usual : named).filter((one) => one.toLowerCase() !== "none");
+  return values.isExpanded(name) ? kept : kept.map(file);
+}
+
+function addressFamily(values: Values): Target["addressFamily"] {
+  const lower = values.text("addressfamily")?.toLowerCase() ?? "any";
   if (lower === "any" || lower === "inet" || lower === "inet6") return lower;
-  throw bad();
+  throw values.bad("addressfamily");
+}
+
+/** What a choice of algorithms leaves of ours. @throws RelayError ssh_config_unsupported where that is nothing */
+function left(values: Values, { locate }: Interpreting, name: string, ours: readonly string[]): readonly string[] {
+  const kept = restrict(values.text(name), ours);
+  if (kept.length > 0) return kept;
+  throw unsupported(name, `of what is supported (${ours.join(", ")}) it leaves nothing`, locate?.(name) ?? values.where(name));
 }
 
 /** What a list of algorithms leaves of ours, in our order: `+` and `^` leave all of them, `-` takes away, all by patterns. */
@@ -142,8 +151,8 @@ function restrict(list: string | null, ours: readonly string[]): readonly string
 }
 
 /** `no` and `off` would let anybody in the middle in: the question is asked instead. */
-function strictness(value: string | null, bad: () => RelayError): Target["strictHostKeyChecking"] {
-  switch (value?.toLowerCase() ?? "ask") {
+function strictness(values: Values): Target["strictHostKeyChecking"] {
+  switch (values.text("stricthostkeychecking")?.toLowerCase() ?? "ask") {
     case "yes":
     case "true":
       return "yes";
@@ -155,19 +164,8 @@ function strictness(value: string | null, bad: () => RelayError): Target["strict
     case "false":
       return "ask";
     default:
-      throw bad();
+      throw values.bad("stricthostkeychecking");
   }
-}
-
-const UNITS: Readonly<Record<string, number>> = { "": 1, s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };
-
-/** Seconds of a time of sshd_config(5), TIME FORMATS: `90`, `1m30`, `1h`. `none` is null. */
-function duration(value: string | null, bad: () => RelayError): number | null {
-  if (value === null || value.toLowerCase() === "none") return null;
-  if (!/^(?:\d{1,9}[smhdw]?)+$/i.test(value)) throw bad();
-  let seconds = 0;
-  for (const [, count, unit] of value.matchAll(/(\d+)([smhdw]?)/gi)) seconds += Number(count) * UNITS[unit!.toLowerCase()]!;
-  return seconds === 0 ? null : seconds;
 }
 
 /** IdentityAgent: a path, `none`, `SSH_AUTH_SOCK`, or `$NAME` for a variable that has the path. */

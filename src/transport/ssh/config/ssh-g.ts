@@ -1,4 +1,5 @@
 import { RelayError } from "../../../domain/errors.ts";
+import { asOneLine } from "../../../lib/safe-text.ts";
 import { withoutCredentials } from "../../process-stream.ts";
 import { untilAborted } from "../../until-aborted.ts";
 import { DIRECTIVES, directiveName } from "./directives.ts";
@@ -37,9 +38,13 @@ export async function askSsh(request: SshG): Promise<Settings> {
   if (request.port !== undefined) argv.push("-p", String(request.port));
   const { code, stdout, stderr } = await run([...argv, "--", request.host], request);
   if (code !== 0) {
-    throw new RelayError("configuration_error", `ssh does not take its configuration for ${request.host}: ${stderr.trim().slice(-1_000)}`, {
-      host: request.host,
-    });
+    throw new RelayError(
+      "configuration_error",
+      `ssh does not take its configuration for ${request.host}: ${asOneLine(stderr.slice(-1_000))}`,
+      {
+        host: request.host,
+      },
+    );
   }
   return parse(stdout, request.configFile ?? "the ssh configuration");
 }

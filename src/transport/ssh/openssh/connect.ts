@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
 import { systemClock } from "../../../lib/clock.ts";
+import { asOneLine } from "../../../lib/safe-text.ts";
 import { dial, settleFailure, startInside } from "../../dial.ts";
 import type { LedgerLine } from "../../ledger.ts";
 import { type ProcessEnd, type ProcessStream, withoutCredentials } from "../../process-stream.ts";
@@ -319,5 +320,5 @@ function why(end: ProcessEnd, { host, open, passphraseWrong, cause }: Circumstan
         : `ssh ended with code ${end.code}`;
   const known = end.code === OWN_FAILURE ? failureSaid(serverText(end.stderr)) : null;
   const code = known === "authentication_failed" && passphraseWrong ? "passphrase_wrong" : (known ?? "link_bringup_failed");
-  return new RelayError(open ? "link_down" : code, said === "" ? what : `${what}: ${said}`, data, undefined, { cause });
+  return new RelayError(open ? "link_down" : code, said === "" ? what : `${what}: ${asOneLine(said)}`, data, undefined, { cause });
 }

@@ -9,6 +9,7 @@ CLIO_RELAY_API_URL says where the API is (http://127.0.0.1:8765), CLIO_RELAY_API
 """
 
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -29,6 +30,10 @@ for i in 1 2 3; do echo "step $i"; done
 mkdir "$1"
 seq 1 1000 > "$1/numbers"
 """
+
+
+# What becomes of a connection that cannot be made, or breaks off.
+BROKEN = (OSError, http.client.HTTPException)
 
 
 class Problem(Exception):
@@ -58,7 +63,7 @@ class Cluster:
         try:
             return OPENER.open(request, timeout=timeout)
         except urllib.error.HTTPError as error:
-            raise Problem(json.load(error)) from None
+            raise Problem(problem_in(error)) from None
 
     def json(self, method, path, body=None, headers=None):
         with self.call(method, path, body, headers) as answer:
@@ -84,8 +89,9 @@ class Cluster:
             except Problem as problem:
                 if not problem.retryable:
                     raise
-            except OSError:
-                pass
+                print(f"{problem}; trying again", file=sys.stderr)
+            except BROKEN as error:
+                print(f"{error!r}; trying again", file=sys.stderr)
             time.sleep(1)
 
     def artifacts(self, job_id):
@@ -105,6 +111,14 @@ class Cluster:
                 file.write(chunk)
         if digest.hexdigest() != artifact["sha256"]:
             raise ValueError(f"{path} is not what the cluster has")
+
+
+def problem_in(answer):
+    try:
+        return json.load(answer)
+    except (ValueError, *BROKEN):
+        # Something on the way has answered.
+        return {"reason": "answer_malformed", "detail": f"{answer.code} {answer.reason}", "retryable": answer.code >= 500}
 
 
 def messages(stream):
@@ -143,4 +157,9 @@ def main(name="local", directory="results"):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    try:
+        sys.exit(main(*sys.argv[1:3]))
+    except Problem as problem:
+        sys.exit(str(problem))
+    except BROKEN as error:
+        sys.exit(f"{error}: no API at {URL}, or no token in {TOKEN_FILE}; both are there by: clio-relay api start")

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { nodeFetch } from "../../src/api/node-fetch.ts";
 import { connect } from "../../src/package.ts";
@@ -53,6 +54,44 @@ function collected({ code, stdout, stderr }: Ran, directory: string): void {
   const contentOf = (kind: string): string =>
     fs.readFileSync(path.join(place, directory, files.find((file) => file.startsWith(`${kind}-`))!), "utf8");
   expect([contentOf("stdout"), contentOf("execution_output")]).toEqual(["step 1\nstep 2\nstep 3\n", NUMBERS]);
+}
+
+/** One that breaks off between two chunks, in one, and is answered for by something on the way; and behind which events it was asked to go on. */
+async function breakingApi() {
+  const behind: string[] = [];
+  const chunk = (id: number, event: string): string => {
+    const text = `id: ${id}\nevent: ${event}\ndata: {"seq":${id},"event_type":"${event}"}\n\n`;
+    return `${text.length.toString(16)}\r\n${text}\r\n`;
+  };
+  const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const streams = [
+    head + chunk(1, "step"),
+    head + chunk(2, "step") + chunk(3, "step").slice(0, 20),
+    "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p/>",
+    `${head}${chunk(3, "step")}${chunk(3, "terminal")}0\r\n\r\n`,
+  ];
+  const documents: Readonly<Record<string, object>> = {
+    "POST /clusters/c/jobs": { job_id: "job_1" },
+    "GET /clusters/c/jobs/job_1": { state: "succeeded", outcome: { reason: "completed" } },
+    "GET /clusters/c/jobs/job_1/artifacts?cursor=1": { artifacts: [], next_cursor: 1 },
+  };
+  const answerTo = (request: string): string => {
+    const line = request.slice(0, request.indexOf(" HTTP/1.1"));
+    if (line.endsWith("/events/sse")) {
+      behind.push(/^last-event-id: (\d+)/im.exec(request)![1]!);
+      return streams[behind.length - 1]!;
+    }
+    const body = JSON.stringify(documents[line]);
+    return `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const server = net.createServer((connection) => connection.once("data", (request) => connection.end(answerTo(String(request)))));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as net.AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    behind,
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
 }
 
 describe("the example in TypeScript", () => {
@@ -139,6 +178,22 @@ describe("the API on TCP", () => {
       fs.writeFileSync(refused, "wrong");
       const failed = await run(["python3", script], { ...env, CLIO_RELAY_API_TOKEN_FILE: refused });
       expect([failed.code, failed.stderr.trim().split("\n").at(-1)]).toEqual([1, expect.stringContaining("authentication_required")]);
+    });
+
+    test("goes on behind the last event, wherever the stream breaks off", async () => {
+      await using fake = await breakingApi();
+      const env = { CLIO_RELAY_API_URL: fake.url, CLIO_RELAY_API_TOKEN_FILE: tokenFile, PYTHONDONTWRITEBYTECODE: "1" };
+      const { code, stdout } = await run(["python3", path.join(EXAMPLES, "submit_and_collect.py"), "c", "broken"], env);
+      expect([code, stdout.split("\n")]).toEqual([0, ["submitted job_1", "1 step", "2 step", "3 step", "succeeded: completed", ""]]);
+      expect(fake.behind).toEqual(["0", "1", "2", "2"]);
+    });
+
+    test("says in one line what is not there", async () => {
+      const env = { CLIO_RELAY_API_URL: "http://127.0.0.1:1", CLIO_RELAY_API_TOKEN_FILE: tokenFile, PYTHONDONTWRITEBYTECODE: "1" };
+      for (const missing of [env, { ...env, CLIO_RELAY_API_TOKEN_FILE: path.join(place, "no-token") }]) {
+        const { code, stderr } = await run(["python3", path.join(EXAMPLES, "submit_and_collect.py")], missing);
+        expect([code, stderr]).toEqual([1, expect.stringMatching(/^[^\n]+: clio-relay api start\n$/)]);
+      }
     });
   });
 });

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { Deadlines } from "../lib/deadlines.ts";
+import { parsedInUnicode } from "../lib/unicode-json.ts";
 
 const MAX_DEPTH = 64;
 const MAX_ISSUES = 20;
@@ -10,7 +11,7 @@ const BODY_MS = 120_000;
 const bodies = new Deadlines(250);
 
 /**
- * Read a JSON body of at most `maxBytes`; the bound is checked before, and while, anything is kept.
+ * Read a JSON body of at most `maxBytes`; the bound is checked before, and while, anything is kept. Lone halves of surrogate pairs are U+FFFD.
  *
  * @throws RelayError payload_too_large, http_request_malformed; request_timeout when it has not come to its end within `withinMs`
  */
@@ -28,7 +29,8 @@ export async function readJsonBody(
     throw new RelayError("http_request_malformed", "the body is not JSON");
   }
   if (nestsTooDeep(value)) throw new RelayError("http_request_malformed", `the body is nested more than ${MAX_DEPTH} deep`);
-  return value;
+  // What is kept of it has to be readable in every language.
+  return parsedInUnicode(value, text);
 }
 
 /** Read a body of at most `maxBytes` as it is. @throws RelayError payload_too_large, request_timeout */

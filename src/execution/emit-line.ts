@@ -3,6 +3,7 @@ import type { EmitLine } from "../domain/emit-line.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { NewProgress } from "../domain/progress.ts";
 import { NewTaskEvent } from "../domain/task.ts";
+import { parsedInUnicode } from "../lib/unicode-json.ts";
 
 const REASON_MAX_LENGTH = 500;
 
@@ -14,7 +15,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
 /**
  * Read one line, without its newline: a JSON object (RFC 8259) whose `type` is `progress` or `task-event` and whose other members
- * are those of the report. Whatever does not fit becomes `refused` with a reason; null for a line of white space.
+ * are those of the report; lone halves of surrogate pairs are U+FFFD. Whatever does not fit becomes `refused` with a reason; null for a line of white space.
  */
 export function parseEmitLine(bytes: Uint8Array): EmitLine | null {
   if (bytes.length > LIMITS.emitLineBytes) return tooLong();
@@ -32,8 +33,8 @@ export function parseEmitLine(bytes: Uint8Array): EmitLine | null {
     return refused("the line is not JSON");
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) return refused("the line is not a JSON object");
-  const { type, ...members } = value as Record<string, unknown>;
   try {
+    const { type, ...members } = parsedInUnicode(value, text) as Record<string, unknown>;
     if (type === "progress") {
       const parsed = v.safeParse(NewProgress, members);
       return parsed.success ? { type, progress: parsed.output } : refused(misfit(parsed.issues[0]));
@@ -42,11 +43,11 @@ export function parseEmitLine(bytes: Uint8Array): EmitLine | null {
       const parsed = v.safeParse(NewTaskEvent, members);
       return parsed.success ? { type, event: parsed.output } : refused(misfit(parsed.issues[0]));
     }
+    return refused("type is neither progress nor task-event");
   } catch (error) {
     if (error instanceof RangeError) return refused("the line is nested too deeply");
     throw error;
   }
-  return refused("type is neither progress nor task-event");
 }
 
 function misfit(issue: v.BaseIssue<unknown>): string {

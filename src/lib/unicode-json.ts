@@ -13,3 +13,9 @@ export function inUnicode<T>(value: T): T {
   const plain = text.replaceAll(LONE, (found) => (found === "\\\\" ? found : "\uFFFD"));
   return plain === text ? value : (JSON.parse(plain) as T);
 }
+
+/** An escape that may be the half of a surrogate pair; text that was decoded from UTF-8 has none otherwise. */
+const HALF = /\\u[dD][89a-fA-F]/;
+
+/** The same of a value that was parsed from this text, which is asked first: most have no such escape, and cost no more then. */
+export const parsedInUnicode = <T>(value: T, text: string): T => (HALF.test(text) ? inUnicode(value) : value);

@@ -105,6 +105,11 @@ describe("readJsonBody", () => {
     expect(JSON.stringify(await readJsonBody(post(text)))).toBe(text);
   });
 
+  test("reads a lone half of a surrogate pair as U+FFFD, and whole pairs as they are", async () => {
+    const text = String.raw`{"a\ud800":["\uDC00x","\ud83d\uDE00","\\ud800"]}`;
+    expect(await readJsonBody(post(text))).toEqual({ "a\uFFFD": ["\uFFFDx", "\u{1f600}", "\\ud800"] });
+  });
+
   test("refuses nesting that would exhaust a recursive reader", async () => {
     const depth = 5_000;
     expect(await reasonOf(readJsonBody(post("[".repeat(depth) + "]".repeat(depth))))).toBe("http_request_malformed");

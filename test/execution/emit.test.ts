@@ -43,6 +43,11 @@ describe("a line", () => {
     });
   });
 
+  test("has U+FFFD for each lone half of a surrogate pair, in what it names, too", () => {
+    const line = String.raw`{"type":"progress","label":"a\ud800","current":1,"metadata":{"\uDC80":"\ud83d\ude00"}}`;
+    expect(parse(line)).toMatchObject({ progress: { label: "a\uFFFD", metadata: { "\uFFFD": "\u{1f600}" } } });
+  });
+
   test("of white space is nothing", () => {
     for (const text of ["", "  \t", "\r"]) expect(parse(text)).toBeNull();
   });

@@ -4,6 +4,7 @@ import { SchedulerRequest } from "../../src/domain/scheduler.ts";
 import { directiveWord, directiveWords } from "../../src/scheduler/directive-words.ts";
 import { submitOutcome } from "../../src/scheduler/outcomes.ts";
 import type { SiteCommandEnd } from "../../src/scheduler/site-command.ts";
+import { checkWords } from "../../src/scheduler/slurm/options.ts";
 import { batchScript, requestedClusters } from "../../src/scheduler/slurm/script.ts";
 import { submitCommand, submittedIn } from "../../src/scheduler/slurm/submission.ts";
 
@@ -239,6 +240,18 @@ describe("the command line", () => {
     for (const option of taken) expect(submitCommand(job({ options: [option] }), ways)).toContain(option);
     expect(refusal(() => submitCommand(job({ parallel_environment: "mpi" }), ways))).toBe("job_submission_refused");
   });
+});
+
+test("what somebody else hands to sbatch for a job of ours is no array, and names it in no other way", () => {
+  for (const word of ["--array=1-2", "-a1", "--job-name=x", "--requeue", "--wait", "--clusters=all", "--dependency=singleton", "x"])
+    expect(`${word}: ${refusal(() => checkWords(["--nodes=1", word]))}`).toBe(`${word}: job_submission_refused`);
+  checkWords(["--nodes=1", "--no-requeue", "--gpus-per-node=a100:2", "--exclusive", "--signal=B:TERM@60", "--dependency=afterok:1"]);
+});
+
+test("a refusal says why", () => {
+  const said = (option: string) => () => submitCommand(job({ options: [option] }), { gpusPerJob: true });
+  expect(said("--array=1-2")).toThrow("an array is many jobs");
+  expect(said("--output=x")).toThrow("clio-relay says --output of its jobs itself");
 });
 
 describe("what sbatch says", () => {

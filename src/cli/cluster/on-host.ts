@@ -16,7 +16,9 @@ export async function onHost<N extends HostTaskName, T>(
 ): Promise<T> {
   const { mode } = await call.relay.clusterEntry(cluster);
   if (mode === "local") {
-    throw new RelayError("configuration_error", `${cluster} is on this machine: there is no other host to work on`, { cluster });
+    const again = `clio-relay worker stop --cluster ${cluster} && clio-relay worker start --cluster ${cluster}`;
+    const hint = task === "bootstrap" || task === "service-restart" ? again : undefined;
+    throw new RelayError("configuration_error", `${cluster} is on this machine: there is no other host to work on`, { cluster }, hint);
   }
   return attend<T>(call, {
     cluster,

@@ -1,4 +1,4 @@
-import { type Document, LineCounter, parseAllDocuments, type YAMLMap, type YAMLSeq } from "yaml";
+import { type Document, isNode, LineCounter, parseAllDocuments, visit, type YAMLMap, type YAMLSeq } from "yaml";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { LogStream } from "../../domain/log.ts";
@@ -19,6 +19,8 @@ export interface PipelinePackage {
 export interface PipelineScheduler {
   readonly name: string;
   readonly jobName: string | null;
+  /** What else it has JARVIS say to sbatch, as words of a command line. */
+  readonly options: readonly string[];
   /** Streams of the run for which it names a file. */
   readonly ownFiles: Readonly<Record<LogStream, boolean>>;
 }
@@ -99,10 +101,15 @@ export class PipelineText {
   }
 }
 
+/** @throws RelayError jarvis_submission_refused, with `line` and `column` where it is at one place */
 function parse(text: string): Document {
   if (yamlDepth(text, DEPTH_MAX) > DEPTH_MAX)
     throw pipelineRefused("yaml", `the pipeline is nested too deeply, or indented by more than ${DEPTH_MAX} columns`);
   const lines = new LineCounter();
+  const refusedAt = (offset: number, message: string): RelayError => {
+    const { line, col } = lines.linePos(offset);
+    return pipelineRefused("yaml", `line ${line}, column ${col}: ${message}`, { line, column: col });
+  };
   const parsed = parseAllDocuments(text, {
     version: "1.1",
     uniqueKeys: false,
@@ -111,28 +118,42 @@ function parse(text: string): Document {
     logLevel: "silent",
   });
   const documents: readonly Document[] = "empty" in parsed ? [] : parsed;
-  const [error] = documents.flatMap(({ errors }) => errors);
-  if (error !== undefined) {
-    const { line, col } = lines.linePos(error.pos[0]);
-    throw pipelineRefused("yaml", `line ${line}, column ${col}: ${error.message}`, { line, column: col });
-  }
+  // JARVIS loads what is safe to load, which knows no other tags.
+  const tags = documents.flatMap(({ warnings }) => warnings).filter(({ code }) => code === "TAG_RESOLVE_FAILED");
+  const [error] = [...documents.flatMap(({ errors }) => errors), ...tags];
+  if (error !== undefined) throw refusedAt(error.pos[0], error.message);
   const [document, second] = documents;
   if (document === undefined) throw pipelineRefused("pipeline", "the pipeline is empty");
-  if (second !== undefined) {
-    const { line, col } = lines.linePos(second.range?.[0] ?? 0);
-    throw pipelineRefused("yaml", `line ${line}, column ${col}: a second document begins; a pipeline is one`, { line, column: col });
-  }
+  if (second !== undefined) throw refusedAt(second.range?.[0] ?? 0, "a second document begins; a pipeline is one");
+  const alias = badAlias(document);
+  if (alias !== null) throw refusedAt(alias.offset, alias.message);
   return document;
+}
+
+/** The first alias whose anchor does not stand before it, or stands around it. */
+function badAlias(document: Document): { readonly offset: number; readonly message: string } | null {
+  const anchors = new Set<string>();
+  let bad: ReturnType<typeof badAlias> = null;
+  visit(document, {
+    Value(_key, { anchor }) {
+      if (anchor !== undefined) anchors.add(anchor);
+    },
+    Alias(_key, { source, range }, path) {
+      const isAround = path.some((node) => isNode(node) && "anchor" in node && node.anchor === source);
+      if (anchors.has(source) && !isAround) return undefined;
+      bad = { offset: range?.[0] ?? 0, message: `the alias *${source} ${isAround ? "stands in what it stands for" : "leads nowhere"}` };
+      return visit.BREAK;
+    },
+  });
+  return bad;
 }
 
 function contentOf(document: Document): unknown {
   try {
     return document.toJS({ maxAliasCount: ALIASES_MAX });
   } catch (error) {
-    if (error instanceof ReferenceError)
-      throw pipelineRefused("yaml", `an alias leads nowhere, or stands for more than ${ALIASES_MAX} others`);
-    if (error instanceof TypeError) throw pipelineRefused("yaml", `the pipeline cannot be read: ${error.message}`);
-    throw error;
+    if (error instanceof ReferenceError) throw pipelineRefused("yaml", `an alias stands for more than ${ALIASES_MAX} others`);
+    throw pipelineRefused("yaml", `the pipeline cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -151,7 +172,7 @@ function nameOf(name: unknown): string {
 const idOf = (name: unknown, type: unknown): unknown => name ?? (typeof type === "string" ? type.split(".").at(-1) : undefined);
 
 function packagesOf(list: unknown, where: string): PipelinePackage[] {
-  if (list === undefined || list === null) return [];
+  if (list === undefined) return [];
   if (!Array.isArray(list) || list.length > PACKAGES_MAX)
     throw pipelineRefused("pipeline", `${where} has to be a list of at most ${PACKAGES_MAX} packages`);
   return list.map((item: unknown, index) => {
@@ -187,6 +208,22 @@ function schedulerOf(block: unknown): PipelineScheduler | null {
   return {
     name: "slurm",
     jobName: typeof jobName === "string" ? jobName : null,
+    options: optionsIn(block),
     ownFiles: { stdout: block["output"] !== undefined, stderr: block["error"] !== undefined },
   };
+}
+
+/** Members of a block that are not handed to sbatch, or that JARVIS or the relay sets itself (jarvis_cd/core/scheduler.py). */
+const OWN_MEMBERS: ReadonlySet<string> = new Set([
+  ...["name", "hostfile", "suffix", "sbatch_args", "pre_cmds", "post_cmds"],
+  ...["job_name", "output", "error"],
+]);
+
+function optionsIn(block: Readonly<Record<string, unknown>>): string[] {
+  const members = Object.entries(block).filter(([key, value]) => !OWN_MEMBERS.has(key) && value !== null && value !== false);
+  const further: unknown = block["sbatch_args"];
+  return [
+    ...members.map(([key, value]) => `--${key.replaceAll("_", "-")}${value === true ? "" : `=${String(value)}`}`),
+    ...(Array.isArray(further) ? further.map(String) : []),
+  ];
 }

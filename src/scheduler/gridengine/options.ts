@@ -27,7 +27,10 @@ export function readOptions(words: readonly string[]): GridEngineOption[] {
 export const isOwn = ([name, value]: GridEngineOption): boolean =>
   OWN.has(name) || (name === "-w" && value !== "e" && value !== "w" && value !== "n");
 
-export const isArray = ([name]: GridEngineOption): boolean => ARRAY.has(name);
+/** @throws RelayError job_submission_refused where some of these are an array */
+export function refuseArray(options: readonly GridEngineOption[]): void {
+  if (options.some(([name]) => ARRAY.has(name))) throw refused("an array is many jobs, and each has to be submitted as one");
+}
 
 /** A request's further options: each is one with its values behind it, as in a line of directives. @throws RelayError job_submission_refused */
 export function checkedOptions(request: SchedulerRequest): GridEngineOption[] {
@@ -35,7 +38,9 @@ export function checkedOptions(request: SchedulerRequest): GridEngineOption[] {
     const words = directiveWords(text);
     if (words === null || words.length === 0) throw refused(`a quote does not end in: ${text}`);
     const options = readOptions(words);
-    for (const option of options) if (isOwn(option)) throw refused(`${option.join(" ")} is not for the submission to say`);
+    refuseArray(options);
+    for (const option of options)
+      if (isOwn(option)) throw refused(`clio-relay says ${option[0]} of its jobs itself, or could not tell them without it; leave it out`);
     return options;
   });
 }

@@ -2,7 +2,7 @@ import { SCHEDULER_JOB_NAME, type SchedulerRequest } from "../../domain/schedule
 import { directiveWord, directiveWords } from "../directive-words.ts";
 import { commaList, exportedVariables } from "../exported.ts";
 import type { BatchJob, BatchScript } from "../provider.ts";
-import { checkedOptions, type GridEngineOption, isArray, isOwn, readOptions, refused } from "./options.ts";
+import { checkedOptions, type GridEngineOption, isOwn, readOptions, refuseArray, refused } from "./options.ts";
 
 /** The options of a script's `#$` lines, wherever they are in it (qsub(1), -C). */
 function directivesOf(script: string): GridEngineOption[] {
@@ -21,7 +21,7 @@ export function batchScript(request: SchedulerRequest, userScript: string | null
   requested(request);
   const options = checkedOptions(request);
   const directives = request.directives && userScript !== null ? directivesOf(userScript) : [];
-  if (directives.some(isArray)) throw refused("an array is many jobs, and each has to be submitted as one");
+  refuseArray(directives);
   const written = directives.filter((option) => !isOwn(option)).map((option) => `#$ ${option.map(directiveWord).join(" ")}`);
   const exported = [...directives, ...options].flatMap(([name, ...values]) => (name === "-v" ? values.flatMap(commaList) : []));
   const said = directives.findLast(([option]) => option === "-N")?.[1] ?? "";

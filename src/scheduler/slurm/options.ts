@@ -110,6 +110,27 @@ export function isOwn({ name, value }: SlurmOption): boolean {
   return OWN.has(name) || (!OTHERS.has(name) && [...OWN.keys()].some((own) => own.startsWith(name)));
 }
 
+const isArray = ({ name }: SlurmOption): boolean => name === "a" || (name.length > 1 && "array".startsWith(name));
+
+/** @throws RelayError job_submission_refused where some of these are an array */
+export function refuseArray(options: readonly SlurmOption[]): void {
+  if (options.some(isArray)) throw refused("an array is many jobs, and each has to be submitted as one");
+}
+
+/** @param said the option as the user says it. @throws RelayError job_submission_refused for what the relay sets itself */
+export function refuseOwn(option: SlurmOption, said: string): void {
+  refuseArray([option]);
+  if (isOwn(option))
+    throw refused(`clio-relay says ${said.split("=", 1)[0]} of its jobs itself, or could not tell them without it; leave it out`);
+}
+
+/** Options that somebody else hands to sbatch for a job of ours. @throws RelayError job_submission_refused */
+export function checkWords(words: readonly string[]): void {
+  const options = words.flatMap((word) => readOptions([word]));
+  for (const option of options) if (option.name !== "no-requeue") refuseOwn(option, option.words.join(" "));
+  clustersOf(options);
+}
+
 /** The clusters that some options name, in order. The last option counts. @throws RelayError job_submission_refused for all of them */
 export function clustersOf(options: readonly SlurmOption[]): readonly string[] {
   const value = options.findLast(({ name }) => name === "M" || name === "clusters")?.value ?? "";
@@ -125,11 +146,11 @@ export function clustersOf(options: readonly SlurmOption[]): readonly string[] {
  * @throws RelayError job_submission_refused for what the relay sets itself, and for what would be read as another part of the command line
  */
 export function checkedOptions(request: SchedulerRequest): readonly SlurmOption[] {
-  if (request.parallel_environment !== null) throw refused("SLURM has no parallel environments; --tasks and --nodes say what is needed");
+  if (request.parallel_environment !== null) throw refused("SLURM has no parallel environments; --ntasks and --nodes say what is needed");
   const all = request.options.flatMap((word) => {
     const options = readOptions([word]);
     for (const option of options) {
-      if (isOwn(option)) throw refused(`${word} is not for the submission to say`);
+      refuseOwn(option, word);
       const long = option.name.length > 1;
       const wants = long ? !WITHOUT_VALUE.has(option.name) : !SHORT_WITHOUT_VALUE.has(option.name);
       if (option.value === null && wants)

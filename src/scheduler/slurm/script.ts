@@ -3,7 +3,7 @@ import { SCHEDULER_JOB_NAME, type SchedulerRequest } from "../../domain/schedule
 import { directiveWord, directiveWords } from "../directive-words.ts";
 import { exportedVariables, quotedCommaList } from "../exported.ts";
 import type { BatchScript } from "../provider.ts";
-import { checkedOptions, clustersOf, isOwn, readOptions, type SlurmOption } from "./options.ts";
+import { checkedOptions, clustersOf, isOwn, readOptions, refuseArray, type SlurmOption } from "./options.ts";
 
 /** What the lines before a script's first command say. */
 interface Directives {
@@ -39,9 +39,7 @@ function directivesOf(script: string): Directives {
 export function batchScript(request: SchedulerRequest, userScript: string | null, lines: readonly string[]): BatchScript {
   const options = checkedOptions(request);
   const { options: directives, buffers } = meant(request, userScript);
-  if (directives.some(({ name }) => name === "a" || (name.length > 1 && "array".startsWith(name)))) {
-    throw refused("an array is many jobs, and each has to be submitted as one");
-  }
+  refuseArray(directives);
   clustersOf(directives);
   const name = request.name ?? nameIn(directives);
   const isName = (option: SlurmOption): boolean => isJobName(option) && option.value === name;

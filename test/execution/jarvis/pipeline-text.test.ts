@@ -33,7 +33,10 @@ describe("a pipeline's text", () => {
   test("says its name, its packages with their settings, and its scheduler", () => {
     const { name, packages, scheduler } = new PipelineText(DEMO);
     const ownFiles = { stdout: false, stderr: false };
-    expect({ name, scheduler }).toEqual({ name: "demo", scheduler: { name: "slurm", jobName: null, ownFiles } });
+    expect({ name, scheduler }).toEqual({
+      name: "demo",
+      scheduler: { name: "slurm", jobName: null, options: ["--time=00:05:00"], ownFiles },
+    });
     expect(packages.map(({ id, type }) => [id, type])).toEqual([
       ["c1", "demo.counter"],
       ["c2", "demo.counter"],
@@ -83,7 +86,18 @@ describe("refused is", () => {
   test("aliases that explode, or lead nowhere", () => {
     const level = (name: string, of: string) => `${name}: &${name} [${Array(9).fill(of).join(",")}]\n`;
     expect(refusal(`name: x\n${level("a", "1")}${level("b", "*a")}${level("c", "*b")}${level("d", "*c")}`)).toEqual({ cause: "yaml" });
-    expect(refusal("name: x\na: *b\n")).toEqual({ cause: "yaml" });
+    expect(refusal("name: x\na: *b\n")).toEqual({ cause: "yaml", line: 2, column: 4 });
+    expect(refusal("name: x\na:\n  <<: *b\n")).toEqual({ cause: "yaml", line: 3, column: 7 });
+    expect(refusal("name: x\na: &a\n  b: [*a]\n")).toEqual({ cause: "yaml", line: 3, column: 7 });
+    expect(refusal("name: x\na: [*b]\nc: &b 1\n")).toEqual({ cause: "yaml", line: 2, column: 5 });
+    expect(new PipelineText("name: x\na: &a 1\nb: [*a, *a]\n&k c: *k\n").name).toBe("x");
+  });
+
+  test("what cannot be merged, and tags that JARVIS does not load", () => {
+    expect(refusal("name: x\na:\n  <<: 5\n")).toMatchObject({ cause: "yaml" });
+    expect(refusal("name: x\na: !foo b\n")).toEqual({ cause: "yaml", line: 2, column: 4 });
+    expect(refusal("name: !!python/object/apply:os.system [id]\n")).toEqual({ cause: "yaml", line: 1, column: 7 });
+    expect(new PipelineText("name: x\na: !!str 1\nb: !!set {c, d}\n").name).toBe("x");
   });
 
   test("what is too long or too deep, before it is parsed", () => {
@@ -102,6 +116,7 @@ describe("refused is", () => {
     ["a package type for a shell", "name: a\npkgs: [{pkg_type: 'a;b'}]\n"],
     ["a package name for a shell", "name: a\npkgs: [{pkg_type: a.b, pkg_name: '`id`'}]\n"],
     ["packages that are no list", "name: a\npkgs: {a: 1}\n"],
+    ["packages that are nothing", "name: a\npkgs:\n"],
     ["a package without a type", "name: a\npkgs: [{pkg_name: b}]\n"],
     ["a pipeline test", "config: {name: a}\nvars: {}\n"],
     ["a suite of tests", "experiments: []\n"],

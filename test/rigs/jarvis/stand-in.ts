@@ -48,9 +48,9 @@ export class JarvisStandIn {
   }
 }
 
-/** The same in an allocation. */
+/** The same in an allocation. The stand-in reads JSON, so what the relay puts in has to replace something. */
 export const allocatedPipeline = (name: string, settings: object = {}): string =>
-  JSON.stringify({ ...JSON.parse(counterPipeline(name, settings)), scheduler: { name: "slurm", job_name: name } });
+  JSON.stringify({ ...JSON.parse(counterPipeline(name, settings)), scheduler: { name: "slurm", job_name: name, no_requeue: false } });
 
 /** The text of a pipeline of counters. */
 export const counterPipeline = (name: string, settings: object = {}): string =>

@@ -65,6 +65,7 @@ describeWith(["slurm", "jarvis"], "a pipeline that JARVIS-CD submits to SLURM", 
     expect(status.logs.find(({ stream }) => stream === "stdout")).toMatchObject({ size_bytes: log.length, capture: { complete: true } });
     const record = JSON.parse(await runs.artifactText(job.job_id, "jarvis-record.json"));
     expect(record).toMatchObject({ mode: "scheduler", state: "completed", scheduler_native_id: await nativeOf(job.job_id) });
+    expect(await runs.artifactText(job.job_id, "pipeline.yaml")).toContain("no_requeue: true\n");
     expect(await runs.artifactText(job.job_id, "pipeline.yaml")).toContain(`job_name: "well.clio-${job.job_id.replace("job_", "")}-1"`);
     expect(marked(job.job_id)).toHaveLength(1);
   });

@@ -140,6 +140,10 @@ describeWith("python3", "a pipeline", () => {
     expect(await runs.refusal({ pipeline_yaml: "name: a\npkgs: [{pkg_type: demo.broken}]" })).toEqual(refused("package_broken"));
     expect(await runs.refusal({ pipeline_yaml: counterPipeline("a", { deck: "in.lj" }) })).toEqual(refused("input"));
     expect(await runs.refusal({ pipeline_yaml: counterPipeline("a"), exclusive: true })).toEqual(refused("scheduler"));
+    for (const member of [{ array: "1-3" }, { sbatch_args: ["--job-name=x"] }, { requeue: true }, { wait: true }, { clusters: "all" }]) {
+      const text = JSON.stringify({ ...JSON.parse(counterPipeline("a")), scheduler: { name: "slurm", ...member } });
+      expect(await runs.refusal({ pipeline_yaml: text })).toEqual(refused("scheduler"));
+    }
     expect(await runs.refusal({ pipeline_name: "absent" })).toEqual(refused("pipeline_missing"));
     expect(await runs.refusal({ pipeline_path: path.join(directory, "absent.yaml") })).toEqual(refused("pipeline_missing"));
     expect((await worker.client.jobs({ kind: "jarvis" })).jobs.some(({ title }) => title?.includes("absent"))).toBe(false);

@@ -14,7 +14,7 @@ import { spoolAway } from "../shared-spools.ts";
 import { claimDamage } from "../spool-damage.ts";
 import { batchJob, requestOf, scriptOf, writeBatch } from "./batch.ts";
 import { Cancellation } from "./cancellation.ts";
-import { concluded } from "./conclusion.ts";
+import { Coming, concluded } from "./conclusion.ts";
 import { leave } from "./leave.ts";
 import { refusalIn, remembering } from "./refusal.ts";
 import type { Schedulers } from "./schedulers.ts";
@@ -42,7 +42,7 @@ export class AllocationHost implements AttemptHost {
   #endedAt: number | null = null;
   /** When every source first said that it knows no such job, and nothing else since. */
   #absentAt: number | null = null;
-  #exitAt: number | null = null;
+  #came: Coming | null = null;
   #unfollow: (() => void) | null = null;
   #obstacle: string | null = null;
   readonly #cancellation: Cancellation;
@@ -326,10 +326,10 @@ export class AllocationHost implements AttemptHost {
 
   /** See `concluded`; null while something is waited for. */
   async #concluded(exit: ExitRecord): Promise<ExitRecord | null> {
-    this.#exitAt ??= this.#now;
+    this.#came ??= new Coming(this.around.context.clock);
     const { directory, job } = this.around;
     const found = concluded(exit, {
-      ...{ directory, since: this.#now - this.#exitAt, times: this.schedulers.times, record: this.#record ?? null, status: this.#status },
+      ...{ directory, came: this.#came, times: this.schedulers.times, record: this.#record ?? null, status: this.#status },
       ...{ request: await this.#cancelRequest(), limitSeconds: requestOf(job).time_limit_seconds },
     });
     if (!("obstacle" in found)) return found;

@@ -1,16 +1,36 @@
 import type { CancellationRequest } from "../../../domain/job.ts";
 import { hasEnded, type SchedulerJob, type SchedulerStatus } from "../../../domain/scheduler.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
+import { type Clock, timestamp } from "../../../lib/clock.ts";
 import { logsLack } from "../spool-damage.ts";
 import type { AllocationTimes } from "./times.ts";
-import { besidesOf, endedFor, explained, mayBeTheirs } from "./words.ts";
+import { besidesOf, endedFor, explained, mayBeTheirs, queuedAgain } from "./words.ts";
+
+/** When a shim's record was seen first. */
+export class Coming {
+  readonly #at: number;
+  readonly #seen: string;
+
+  constructor(private readonly clock: Clock) {
+    this.#at = clock.monotonic();
+    this.#seen = timestamp(clock);
+  }
+
+  /** Milliseconds. */
+  get since(): number {
+    return this.clock.monotonic() - this.#at;
+  }
+
+  isBefore({ observed_at }: Pick<SchedulerStatus, "observed_at">): boolean {
+    return this.#seen < observed_at;
+  }
+}
 
 /** What is known where a shim's record has come. */
 export interface Evidence {
   /** The attempt's. */
   readonly directory: string;
-  /** Milliseconds since it came. */
-  readonly since: number;
+  readonly came: Pick<Coming, "since" | "isBefore">;
   readonly times: Pick<AllocationTimes, "lag" | "why">;
   readonly record: Pick<SchedulerJob, "provider"> | null;
   readonly status: SchedulerStatus | null;
@@ -26,7 +46,8 @@ export interface Awaited {
 
 /** A shim's record, once its output is all there and the scheduler has had its say where that matters; or what is waited for. */
 export function concluded(exit: ExitRecord, evidence: Evidence): ExitRecord | Awaited {
-  const { directory, since, times, record, status, request, limitSeconds } = evidence;
+  const { directory, came, times, record, status, request, limitSeconds } = evidence;
+  const { since } = came;
   // A file server may show the record sooner than what was written before it.
   if (since < times.lag && logsLack(directory, exit.streams))
     return { obstacle: "its shim has ended it; some of its output is not to be seen here yet" };
@@ -41,7 +62,8 @@ export function concluded(exit: ExitRecord, evidence: Evidence): ExitRecord | Aw
   }
   if (!mayBeTheirs(exit)) return exit;
   if (status !== null && hasEnded(status.phase)) return { ...exit, outcome: explained(exit, status, limitSeconds, besidesOf(directory)) };
-  return record === null || since >= times.why ? exit : { obstacle: null };
+  if (record !== null && since < times.why) return { obstacle: null };
+  return status?.phase === "pending" && came.isBefore(status) ? { ...exit, outcome: queuedAgain(exit, status) } : exit;
 }
 
 /** A shim that got our TERM, and did not see cancel.json by then, takes it for the scheduler's. */

@@ -73,6 +73,12 @@ export function explained(exit: ExitRecord, status: SchedulerStatus, limitSecond
   };
 }
 
+/** The outcome of an end after which the scheduler has the job in its queue once more: requeued by hand, or by the site for a preemption. */
+export const queuedAgain = ({ outcome }: ExitRecord, status: SchedulerStatus): Outcome => ({
+  ...outcome,
+  message: `${outcome.message}; ${saidOf(status)}: it is queued there again, and runs nothing when it is started`.slice(0, 2_000),
+});
+
 /** What a scheduler says of an end in its output file besides its word (of memory that ran out, for example), as the end of a sentence. */
 export function besidesOf(directory: string): string {
   const words = batchWords(directory);

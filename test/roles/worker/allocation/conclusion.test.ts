@@ -22,8 +22,18 @@ const told = (reason: ExitRecord["outcome"]["reason"], kept = 0): ExitRecord =>
     streams: { stdout: { ...STREAM, kept, observed: kept }, stderr: STREAM },
   }) as unknown as ExitRecord;
 
+const came = (since: number, isBefore = true): Evidence["came"] => ({ since, isBefore: () => isBefore });
+
 const around = (directory: string, more: Partial<Evidence>): Evidence => ({
-  ...{ directory, since: 0, times: TIMES, record: { provider: "slurm" }, status: null, request: null, limitSeconds: null },
+  ...{
+    directory,
+    came: came(0),
+    times: TIMES,
+    record: { provider: "slurm" },
+    status: null,
+    request: null,
+    limitSeconds: null,
+  },
   ...more,
 });
 
@@ -49,10 +59,20 @@ test("without a cancel of ours it is the scheduler's", () => {
   expect(reasonOf(concluded(told("signaled"), around(place.path, { status: status("canceled", "CANCELLED") })))).toBe("canceled");
 });
 
+test("where it is queued again, that is said, unless it is an older word; and the end is what it was", () => {
+  using place = temporaryDirectory();
+  const look = (since: number, isBefore = true) =>
+    concluded(told("signaled"), around(place.path, { status: status("pending", "PENDING"), came: came(since, isBefore) }));
+  expect(look(29_999)).toEqual({ obstacle: null });
+  const said = expect.stringContaining("PENDING: it is queued there again");
+  expect(look(30_000)).toMatchObject({ outcome: { reason: "signaled", message: said } });
+  expect(look(30_000, false)).toEqual(told("signaled"));
+});
+
 test("output that a file server does not show yet is waited for, and not for ever", () => {
   using place = temporaryDirectory();
   const exit = { ...told("exit_nonzero", 5), asked_to_end: undefined };
-  const look = (since: number) => reasonOf(concluded(exit, around(place.path, { since })));
+  const look = (since: number) => reasonOf(concluded(exit, around(place.path, { came: came(since) })));
   const late = expect.stringContaining("not to be seen here yet");
   expect(look(0)).toEqual(late);
   fs.writeFileSync(path.join(place.path, "stdout.log"), "abc");

@@ -9,7 +9,8 @@ import { openRegular } from "../../../../lib/regular-file.ts";
 const TAIL_BYTES = 64 * 1024;
 
 /**
- * The handle that a run prints last, and the line that it was looked for in; `read` is null where the log has no last line.
+ * The handle that a run prints last, and its words otherwise: the last message of JARVIS', or the line that the handle was looked for in. `read` is null where the
+ * log has no last line.
  *
  * @param length bytes of the log that its shim wrote
  */
@@ -18,20 +19,29 @@ export function readHandle(
   executionId: string,
   length: number,
 ): { readonly read: Read<Handle> | null; readonly line: string } {
-  const line = lastLineOf(directory, length);
-  return { read: line === "" ? null : readDocument(Handle, line, executionId), line: line.slice(0, 1_000) };
+  const lines = lastLinesOf(directory, length);
+  const line = lines.findLast((each) => each.trim() !== "")?.trim() ?? "";
+  return { read: line === "" ? null : readDocument(Handle, line, executionId), line: (messageIn(lines) ?? line).slice(0, 1_000) };
 }
 
-function lastLineOf(directory: string, length: number): string {
+/** JARVIS' last message of a failure, which may be followed by where it was, indented, and by the help of its command. */
+function messageIn(lines: readonly string[]): string | null {
+  const at = lines.findLastIndex((line) => line.startsWith("Error: "));
+  if (at < 0) return null;
+  const rest = lines.slice(at + 1);
+  const end = rest.findIndex((line) => !/^\s+\S/.test(line));
+  return [lines[at]!, ...rest.slice(0, end < 0 ? rest.length : end)].map((line) => line.trim()).join(" ");
+}
+
+function lastLinesOf(directory: string, length: number): string[] {
   const opened = ofAttemptFile(path.join(directory, logFile("stdout")), openRegular, "absent" as const);
-  if (typeof opened === "string") return "";
+  if (typeof opened === "string") return [];
   const { fd } = opened;
   const size = Math.min(opened.size, length);
   try {
     const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
     const read = fs.readSync(fd, tail, 0, tail.length, size - tail.length);
-    const lines = tail.subarray(0, read).toString("utf8").split("\n");
-    return lines.findLast((line) => line.trim() !== "")?.trim() ?? "";
+    return tail.subarray(0, read).toString("utf8").split("\n");
   } finally {
     fs.closeSync(fd);
   }

@@ -41,6 +41,8 @@ export async function jarvisPlan(
   if (scheduler !== null) {
     pipeline.setScheduler("job_name", pipelineMarker(job.job_id, around.fence.attempt, scheduler.jobName));
     if (spec.exclusive === true) pipeline.setScheduler("exclusive", true);
+    // Else SLURM starts a run once more whose node has failed, of which JARVIS knows only that it had begun.
+    if (!scheduler.options.includes("--no-requeue")) pipeline.setScheduler("no_requeue", true);
   }
   const text = pipeline.toString();
   const program = await jarvis.program();

@@ -1,8 +1,10 @@
+import { isRelayError } from "../../../../domain/errors.ts";
 import { LIMITS } from "../../../../domain/limits.ts";
 import type { JarvisSpec } from "../../../../domain/specs.ts";
 import { isBinding } from "../../../../execution/jarvis/inspection.ts";
 import { PipelineText, pipelineRefused } from "../../../../execution/jarvis/pipeline-text.ts";
 import { readRegular } from "../../../../lib/regular-file.ts";
+import { checkWords } from "../../../../scheduler/slurm/options.ts";
 import type { JarvisInstallation } from "./installation.ts";
 
 /** A pipeline that is ready to be run, and what JARVIS says of what it names. */
@@ -57,6 +59,7 @@ export async function readyPipeline(spec: JarvisSpec, jarvis: JarvisInstallation
   const pipeline = new PipelineText(await textOf(spec, jarvis));
   if (spec.exclusive === true && pipeline.scheduler === null)
     throw pipelineRefused("scheduler", "--exclusive asks a scheduler for nodes, and the pipeline has no scheduler: block");
+  refuseOptions(pipeline.scheduler?.options ?? []);
   const { packages, shared_dir: sharedDir } = await jarvis.inspect(pipeline.packages.map(({ type }) => type));
   const packageNames = new Map<string, string>();
   const wanted: FileSetting[] = [];
@@ -76,6 +79,15 @@ export async function readyPipeline(spec: JarvisSpec, jarvis: JarvisInstallation
     }
   }
   return { pipeline, own: spec.pipeline_yaml !== undefined, named: spec.pipeline_name !== undefined, wanted, packageNames, sharedDir };
+}
+
+/** An array would be several runs of one execution, and under another name the run could not be found again. */
+function refuseOptions(words: readonly string[]): void {
+  try {
+    checkWords(words);
+  } catch (error) {
+    throw isRelayError(error, "job_submission_refused") ? pipelineRefused("scheduler", `scheduler: ${error.message}`) : error;
+  }
 }
 
 /** @throws RelayError jarvis_submission_refused where inputs and declared settings do not belong together */

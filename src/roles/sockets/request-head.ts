@@ -42,12 +42,13 @@ export const hasWord = (head: RequestHead, name: string, word: string): boolean 
   (head.fields.get(name) ?? "").split(",").some((one) => one.trim().toLowerCase() === word);
 
 /**
- * Whether a request names a host and says where its body ends in one way only (RFC 9112, sections 3.2 and 6.3). Of any other, whoever is on the way and whoever answers
+ * Whether a request names one host and says where its body ends in one way only (RFC 9112, sections 3.2 and 6.3). Of any other, whoever is on the way and whoever answers
  * may not see the same requests.
  */
 export function isFramed({ fields }: RequestHead): boolean {
   const [length, coding] = [fields.get("content-length"), fields.get("transfer-encoding")];
-  if (!fields.has("host")) return false;
+  // Several fields are joined by commas, and no host has one.
+  if (fields.get("host")?.includes(",") !== false) return false;
   if (coding !== undefined) return length === undefined && coding.trim().toLowerCase() === "chunked";
   return length === undefined || (/^\d+$/.test(length.trim()) && Number.isSafeInteger(Number(length)));
 }

@@ -59,6 +59,7 @@ describe("a connection without the token", () => {
     ["a whole address", head("GET http://elsewhere/owner HTTP/1.1", BEARER)],
     ["a folded field", head("GET /owner HTTP/1.1", BEARER, " more")],
     ["a space before the colon", head("GET /owner HTTP/1.1", `Authorization : Bearer ${TOKEN}`)],
+    ["two hosts", head("GET /owner HTTP/1.1", BEARER, "Host: elsewhere")],
     ["no host", `GET /owner HTTP/1.1\r\n${BEARER}\r\n\r\n`],
     ["two ends of its body", head("POST /echo HTTP/1.1", BEARER, "Content-Length: 3", "Transfer-Encoding: chunked")],
     ["two lengths", head("POST /echo HTTP/1.1", BEARER, "Content-Length: 3", "Content-Length: 4")],

@@ -164,3 +164,17 @@ test("both programs are put where they are wanted, and nothing is fetched again 
   expect(await relay.ok(...install, "--destination", there)).toBe(`frpc=${there}/frpc\nfrps=${there}/frps`);
   expect(fs.readFileSync(path.join(there, "frps"), "utf8")).toBe("\x7fELF s");
 });
+
+test("a frpc that a variable names and that cannot be run fails as the program, with what mends it", async () => {
+  await using relay = await initialized();
+  expect((await relay.run(["cluster", "add", "other", ...SERVER], { env: { CLIO_RELAY_FRP_TOKEN: "a token" } })).code).toBe(0);
+  const text = path.join(relay.directory, "frpc");
+  fs.writeFileSync(text, "no program", { mode: 0o600 });
+  for (const file of [text, `${text}.none`]) {
+    const tried = await relay.run(["relay-host", "test-frpc-connection", "--cluster", "other", "--json"], {
+      env: { CLIO_RELAY_FRPC_BIN: file },
+    });
+    const failure = { layer: "program", reason: "frp_not_installed", fix: expect.stringContaining("clio-relay install-frp") };
+    expect([tried.code, JSON.parse(tried.stdout)]).toMatchObject([1, { ok: false, failure }]);
+  }
+});

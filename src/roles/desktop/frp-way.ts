@@ -17,6 +17,8 @@ import { openWorkerSession, type WorkerSessionKeys } from "../../transport/sessi
 
 import type { FrpWanted } from "./host-tasks.ts";
 
+const FRPC_BIN = "CLIO_RELAY_FRPC_BIN";
+
 export interface FrpWay {
   readonly entry: FrpEntry;
   readonly keys: WorkerSessionKeys;
@@ -47,8 +49,18 @@ export interface FrpTransport extends LinkTransport {
 }
 
 /** The frpc of this machine: the one that a variable names, or that was installed. @throws RelayError frp_not_installed */
-export const ownFrpc = (env: Environment, { frpDir }: Pick<Paths, "frpDir">): string =>
-  variable(env, "CLIO_RELAY_FRPC_BIN") ?? frpcFor(frpDir, ownPlatform()).file;
+export function ownFrpc(env: Environment, { frpDir }: Pick<Paths, "frpDir">): string {
+  const named = variable(env, FRPC_BIN);
+  if (named === undefined) return frpcFor(frpDir, ownPlatform()).file;
+  const found = Bun.which(named, { PATH: env.variables["PATH"] ?? "" });
+  if (found !== null) return found;
+  throw new RelayError(
+    "frp_not_installed",
+    `${FRPC_BIN} names ${named}, which is no program that can be run here`,
+    { path: named },
+    `unset ${FRPC_BIN}, then clio-relay install-frp; clio-relay desktop stop ends a daemon that was started with the variable`,
+  );
+}
 
 function roomOf({ name, frp }: FrpEntry, paths: Pick<Paths, "configDir">, env: Environment): FrpRoom {
   const room = readRoom(paths, name, env);

@@ -24,6 +24,9 @@ describe("of a real job", () => {
     expect(artifact).toMatchObject({ name: "out/it's é.bin", size_bytes: 3_000_000 });
     const original = fs.readFileSync(path.join(relay.directory, artifact.name));
     expect(await relay.json("job", "read-artifact", artifact.artifact_id)).toEqual(artifact);
+    const shown = await relay.run(["job", "read-artifact", artifact.artifact_id]);
+    expect(shown.stdout).toContain(artifact.artifact_id);
+    expect(shown.stderr).toBe("the file itself: -o FILE, or -o - for standard output\n");
 
     expect(await relay.ok("job", "read-artifact", artifact.artifact_id, "-o", "copy")).toBe(path.join(relay.directory, "copy"));
     expect(fs.readFileSync(path.join(relay.directory, "copy")).equals(original)).toBe(true);

@@ -60,6 +60,7 @@ describe("clusters", () => {
       worker_capacity: { concurrency: 5, control_query_concurrency: 1, kind_concurrency: { mcp_call: 1, command: 4 } },
     };
     expect(await relay.json("cluster", "show", "two")).toEqual({ ...entry, route_revision: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(await relay.ok("cluster", "show", "two")).toMatch(/^scheduler +none \(external\)$/m);
     expect(await relay.json("cluster", "add", "--name", "two", "--clear-kind-concurrency", "--clear-env-setup")).toMatchObject({
       env_setup: null,
       worker_capacity: { concurrency: 5, kind_concurrency: {} },

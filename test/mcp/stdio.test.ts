@@ -110,7 +110,8 @@ describe("the profile user", () => {
     const run = (more: Record<string, unknown>) =>
       agent.problem("relay_submit_agent", { cluster: "local", prompt_path: "/prompt.md", ...more });
     expect(await run({ scheduler: { nodes: 2, time_limit_seconds: 60 } })).toMatchObject({ reason: "scheduler_unavailable" });
-    expect(await run({})).toMatchObject({ reason: "engine_unavailable", cause: "agent_unconfigured" });
+    const hint = expect.stringMatching(/^clio-relay cluster add --name local --agent-bin PROGRAM,/);
+    expect(await run({})).toMatchObject({ reason: "engine_unavailable", cause: "agent_unconfigured", hint });
     for (const scheduler of [{ options: ["--wrap=x"] }, { directives: true }])
       expect(await run({ scheduler })).toMatchObject({ reason: "request_validation_failed" });
     expect(await run({ scheduler: {}, timeout_seconds: 5 })).toMatchObject({ reason: "request_validation_failed" });

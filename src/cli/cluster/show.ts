@@ -24,6 +24,9 @@ function meetingOf(entry: ClusterEntry): readonly (readonly [string, string | nu
   return [["frps", `${protocol}://${server_addr}:${server_port}`]];
 }
 
+/** `external` is the word for one that is asked for nothing. */
+const schedulerOf = ({ scheduler_provider: said = "external" }: ClusterEntry): string => (said === "external" ? "none (external)" : said);
+
 export const verb = defineVerb({
   summary: "Show one cluster",
   ...NAMED,
@@ -41,7 +44,7 @@ export const verb = defineVerb({
         ...(host === null ? [] : wayOf(host)),
         ["slots", slotsText(entry.worker_capacity)],
         ...Object.entries(kind_concurrency).map(([kind, limit]) => [`limit of ${kind}`, limit] as const),
-        ["scheduler", entry.scheduler_provider ?? "external"],
+        ["scheduler", schedulerOf(entry)],
         ["JARVIS-CD", entry.jarvis_bin ?? null],
         ["agent", entry.agent_bin ?? null],
         ["agent's adapter", entry.agent_adapter ?? null],

@@ -26,7 +26,7 @@ export const verb = defineVerb({
       ["version", status.version],
       ["since", `${status.started_at} (${agoText(status.started_at, io.clock.now())})`],
       ["listens on", status.socket],
-      ["requests", status.active_requests],
+      ["requests", `${status.active_requests} under way`],
       ["clusters in", status.clusters_file ?? null],
       ["registry", status.registry_error],
     ]);

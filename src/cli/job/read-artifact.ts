@@ -37,7 +37,10 @@ export const verb = defineVerb({
     const { cluster, artifact } = await artifactMeant({ io, relay }, flags.cluster, args.artifact, args.name);
     if (flags.output === undefined) {
       if (json) await printJson(io.stdout, artifact);
-      else await printFields(io.stdout, fieldsOf(artifact));
+      else {
+        await printFields(io.stdout, fieldsOf(artifact));
+        await io.stderr.write("the file itself: -o FILE, or -o - for standard output\n");
+      }
       return EXIT.ok;
     }
     if (flags.output === "-" && json) throw new RelayError("usage", "--json and -o - exclude each other");

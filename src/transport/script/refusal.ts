@@ -26,7 +26,7 @@ const REFUSALS: Readonly<Record<string, readonly [code: ErrorCode, message: (det
     "stay with the newer version, or give up what came since it made the queue: end the worker, put queue.db.vN.bak beside the file in its place, and run this again",
   ],
   not_installed: ["relay_not_installed", (detail) => `${detail} is not there, or not executable`],
-  nothing_before: ["state_conflict", (detail) => `there is no version to go back to: ${detail}`],
+  nothing_before: ["state_conflict", (place) => `there is no version to go back to: ${place} names none`],
   no_manager: [
     "service_failed",
     (detail) => `no service manager of the user's is in reach on that host: ${detail}`,

@@ -34,7 +34,7 @@ export class AgentEngine implements Engine<"remote_agent"> {
 
   async admit(submission: SubmissionOf<"remote_agent">): Promise<Lane> {
     const { agent, capacity } = this.around;
-    this.program();
+    this.program(submission.cluster);
     const lane = laneOf(submission);
     if (lane === "workload" && kindSlotsOf(capacity, "remote_agent") < 1)
       throw unavailable(
@@ -61,18 +61,18 @@ export class AgentEngine implements Engine<"remote_agent"> {
   }
 
   attempt(around: EngineAround<"remote_agent">): EngineAttempt {
-    return new AgentAttempt(around, this.around.agent, () => this.program());
+    return new AgentAttempt(around, this.around.agent, () => this.program(around.job.cluster));
   }
 
   /** The program's path, or its name where it is to be found when it runs. @throws RelayError engine_unavailable */
-  program(): string {
+  program(cluster: string): string {
     const { agent, searchPath, hasSetup } = this.around;
     const { program } = agent;
     if (program === null)
       throw unavailable(
         "agent_unconfigured",
         "this worker has no agent",
-        "clio-relay cluster add NAME --agent-bin PROGRAM, or CLIO_RELAY_AGENT_BIN where the worker runs; then start it again",
+        `clio-relay cluster add --name ${cluster} --agent-bin PROGRAM, or CLIO_RELAY_AGENT_BIN where the worker runs; then start the worker again`,
       );
     const found = path.isAbsolute(program) ? Bun.which(program) : Bun.which(program, { PATH: searchPath });
     if (found !== null) return found;

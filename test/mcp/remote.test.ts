@@ -72,6 +72,7 @@ test("arguments are looked at before anything is submitted", async () => {
     { cluster: "far", path: "/x" },
     { cluster: "local", path: "/x", idempotency_key: "" },
     { cluster: "local", log_limit: 0 },
+    { cluster: "local", path: "/x", poll_seconds: -1 },
   ]) {
     expect(await agent.problem(INSPECT, args)).toMatchObject({ reason: "request_validation_failed" });
   }
@@ -83,7 +84,7 @@ test("arguments are looked at before anything is submitted", async () => {
   expect(await nested({ controls: { log_limit: 0 } })).toMatchObject({ issues: [{ path: "controls.log_limit" }] });
   for (const none of [1, "x", [], [{}]]) expect(await nested({ controls: none })).toMatchObject({ issues: [{ path: "controls" }] });
   for (const none of [1, "x", [], ["x"]]) expect(await nested({ arguments: none })).toMatchObject({ issues: [{ path: "arguments" }] });
-  for (const right of [{}, { controls: null }, { controls: { idempotency_key: "k", log_limit: null } }])
+  for (const right of [{}, { controls: null }, { controls: { idempotency_key: "k", log_limit: null, poll_seconds: 2 } }])
     expect(await nested(right)).toMatchObject({ reason: "worker_not_running" });
   expect(await agent.problem(INSPECT, { cluster: "local", path: "/x", controls: { log_limit: 1 } })).toMatchObject({
     hint: expect.stringContaining("beside `cluster`"),

@@ -7,6 +7,8 @@ import { LOG_BYTES } from "../views.ts";
 /** How long a call waits for its result unless it says otherwise, in seconds: less than clients wait for an answer. */
 const WAIT_SECONDS = 30;
 const LOG_LIMIT = 8_192;
+/** Accepted from callers that polled once; waiting is by notification. */
+const POLL_MAX = 3_600;
 
 /** Arguments that each tool of a server on a cluster has besides its own, as JSON Schema of any dialect. */
 export const CONTROLS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -24,6 +26,7 @@ export const CONTROLS: Readonly<Record<string, Readonly<Record<string, unknown>>
     default: WAIT_SECONDS,
     description: "how long to wait for the result; the call goes on after that, and relay_wait has it",
   },
+  poll_seconds: { type: "number", minimum: 0, maximum: POLL_MAX, description: "of no effect" },
   include_logs: { type: "boolean", default: false, description: "with what the server wrote besides" },
   log_limit: { type: "integer", minimum: 1, maximum: LOG_BYTES, default: LOG_LIMIT, description: "bytes of that at most, of each stream" },
 };
@@ -40,6 +43,7 @@ export const OwnArguments = v.strictObject({
     told("wait_timeout_seconds", v.pipe(v.number(), v.minValue(0), v.maxValue(LIMITS.waitMaxSeconds))),
     WAIT_SECONDS,
   ),
+  poll_seconds: v.optional(told("poll_seconds", v.pipe(v.number(), v.minValue(0), v.maxValue(POLL_MAX)))),
   include_logs: v.optional(told("include_logs", v.boolean()), false),
   log_limit: v.optional(told("log_limit", v.pipe(v.number(), v.safeInteger(), v.minValue(1), v.maxValue(LOG_BYTES))), LOG_LIMIT),
 });

@@ -71,79 +71,101 @@ function pump(stream: Duplex): void {
 const kept: unknown[] = [];
 const say = (what: unknown): void => void process.stdout.write(`${JSON.stringify(what)}\n`);
 
-async function run(): Promise<void> {
-  const { task } = options;
-  if (task.kind === "park") {
-    for (let i = 0; i < task.workers; i += 20) {
-      kept.push(...(await Promise.all(Array.from({ length: Math.min(20, task.workers - i) }, () => worker(() => undefined)))));
-    }
-    say({ parked: task.workers });
-  } else if (task.kind === "stream") {
-    const streams: Duplex[] = [];
-    for (let i = 0; i < task.pairs; i++) {
-      const signer = newSigner();
-      kept.push(await worker((stream) => void streams.push(stream), signer));
-      streams.push(await desktop(signer.key));
-    }
-    while (streams.length < 2 * task.pairs) await Bun.sleep(10);
-    for (const stream of streams) pump(stream);
-    say({ pairs: task.pairs });
-  } else if (task.kind === "send") {
+type TaskOf<Kind extends RelayLoad["task"]["kind"]> = Extract<RelayLoad["task"], { readonly kind: Kind }>;
+
+async function parkWorkers({ workers }: TaskOf<"park">): Promise<void> {
+  for (let i = 0; i < workers; i += 20) {
+    kept.push(...(await Promise.all(Array.from({ length: Math.min(20, workers - i) }, () => worker(() => undefined)))));
+  }
+  say({ parked: workers });
+}
+
+async function streamPairs({ pairs }: TaskOf<"stream">): Promise<void> {
+  const streams: Duplex[] = [];
+  for (let i = 0; i < pairs; i++) {
     const signer = newSigner();
-    let got = 0;
-    const done = Promise.withResolvers<void>();
-    kept.push(
-      await worker((stream) => {
-        stream.on("data", (chunk: Buffer) => {
-          got += chunk.length;
-          if (got >= task.bytes) done.resolve();
-        });
-        stream.resume();
-      }, signer),
-    );
+    kept.push(await worker((stream) => void streams.push(stream), signer));
+    streams.push(await desktop(signer.key));
+  }
+  while (streams.length < 2 * pairs) await Bun.sleep(10);
+  for (const stream of streams) pump(stream);
+  say({ pairs });
+}
+
+async function sendBytes({ bytes }: TaskOf<"send">): Promise<void> {
+  const signer = newSigner();
+  let got = 0;
+  const done = Promise.withResolvers<void>();
+  kept.push(
+    await worker((stream) => {
+      stream.on("data", (chunk: Buffer) => {
+        got += chunk.length;
+        if (got >= bytes) done.resolve();
+      });
+      stream.resume();
+    }, signer),
+  );
+  const stream = await desktop(signer.key);
+  const chunk = Buffer.alloc(64 * 1024, 7);
+  const began = performance.now();
+  for (let sent = 0; sent < bytes; sent += chunk.length) {
+    if (!stream.write(chunk)) await new Promise((resolve) => stream.once("drain", resolve));
+  }
+  await done.promise;
+  say({ bytes_per_second: (got / (performance.now() - began)) * 1_000 });
+}
+
+async function joinOften({ times }: TaskOf<"join">): Promise<void> {
+  const signer = newSigner();
+  kept.push(await worker((stream) => kept.push(stream), signer));
+  const samples: number[] = [];
+  for (let i = 0; i < times; i++) {
+    const began = performance.now();
     const stream = await desktop(signer.key);
-    const chunk = Buffer.alloc(64 * 1024, 7);
-    const began = performance.now();
-    for (let sent = 0; sent < task.bytes; sent += chunk.length) {
-      if (!stream.write(chunk)) await new Promise((resolve) => stream.once("drain", resolve));
-    }
-    await done.promise;
-    say({ bytes_per_second: (got / (performance.now() - began)) * 1_000 });
-  } else if (task.kind === "join") {
-    const signer = newSigner();
-    kept.push(await worker((stream) => kept.push(stream), signer));
-    const samples: number[] = [];
-    for (let i = 0; i < task.times; i++) {
-      const began = performance.now();
-      const stream = await desktop(signer.key);
-      samples.push(performance.now() - began);
-      stream.destroy();
-      await Bun.sleep(5);
-    }
-    say({ samples });
-  } else {
-    let refused = 0;
-    const wrong = { ...me, token: options.token.replace(/./g, "x"), signer: newSigner(), onJoining: () => undefined };
-    const began = performance.now();
-    let started = 0;
-    let underWay = 0;
-    const knock = async (): Promise<void> => {
-      started++;
-      underWay++;
-      await dial()
-        .then((duplex) => register(duplex, wrong))
-        .catch(() => refused++);
-      underWay--;
-    };
-    // As many as are due by now, for a timer comes late on a busy machine.
-    const timer = setInterval(() => {
-      while (underWay < KNOCKING_MAX && started < ((performance.now() - began) * task.perMinute) / 60_000) void knock();
-    }, 5);
-    kept.push(timer);
-    say({ refusing: true });
-    process.stdin.once("end", () => say({ refused }));
+    samples.push(performance.now() - began);
+    stream.destroy();
+    await Bun.sleep(5);
+  }
+  say({ samples });
+}
+
+function refuseOften({ perMinute }: TaskOf<"refuse">): void {
+  let refused = 0;
+  const wrong = { ...me, token: options.token.replace(/./g, "x"), signer: newSigner(), onJoining: () => undefined };
+  const began = performance.now();
+  let started = 0;
+  let underWay = 0;
+  const knock = async (): Promise<void> => {
+    started++;
+    underWay++;
+    await dial()
+      .then((duplex) => register(duplex, wrong))
+      .catch(() => refused++);
+    underWay--;
+  };
+  // As many as are due by now, for a timer comes late on a busy machine.
+  const timer = setInterval(() => {
+    while (underWay < KNOCKING_MAX && started < ((performance.now() - began) * perMinute) / 60_000) void knock();
+  }, 5);
+  kept.push(timer);
+  say({ refusing: true });
+  process.stdin.once("end", () => say({ refused }));
+}
+
+async function run({ task }: RelayLoad): Promise<void> {
+  switch (task.kind) {
+    case "park":
+      return await parkWorkers(task);
+    case "stream":
+      return await streamPairs(task);
+    case "send":
+      return await sendBytes(task);
+    case "join":
+      return await joinOften(task);
+    case "refuse":
+      return refuseOften(task);
   }
 }
 
-await run();
+await run(options);
 process.stdin.on("end", () => process.exit(0)).resume();

@@ -24,12 +24,16 @@ export interface RelayOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The directory of the installation, where the test has one of its own (a tmpfs, say). It is not removed. */
   readonly directory?: string;
+  /** What every command, worker and daemon is run under: `setpriv …` for another user. */
+  readonly under?: readonly string[];
 }
 
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string | Uint8Array<ArrayBuffer>;
   readonly cwd?: string;
+  /** What it is run under, besides what all commands are. */
+  readonly under?: readonly string[];
 }
 
 /**
@@ -66,8 +70,8 @@ export class Relay implements AsyncDisposable {
   }
 
   /** Run a command to its end, whatever its exit code. */
-  async run(args: readonly string[], { env, stdin, cwd }: CommandOptions = {}): Promise<CommandResult> {
-    const child = Bun.spawn([EXECUTABLE, ...args], {
+  async run(args: readonly string[], { env, stdin, cwd, under }: CommandOptions = {}): Promise<CommandResult> {
+    const child = Bun.spawn(this.#command(args, under), {
       env: { ...this.environment, ...env },
       cwd: cwd ?? this.directory,
       stdin: stdin === undefined ? "ignore" : typeof stdin === "string" ? new TextEncoder().encode(stdin) : stdin,
@@ -80,7 +84,7 @@ export class Relay implements AsyncDisposable {
 
   /** Run a command that has to succeed, and return the bytes that it prints. */
   async bytes(...args: readonly string[]): Promise<Buffer> {
-    const child = Bun.spawn([EXECUTABLE, ...args], {
+    const child = Bun.spawn(this.#command(args), {
       env: this.environment,
       cwd: this.directory,
       stdin: "ignore",
@@ -102,8 +106,8 @@ export class Relay implements AsyncDisposable {
   }
 
   /** Start a command that goes on. It is ended with the installation. */
-  start(args: readonly string[], { env, cwd }: CommandOptions = {}): Bun.Subprocess<"ignore", "pipe", "pipe"> {
-    const child = Bun.spawn([EXECUTABLE, ...args], {
+  start(args: readonly string[], { env, cwd, under }: CommandOptions = {}): Bun.Subprocess<"ignore", "pipe", "pipe"> {
+    const child = Bun.spawn(this.#command(args, under), {
       env: { ...this.environment, ...env },
       cwd: cwd ?? this.directory,
       stdin: "ignore",
@@ -115,9 +119,9 @@ export class Relay implements AsyncDisposable {
   }
 
   /** Start a worker in the foreground and wait until it answers. Its messages go to `worker.log` in the directory. */
-  async worker(args: readonly string[] = [], { env }: CommandOptions = {}): Promise<Bun.Subprocess> {
+  async worker(args: readonly string[] = [], { env, under }: CommandOptions = {}): Promise<Bun.Subprocess> {
     const log = fs.openSync(path.join(this.directory, "worker.log"), "a");
-    const child = Bun.spawn([EXECUTABLE, "worker", "run", "--cluster", "local", ...args], {
+    const child = Bun.spawn(this.#command(["worker", "run", "--cluster", "local", ...args], under), {
       env: { ...this.environment, ...env },
       cwd: this.directory,
       stdin: "ignore",
@@ -131,6 +135,10 @@ export class Relay implements AsyncDisposable {
     await eventually(answers, { everyMs: 50, what: "an answer of the worker" });
     if (ended()) throw new Error(`the worker ended with ${child.exitCode ?? child.signalCode}: ${this.workerLog().slice(-2_000)}`);
     return child;
+  }
+
+  #command(args: readonly string[], under: readonly string[] = []): string[] {
+    return [...(this.options.under ?? []), ...under, EXECUTABLE, ...args];
   }
 
   workerLog(): string {

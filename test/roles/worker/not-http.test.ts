@@ -67,6 +67,12 @@ test("a head of more than 16 KiB is refused, too, and one of less is not", async
   expect(await large(17_000)).toBe("HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n");
 });
 
+test("a method that nobody knows has no answer, and nothing is done", async () => {
+  const before = (await worker.client.queue({ include_terminal: true })).source_total;
+  expect(await answerTo(head("SUBMIT /jobs", `Content-Length: ${SUBMISSION.length}`), SUBMISSION)).toBe("");
+  expect((await worker.client.queue({ include_terminal: true })).source_total).toBe(before);
+});
+
 test("a request that has trailers is answered, and its connection ends", async () => {
   const answer = await answerTo(chunked("POST /jobs"), chunk("{}"), "0\r\nA-Trailer: x\r\n\r\n");
   expect(answer).toStartWith("HTTP/1.1 422 ");

@@ -90,6 +90,8 @@ export interface RecordedInput {
 export interface PageRequest {
   readonly cursor: number;
   readonly limit: number;
+  /** Bytes of text that a page of events may hold, but for its first entry; as on other pages where it is absent. */
+  readonly maxBytes?: number;
 }
 
 export interface JobFilter {

@@ -2,11 +2,12 @@ import * as v from "valibot";
 import { Event } from "../../domain/event.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { PageQuery, pageOf } from "../../domain/page.ts";
+import type { PageRequest } from "../../queue/store.ts";
 import { Monitor } from "../answers.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
 import { jobStatus } from "./jobs.ts";
-import { type Growing, isCut, POLL_REFUSAL, PollSeconds, streamRoutes } from "./streams.ts";
+import { AHEAD_BYTES, type Growing, isCut, POLL_REFUSAL, PollSeconds, streamRoutes } from "./streams.ts";
 
 const MonitorQuery = v.strictObject({ ...PageQuery.entries, poll_seconds: PollSeconds });
 
@@ -48,7 +49,7 @@ export const eventRoutes = (services: WorkerServices): Operation[] => {
       answer: { kind: "json", schema: Monitor },
       errors: ["job_not_found"],
       handler: async ({ param, query }) => {
-        const { document } = await monitor(services, param("id"), query.cursor, query.limit);
+        const { document } = await monitor(services, param("id"), query);
         return json(document);
       },
     }),
@@ -72,7 +73,7 @@ async function growingEvents({ store }: WorkerServices, jobId: string, limit: nu
     jobId,
     async look(cursor) {
       const { state } = await store.job(jobId);
-      const page = await store.events(jobId, { cursor, limit });
+      const page = await store.events(jobId, { cursor, limit, maxBytes: AHEAD_BYTES });
       const messages = page.items.map((event) => ({ event: event.event_type, id: event.seq, data: event }));
       return { state, messages, next_cursor: page.next_cursor, more: isCut(page) };
     },
@@ -84,7 +85,7 @@ async function growingMonitor(services: WorkerServices, jobId: string, limit: nu
   return {
     jobId,
     async look(cursor) {
-      const { document, more } = await monitor(services, jobId, cursor, limit);
+      const { document, more } = await monitor(services, jobId, { cursor, limit, maxBytes: AHEAD_BYTES });
       const { next_cursor } = document;
       const messages = [{ event: "monitor", id: next_cursor - 1, data: document }];
       return { state: document.job.state, messages, next_cursor, more };
@@ -93,8 +94,8 @@ async function growingMonitor(services: WorkerServices, jobId: string, limit: nu
 }
 
 /** The document, and whether there were more events than fit into it. */
-async function monitor(services: WorkerServices, jobId: string, cursor: number, limit: number) {
+async function monitor(services: WorkerServices, jobId: string, request: PageRequest) {
   const status = await jobStatus(services, jobId);
-  const page = await services.store.events(jobId, { cursor, limit });
+  const page = await services.store.events(jobId, request);
   return { document: { ...status, events: page.items, next_cursor: page.next_cursor }, more: isCut(page) };
 }

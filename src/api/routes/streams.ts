@@ -36,6 +36,9 @@ const WebSocketQuery = v.strictObject({ ...StreamQuery.entries, token: v.optiona
 
 const STREAM_HEADERS = { "Last-Event-ID": "id of the last message that the client has" };
 
+/** Text of entries that a stream has read ahead of its client: there are thousands of streams, and any of their clients may take nothing. */
+export const AHEAD_BYTES = 64 * 1024;
+
 const LastEventId = whole(0, Number.MAX_SAFE_INTEGER - 1);
 
 /** Where a stream starts: after Last-Event-ID when the client comes back, else at the cursor, else at the beginning. */

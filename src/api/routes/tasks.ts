@@ -3,7 +3,7 @@ import { PageQuery, pageOf } from "../../domain/page.ts";
 import { NewTaskEvent, Task, TaskEvent } from "../../domain/task.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import type { WorkerServices } from "../worker-services.ts";
-import { type Growing, isCut, streamRoutes } from "./streams.ts";
+import { AHEAD_BYTES, type Growing, isCut, streamRoutes } from "./streams.ts";
 
 /** Tasks and their timelines. */
 export const taskRoutes = (services: WorkerServices): Operation[] => {
@@ -75,7 +75,7 @@ async function growingTimeline({ store }: WorkerServices, taskId: string, limit:
     ended: { task_id: taskId },
     async look(cursor) {
       const { state } = await store.job(jobId);
-      const page = await store.taskEvents(taskId, { cursor, limit });
+      const page = await store.taskEvents(taskId, { cursor, limit, maxBytes: AHEAD_BYTES });
       const messages = page.items.map((event) => ({ event: "task_event", id: event.seq, data: event }));
       return { state, messages, next_cursor: page.next_cursor, more: isCut(page) };
     },

@@ -37,7 +37,7 @@ export function events(r: Reading, jobId: string, page: PageRequest): Page<Event
     "SELECT seq, event_type, message, level, payload, created_at FROM events WHERE job = ? AND seq >= ? ORDER BY seq LIMIT ?",
     job.sequence,
     page.cursor,
-    rowsOfPage(sizes),
+    rowsOfPage(sizes, page.maxBytes),
   );
   return pageOf(
     rows,

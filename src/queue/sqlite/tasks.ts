@@ -181,7 +181,7 @@ export function taskEvents(r: Reading, taskId: string, page: PageRequest): Page<
     row.job,
     row.sequence,
     page.cursor,
-    rowsOfPage(sizes),
+    rowsOfPage(sizes, page.maxBytes),
   );
   const subject = `a task event of ${taskId}`;
   const toRecord = (event: TaskEventRow): TaskEvent => ({

@@ -75,6 +75,8 @@ export function eventContract(open: OpenScene): void {
       const pages = await pagesOf((cursor) => scene.store.events(job_id, { cursor, limit: 500 }));
       // Two small ones came with the job; 20 of 200,000 bytes make 4 MiB.
       expect(pages.map((items) => items.length)).toEqual([22, 20]);
+      const smaller = await pagesOf((cursor) => scene.store.events(job_id, { cursor, limit: 500, maxBytes: 450_000 }));
+      expect(smaller.map((items) => items.length)).toEqual([4, ...Array.from({ length: 19 }, () => 2)]);
       expectGapless(pages.flat());
     });
 

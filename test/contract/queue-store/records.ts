@@ -58,6 +58,8 @@ export function recordContract(open: OpenScene): void {
       const pages = await pagesOf((cursor) => scene.store.taskEvents(task_id, { cursor, limit: 500 }));
       expect(pages.map((items) => items.length)).toEqual(FORTY);
       expect(pages.flat().map(({ seq }) => seq)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
+      const one = await scene.store.taskEvents(task_id, { cursor: 1, limit: 500, maxBytes: 1 });
+      expect(one.items.map(({ seq }) => seq)).toEqual([1]);
     });
 
     test("a task event larger than an event record is refused, and takes no number", async () => {

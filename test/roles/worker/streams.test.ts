@@ -131,6 +131,22 @@ test("a task's timeline is streamed by the same rules", async () => {
   await worker.ended(live.jobId);
 });
 
+test("large entries are read a few at a time, and none is left out", async () => {
+  const { job_id } = await worker.shell("true");
+  await worker.ended(job_id);
+  const { tasks } = await worker.client.tasks(job_id);
+  const taskId = tasks[0]!.task_id;
+  const entry = { event_type: "step", label: "l", summary: "s", metadata: { text: "x".repeat(30_000) } };
+  for (let i = 0; i < 7; i++) await worker.client.recordTaskEvent(taskId, entry);
+  const timeline = await all(`/tasks/${taskId}/events/sse`);
+  expect(timeline.map(({ id }) => Number(id))).toEqual([1, 2, 3, 4, 5, 6, 7, 7]);
+  const events = (await worker.events(job_id)).length;
+  const documents = (await all(`/jobs/${job_id}/monitor/sse`)).filter(({ event }) => event === "monitor").map(data) as {
+    events: { seq: number }[];
+  }[];
+  expect(documents.flatMap((document) => document.events.map(({ seq }) => seq))).toEqual(Array.from({ length: events }, (_, i) => i + 1));
+});
+
 describe("WebSockets", () => {
   const url = (target: string) => `ws+unix://${path.join(worker.directory, "run", "worker.sock")}:${target}`;
 

@@ -7,7 +7,7 @@ import type { CliIo } from "./io.ts";
 /** Candidates that an error names. */
 const SHOWN = 10;
 
-const FULL_JOB_ID = /^job_[0-9a-f]{32}$/;
+const FULL_JOB_ID = /^(?:job_)?([0-9a-f]{32})$/;
 /** The first twelve digits of an id are its time, so that fewer than these say little. */
 const BEGINNING = /^(?:job_)?([0-9a-f]{8,31})$/;
 
@@ -34,9 +34,11 @@ export interface FoundJob {
  */
 export async function findJob({ io, relay }: Asking, named: string | undefined, word: string): Promise<FoundJob> {
   if (word === "last") return ofLast({ io, relay }, named);
-  if (FULL_JOB_ID.test(word)) {
-    const cluster = await holder(relay, named, `job ${word}`, "job_not_found", (one, signal) => one.job(word, signal));
-    return { cluster, id: word };
+  const all = FULL_JOB_ID.exec(word)?.[1];
+  if (all !== undefined) {
+    const id = `job_${all}`;
+    const cluster = await holder(relay, named, `job ${id}`, "job_not_found", (one, signal) => one.job(id, signal));
+    return { cluster, id };
   }
   const digits = BEGINNING.exec(word)?.[1];
   if (digits !== undefined) return ofPrefix(await clients(relay, named), named, `job_${digits}`, word);

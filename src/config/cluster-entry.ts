@@ -13,6 +13,13 @@ export const FRP_MODES = ["frp-stcp", "frp-xtcp"] as const;
 export const MODES = ["local", "ssh", "relay", ...FRP_MODES] as const;
 export const SSH_CLIENTS = ["builtin", "openssh"] as const;
 
+/** Whether a login node may be said so: [user@]host, as ssh takes it. */
+export const isSshHost = (text: string): boolean => HOST.test(text);
+/** Whether a host may call itself so. */
+export const isHostName = (text: string): boolean => HOST_NAME.test(text);
+/** Whether it is the fingerprint of a host's key. */
+export const isFingerprint = (text: string): boolean => FINGERPRINT.test(text);
+
 /** What a host may be called, with a user's name before it or not: nothing that ssh, a shell or a log would take for something else. */
 const HOST = /^(?:[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}@)?[A-Za-z0-9_.:%[\]][A-Za-z0-9_.:%[\]-]{0,254}$/;
 /** A path on the cluster: absolute, or below the home directory there. */

@@ -4,10 +4,13 @@ import { looseText, text } from "./primitives.ts";
 export const FRP_PROTOCOLS = ["wss", "websocket", "tcp"] as const;
 
 /** A name or an address, as a configuration of frp has it. */
-const HostName = v.pipe(
-  v.string(),
-  v.regex(/^[A-Za-z0-9:](?:[A-Za-z0-9._:-]{0,252}[A-Za-z0-9])?$/, "must be the name or the address of a host"),
-);
+const HOST_NAME = /^[A-Za-z0-9:](?:[A-Za-z0-9._:-]{0,252}[A-Za-z0-9])?$/;
+const HostName = v.pipe(v.string(), v.regex(HOST_NAME, "must be the name or the address of a host"));
+/** Whether the server of frp may be said so. */
+export const isFrpServer = (text: string): boolean => HOST_NAME.test(text);
+const STUN_SERVER = /^[A-Za-z0-9._-]{1,253}:\d{1,5}$/;
+/** Whether a STUN server may be said so: HOST:PORT. */
+export const isStunServer = (text: string): boolean => STUN_SERVER.test(text);
 const Port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535));
 
 /** Where a frps is, and how it is spoken to. What is secret about it is the room's. */
@@ -16,7 +19,7 @@ export const FRP_SERVER = {
   server_port: v.optional(Port, 443),
   protocol: v.optional(v.picklist(FRP_PROTOCOLS), "wss"),
   /** HOST:PORT of the STUN server for the direct way; null: the one that frp comes with. */
-  stun_server: v.optional(v.nullable(v.pipe(v.string(), v.regex(/^[A-Za-z0-9._-]{1,253}:\d{1,5}$/, "must be HOST:PORT"))), null),
+  stun_server: v.optional(v.nullable(v.pipe(v.string(), v.regex(STUN_SERVER, "must be HOST:PORT"))), null),
 } as const;
 const FrpPlace = v.strictObject(FRP_SERVER);
 export type FrpPlace = v.InferOutput<typeof FrpPlace>;

@@ -88,6 +88,12 @@ test("what does not go together is refused, and nothing of it is kept", async ()
     ["--core-dir", "/x"],
     ["--target-hostname", "x"],
     ["--ssh-host", "-oProxyCommand=x"],
+    // What a variable that is not set leaves.
+    ["--ssh-host", ""],
+    ["--ssh-host", "a b"],
+    ["--frp-server-addr", ""],
+    ["--frp-server-addr", "frps.example.edu", "--frp-stun-server", "stun"],
+    ["--ssh-host", "login", "--target-hostname", ""],
     ["--ssh-host", "login", "--core-dir", "x"],
     ["--ssh-host", "login", "--ssh-host-key-sha256", "short"],
     ["--ssh-host", "login", "--site-marker-sha256", "short"],
@@ -96,6 +102,8 @@ test("what does not go together is refused, and nothing of it is kept", async ()
   ]) {
     const result = await relay.run(["cluster", "add", "--name", "far", ...args]);
     expect([args, result.code, result.stdout]).toEqual([args, 2, ""]);
+    // By what was typed, not by where it would have been kept.
+    expect([args, result.stderr]).toEqual([args, expect.stringMatching(/^error: (?!body )/)]);
   }
   expect(await relay.ok("cluster", "list")).toBe("local\tlocal\t3\t2");
   expect((await relay.run(["cluster", "pin-target", "far", "--clear"])).code).toBe(3);

@@ -70,6 +70,8 @@ test("the setting is for submissions: an id in full finds its cluster beyond it,
 test("the beginning of an id stands for it where there is no other", async () => {
   expect(await relay.json("job", "status", here!.slice(4, 35))).toMatchObject({ job: { job_id: here } });
   expect(await relay.json("job", "status", there!.slice(0, 35))).toMatchObject({ job: { job_id: there } });
+  // All of its digits are no less than some of them.
+  expect(await relay.json("job", "status", there!.slice(4))).toMatchObject({ job: { job_id: there } });
   const ids = [here!, await relay.submit("--cluster", "local", "--", "true"), await relay.submit("--cluster", "local", "--", "true")];
   // Of three that follow each other, two begin alike.
   const [one, other] = shared(ids[0]!, ids[1]!).length >= 12 ? [ids[0]!, ids[1]!] : [ids[1]!, ids[2]!];

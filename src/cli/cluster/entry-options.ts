@@ -3,6 +3,9 @@ import {
   type ClusterEntryInput,
   DEFAULT_CAPACITY,
   type FrpEntry,
+  isFingerprint,
+  isHostName,
+  isSshHost,
   MODES,
   SSH_CLIENTS,
 } from "../../config/cluster-entry.ts";
@@ -17,16 +20,32 @@ import { PROGRAMS, programsWith } from "./program-options.ts";
 import { refuseContradiction, UNSET, withoutUnset } from "./unset-options.ts";
 
 /** Names of this machine: no way leads to it. */
-const HERE = new Set(["", "localhost", "127.0.0.1", "::1"]);
+const HERE = new Set(["localhost", "127.0.0.1", "::1"]);
 
 /** One colon before digits, and no literal of IPv6 without brackets, which has more of them. */
 const WITH_PORT = /^(?:.*@)?(?:[^:[\]]+|\[[^\]]*\]):\d*$/;
 
 const sshHost: Reader<string> = {
   label: "[USER@]HOST",
-  form: "[user@]host, without a port",
-  read: (given) => (WITH_PORT.test(given) ? undefined : given),
-  hint: () => "a port belongs into ~/.ssh/config: Host NAME, HostName ADDRESS, Port N; then --ssh-host NAME",
+  form: "[user@]host as ssh takes it, without a port",
+  read: (given) => (WITH_PORT.test(given) || !isSshHost(given) ? undefined : given),
+  hint: (given) =>
+    WITH_PORT.test(given) ? "a port belongs into ~/.ssh/config: Host NAME, HostName ADDRESS, Port N; then --ssh-host NAME" : undefined,
+};
+
+const hostName: Reader<string> = {
+  label: "NAME",
+  form: "the name of a host, as hostname prints it",
+  read: (given) => (isHostName(given) ? given : undefined),
+};
+
+const fingerprint: Reader<string> = {
+  label: "SHA256:…",
+  form: "SHA256: and 43 characters, as ssh-keygen -l prints it",
+  read(given) {
+    const whole = given.startsWith("SHA256:") ? given : `SHA256:${given}`;
+    return isFingerprint(whole) ? whole : undefined;
+  },
 };
 
 const remotePath: Reader<string> = {
@@ -39,8 +58,8 @@ const remotePath: Reader<string> = {
 
 /** What must be true of the host that is reached. */
 export const PINS = {
-  "target-hostname": list(text("NAME"), "What the login node calls itself"),
-  "ssh-host-key-sha256": list(text("SHA256:…"), "Fingerprint of its host key, as ssh-keygen -l prints it"),
+  "target-hostname": list(hostName, "What the login node calls itself"),
+  "ssh-host-key-sha256": list(fingerprint, "Fingerprint of its host key, as ssh-keygen -l prints it"),
   "scheduler-cluster-name": option(
     text("NAME"),
     "What the scheduler there calls its cluster (ClusterName of slurm.conf, or Grid Engine's)",
@@ -281,10 +300,7 @@ export function pinsWith(known: Pick<Elsewhere, "target_identity"> | null, flags
   ];
   return {
     hostnames: given(flags["target-hostname"], known?.target_identity.hostnames),
-    ssh_host_key_sha256: given(
-      flags["ssh-host-key-sha256"].map((print) => (print.startsWith("SHA256:") ? print : `SHA256:${print}`)),
-      known?.target_identity.ssh_host_key_sha256,
-    ),
+    ssh_host_key_sha256: given(flags["ssh-host-key-sha256"], known?.target_identity.ssh_host_key_sha256),
     scheduler_cluster_name: flags["scheduler-cluster-name"] ?? known?.target_identity.scheduler_cluster_name ?? null,
     site_marker_sha256: flags["site-marker-sha256"] ?? known?.target_identity.site_marker_sha256 ?? null,
   };

@@ -1,7 +1,7 @@
 import { type ClusterEntry, type FrpEntry, isFrp } from "../../config/cluster-entry.ts";
 import { newRoom, readRoom, removeRoom, writeRoom } from "../../config/frp-room.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { CA_MAX, FRP_PROTOCOLS, type FrpRoom } from "../../domain/frp.ts";
+import { CA_MAX, FRP_PROTOCOLS, type FrpRoom, isFrpServer, isStunServer } from "../../domain/frp.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 import { readLocalText } from "../local-file.ts";
@@ -23,10 +23,17 @@ const fallbackOnly: Reader<string> = {
   read: (given) => (given === "frp_stcp" || given === "frp_stcp,queue" ? given : undefined),
 };
 
+const server: Reader<string> = {
+  label: "HOST",
+  form: "the name or the address of a host",
+  read: (given) => (isFrpServer(given) ? given : undefined),
+};
+const stunServer: Reader<string> = { label: "HOST:PORT", form: "HOST:PORT", read: (given) => (isStunServer(given) ? given : undefined) };
+
 /** Options of a cluster whose link goes through a frps. */
 export const FRP = {
   "frp-server-addr": option(
-    text("HOST"),
+    server,
     "Server of frp that both sides dial out to; makes the mode frp-stcp, or frp-xtcp with --direct-transport",
   ),
   "frp-server-port": option(whole(1, 65_535), "Its port; 443 when it is not said"),
@@ -39,7 +46,7 @@ export const FRP = {
   ),
   "stcp-secret-env": option(variableName, "Variable that has that secret in place of CLIO_RELAY_STCP_SECRET"),
   "frp-ca-file": option(text("FILE"), "Certification authorities in PEM for wss, in place of those that everybody trusts"),
-  "frp-stun-server": option(text("HOST:PORT"), "STUN server for the direct way, in place of the one that frp comes with"),
+  "frp-stun-server": option(stunServer, "STUN server for the direct way, in place of the one that frp comes with"),
   "frpc-bin": option(text("FILE"), "A frpc that is on the cluster already; else bootstrap brings one"),
   "direct-transport": toggle("Try the direct way, from peer to peer, before frps carries the link"),
   "no-direct-transport": toggle("Let frps carry it"),

@@ -118,6 +118,8 @@ const MeetingPlace = v.strictObject({
   registered: v.boolean(),
   /** Code of what keeps it away; null where nothing does. */
   reason: v.nullable(text(64)),
+  /** The same in words, with what mends it; absent or null where there are none. */
+  detail: v.optional(v.nullable(looseText(1_000))),
 });
 
 const FrpPresence = v.strictObject({

@@ -204,7 +204,8 @@ describe("pairing at a relay-host", () => {
     await moved.ok("worker", "stop");
     const unmet = await moved.run(["worker", "pair", "--key-ttl", "12h"]);
     expect([unmet.code, unmet.stdout, unmet.stderr]).toEqual([5, "", expect.stringContaining("relay_token_refused")]);
-    expect(await moved.ok("worker", "status")).toContain("is not there (relay_token_refused)");
+    const said = /and is not there \(relay_token_refused\): (.*)$/m.exec(await moved.ok("worker", "status"))?.[1] ?? "no words";
+    expect(unmet.stderr).toContain(`: relay_token_refused (${said})`);
     // The command that it names has every option of the one before.
     expect(hintedCommands(unmet.stderr)[1]).toEqual([
       ...["worker", "pair", "--cluster", "local"],

@@ -54,7 +54,9 @@ const counts = (by: Readonly<Record<string, number>>): string =>
     .join(", ") || "none";
 
 const metText = (met: WorkerStatus["met_at"]): string | null =>
-  met == null ? null : `${met.place}${met.registered ? "" : `, and is not there${met.reason === null ? "" : ` (${met.reason})`}`}`;
+  met == null
+    ? null
+    : `${met.place}${met.registered ? "" : `, and is not there${met.reason === null ? "" : ` (${met.reason})`}${met.detail == null ? "" : `: ${met.detail}`}`}`;
 
 const frpText = (frp: WorkerStatus["frp"]): string | null =>
   frp == null

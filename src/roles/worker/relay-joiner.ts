@@ -14,6 +14,8 @@ import type { Log } from "./context.ts";
 
 /** How many desktops may be come for at a time. */
 const MAX_COMING = 16;
+/** Characters of what is shown of the last failure. */
+const DETAIL_MAX = 1_000;
 
 /** Who is let in, and what answers them: the worker's own sessions. */
 export interface Door {
@@ -52,6 +54,7 @@ export class RelayJoiner {
   readonly #done: Promise<void>;
   #registration: Registration | null = null;
   #reason: string | null = null;
+  #detail: string | null = null;
   #coming = 0;
 
   constructor(private readonly options: RelayJoinerOptions) {
@@ -67,7 +70,7 @@ export class RelayJoiner {
 
   /** Where it is met, and whether it is there. */
   get presence(): NonNullable<WorkerStatus["met_at"]> {
-    return { place: this.options.url.text, registered: this.#registration !== null, reason: this.#reason };
+    return { place: this.options.url.text, registered: this.#registration !== null, reason: this.#reason, detail: this.#detail };
   }
 
   /** Leave. Sessions that were met there go on. */
@@ -110,6 +113,7 @@ export class RelayJoiner {
     const registration = await registerWorker(this.#place, this.#dials, hostKey(), (joining) => void this.#come(joining));
     this.#registration = registration;
     this.#reason = null;
+    this.#detail = null;
     log.info(`registered at ${url.text}`);
     const end = await registration.closed;
     this.#registration = null;
@@ -130,6 +134,7 @@ export class RelayJoiner {
       else log.error(`not at ${url.text}`, end);
     }
     this.#reason = reason;
+    this.#detail = isRelayError(end) ? `${end.message}${end.hint === undefined ? "" : `; ${end.hint}`}`.slice(0, DETAIL_MAX) : null;
   }
 
   async #come({ key, ticket, address, pairing, refuse }: Joining): Promise<void> {

@@ -72,9 +72,15 @@ test("options that do not go together, or mean nothing", async () => {
   }
 });
 
-test("configurations are rendered with the cluster's secrets, or with others that are no words of the command line", async () => {
-  await using relay = await initialized();
+/** An installation whose cluster `other` is met through a frps, directly where that goes. */
+async function withOther(): Promise<SourceRelay> {
+  const relay = await initialized();
   await relay.run(["cluster", "add", "other", ...SERVER, "--direct-transport", "--frp-token-file", "-"], { stdin: "the token" });
+  return relay;
+}
+
+test("configurations are rendered with the cluster's secrets, or with others that are no words of the command line", async () => {
+  await using relay = await withOther();
   const render = async (verb: string, ...options: string[]): Promise<Record<string, unknown>> =>
     Bun.TOML.parse(await relay.ok("relay-host", `render-${verb}`, ...options)) as Record<string, unknown>;
   const { secret } = room(relay);
@@ -102,6 +108,10 @@ test("configurations are rendered with the cluster's secrets, or with others tha
       { ...visitor, serverName: `${own}-direct`, bindPort: 8765, fallbackTo: "relay-stcp-visitor", fallbackTimeoutMs: 10_000 },
     ],
   });
+});
+
+test("a configuration that is written is private, has its authorities beside it, and is replaced only when that is said", async () => {
+  await using relay = await withOther();
   fs.writeFileSync(path.join(relay.directory, "secret"), "mine\n");
   const output = path.join(relay.directory, "frpc.toml");
   await relay.ok(
@@ -142,6 +152,10 @@ test("configurations are rendered with the cluster's secrets, or with others tha
   await relay.ok("cluster", "add", "other", "--frp-protocol", "tcp");
   await relay.ok("relay-host", "render-frpc-config", ...rendered, "--overwrite");
   expect(fs.readFileSync(output, "utf8")).not.toContain("trustedCaFile");
+});
+
+test("a secret that is a word of the command line, and a cluster that is not reached so, are refused; a frps without a token is warned of", async () => {
+  await using relay = await initialized();
   const open = await relay.run(["relay-host", "render-frps-config"]);
   expect([open.code, open.stderr]).toEqual([0, "warning: without a token anybody can use that frps\n"]);
   const plain = await relay.run(["relay-host", "render-frps-config", "--token", "word"]);

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { Wire } from "../mcp/wire.ts";
+import { type RigUser, userFile } from "../rigs/sshd.ts";
 import { SecondFactorSshd } from "../rigs/sshd-2fa.ts";
 import { describeWith } from "../runner/components.ts";
 import { EXECUTABLE } from "../runner/relay.ts";
@@ -19,6 +21,12 @@ const SITES = [
   { name: "that forwards nothing", hours: 2, config: ["AllowStreamLocalForwarding no", "AllowTcpForwarding no"] },
 ] as const;
 
+const ALL: readonly string[] = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
+  Object.entries(verbs)
+    .filter(([, command]) => !command.alias)
+    .map(([verb]) => `${noun} ${verb}`.trim()),
+);
+
 /** Verbs that are no operations on a cluster elsewhere, or that make and end the connection. */
 const APART = new Set([
   ...[
@@ -34,30 +42,36 @@ const APART = new Set([
   ...["desktop start", "desktop stop", "desktop status", "desktop logs", "desktop run"],
   ...[
     "worker run",
-    "mcp-server",
-    "agent render-mcp-config",
-    "agent skill",
-    "remote-mcp register",
-    "remote-mcp refresh",
-    "remote-mcp list",
-    "remote-mcp reload",
-    "remote-mcp unregister",
     "worker bridge",
     "worker configure",
     "worker pair",
-    "worker keys list",
     "worker keys revoke",
     "worker keys rotate",
     "emit progress",
     "emit task-event",
   ],
-  ...["install-frp", "completion", "job submit-pipeline", "agent run", "mcp-call", "jarvis-mcp-call", "jarvis-mcp-refresh"],
+  // There is no JARVIS-CD.
+  ...["install-frp", "completion", "job submit-pipeline", "jarvis-mcp-call", "jarvis-mcp-refresh"],
   // There is no scheduler.
   ...["scheduler status", "scheduler cancel"],
   ...Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
     /^(?:relay-host|api$)/.test(noun) ? Object.keys(verbs).map((verb) => `${noun} ${verb}`) : [],
   ),
 ]);
+
+/** A server of the Model Context Protocol with one tool, in sh. */
+const SERVER = `#!/bin/sh
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\\("*[^,"}]*"*\\).*/\\1/p')
+  case $line in
+    *'"initialize"'*) said='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"one","version":"1"}}' ;;
+    *'"tools/list"'*) said='"result":{"tools":[{"name":"inspect","description":"Inspects.","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) said='"result":{"content":[{"type":"text","text":"inspected"}]}' ;;
+    *) said='"error":{"code":-32601,"message":"there is none"}' ;;
+  esac
+  [ -z "$id" ] || printf '{"jsonrpc":"2.0","id":%s,%s}\\n' "$id" "$said"
+done
+`;
 
 interface Left {
   readonly artifact_id: string;
@@ -76,8 +90,12 @@ class Day {
 
   constructor(
     readonly relay: SourceRelay,
-    readonly user: string,
+    readonly account: RigUser,
   ) {}
+
+  get user(): string {
+    return this.account.name;
+  }
 
   /** @param codes exit codes that are as they should be */
   async #run(args: readonly string[], codes: readonly number[] = [0]): Promise<string> {
@@ -85,8 +103,7 @@ class Day {
     const { code, stdout, stderr } = await this.relay.run([...args.slice(0, at), "--no-input", ...args.slice(at)]);
     expect([args.join(" "), codes.includes(code) ? "as it should" : code, stderr]).toEqual([args.join(" "), "as it should", stderr]);
     this.commands++;
-    const [noun, verb = ""] = args;
-    this.verbs.add(noun === "connect" ? noun : `${noun} ${verb}`);
+    this.verbs.add(ALL.find((verb) => `${args.join(" ")} `.startsWith(`${verb} `))!);
     return stdout.trimEnd();
   }
 
@@ -176,6 +193,47 @@ class Day {
     await this.#run(["link", "list"]);
   }
 
+  /** A server on the cluster is asked by a person and by an agent here, and an agent works there. */
+  async agents(): Promise<void> {
+    const server = userFile(this.account, "bin/one-tool", SERVER, 0o700);
+    const call = ["mcp-call", "--server", server, "--wait"];
+    await this.#run([...call, "--operation", "tools/list"]);
+    const called = await this.#run([...call, "--tool", "inspect"]);
+    expect(await this.#run(["job", "read-artifact", called, "mcp-result.json", "-o", "-"])).toContain("inspected");
+    const one = ["--cluster", "far", "--name", "one"];
+    await this.#run(["remote-mcp", "register", ...one, "--command", server, "--allow-tool", "*"]);
+    await this.#run(["remote-mcp", "refresh", ...one]);
+    for (const verb of ["list", "reload"]) await this.#run(["remote-mcp", verb]);
+    await this.#tools();
+    await this.#run(["remote-mcp", "unregister", ...one]);
+    fs.writeFileSync(path.join(this.relay.directory, "ask.md"), "what is here?");
+    const asked = await this.#run(["agent", "run", "--prompt-file", "ask.md", "--wait"]);
+    expect(await this.#run(["job", "read-log", asked])).toBe("what is here?");
+    for (const verb of ["render-mcp-config", "skill"]) await this.#run(["agent", verb]);
+    await this.#run(["worker", "keys", "list"]);
+  }
+
+  /** What an agent here does with the cluster, by the endpoint. */
+  async #tools(): Promise<void> {
+    await using wire = new Wire(this.relay, ["--profile", "admin"]);
+    const listed = async () => (await wire.result<{ tools: { name: string }[] }>("tools/list", {})).tools.map(({ name }) => name);
+    expect(await listed()).toContain("remote_one_inspect");
+    const tool = async (name: string, given: object) => {
+      const answer = await wire.result<{ isError?: boolean }>(
+        "tools/call",
+        { name, arguments: { cluster: "far", ...given } },
+        { tasks: false },
+      );
+      expect([name, answer.isError ?? false, answer]).toEqual([name, false, answer]);
+      return JSON.stringify(answer);
+    };
+    expect(await tool("remote_one_inspect", {})).toContain("inspected");
+    expect(await tool("relay_submit_command", { argv: ["id", "-un"] })).toContain("job_");
+    await tool("relay_list_jobs", {});
+    await listed();
+    this.verbs.add("mcp-server");
+  }
+
   /** The worker is killed; a new one is started, and everything goes on over the connection that is there. */
   async workerDies(): Promise<void> {
     const before = (await this.#json<{ workers: Worker[] }>("worker", "status")).workers[0]!.process.pid;
@@ -229,25 +287,22 @@ for (const site of SITES) {
       "one password and one code, and then some hundreds of operations of every kind with nothing asked and one connection",
       async () => {
         await using relay = await sshDesk({ directory: files.path, sshd: node.sshd, user: node.user });
+        await relay.ok("cluster", "add", "far", "--agent-commands", "--agent-bin", "/bin/echo");
         const shown = await typed(relay);
         expect([shown.match(/Password: /g)?.length, shown.match(/Verification code: /g)?.length]).toEqual([1, 1]);
 
-        const day = new Day(relay, node.user.name);
+        const day = new Day(relay, node.user);
         for (let hour = 1; hour <= site.hours; hour++) {
           await day.hour(hour);
           if (hour % 3 === 1) await day.workerDies();
+          if (hour === 1) await day.agents();
           if (hour === 2) await day.service(hour + 2);
         }
 
         const far = await farLink(relay);
         expect([far.state, far.ssh_connections_since_bring_up, node.sshd.connections()]).toEqual(["up", 0, 1]);
         expect(far.ledger).toMatchObject([{ purpose: "bootstrap", outcome: "open", requested_by: "clio-relay cluster bootstrap far" }]);
-        const all = Object.entries(COMMANDS).flatMap(([noun, verbs]) =>
-          Object.entries(verbs)
-            .filter(([, command]) => !command.alias)
-            .map(([verb]) => `${noun} ${verb}`.trim()),
-        );
-        expect([...day.verbs, ...APART].toSorted()).toEqual(all.toSorted());
+        expect([...day.verbs, ...APART].toSorted()).toEqual(ALL.toSorted());
         console.log(`${day.commands} commands of ${day.verbs.size} verbs; connections in sshd's log: ${node.sshd.connections()}`);
         expect(day.commands).toBeGreaterThan(35 * site.hours);
         await relay.ok("disconnect", "far");

@@ -2,6 +2,7 @@
 main() {
   say hostname "$(uname -n)"
   say user "$(id -un)"
+  [ -x "$root/current/clio-relay" ] || say missing yes
   if has crontab; then say cron "$(cron_runs)"; fi
   say uptime "$(cut -d . -f 1 /proc/uptime 2>/dev/null)"
   if reachable; then

@@ -200,6 +200,7 @@ interface Kept {
 }
 
 function actionFor(state: ServiceState, { persistence, launcher, manager, cron }: Kept, answer: Answer, cluster: string): string | null {
+  if (state === "not-installed" && answer.last("missing") === "yes") return `clio-relay cluster bootstrap --cluster ${cluster}`;
   if (state === "not-installed") return installCommand(cluster, manager ? "systemd" : cron === "yes" ? "cron" : "setsid");
   if (persistence === "login-scoped") return `loginctl enable-linger ${answer.one("user")}`;
   if (state === "failed" || state === "inactive-unexpected" || state === "intentional-stop" || state === "degraded") {

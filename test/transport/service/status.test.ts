@@ -97,6 +97,7 @@ describe("the state of a service", () => {
     const install = "clio-relay cluster install-endpoint-service --cluster c";
     const none = (said: Record<string, string>) => seen({ said, shown: { LoadState: "not-found", ...INACTIVE } });
     expect(none({})).toEqual([null, "not-installed", `${install} --start --enable`]);
+    expect(none({ missing: "yes" })).toEqual([null, "not-installed", "clio-relay cluster bootstrap --cluster c"]);
     expect(none({ manager: "no", cron: "yes" })).toEqual([null, "not-installed", `${install} --launcher cron`]);
     for (const cron of ["no", "unknown"])
       expect(none({ manager: "no", cron })).toEqual([null, "not-installed", `${install} --launcher setsid`]);

@@ -87,6 +87,8 @@ describeWith("nspawn", "the service of a worker, by a real systemd", () => {
     rig.addUser("ann");
     const remote = remoteOver(rig.login("ann"));
     await failure(installEndpointService(remote, service("ann")), "relay_not_installed");
+    const { operator_action } = await serviceStatus(remote, PLACE);
+    expect(operator_action).toBe(`clio-relay cluster bootstrap --cluster ${PLACE.cluster}`);
     const report = await bring(remote);
     expect(report.worker).toMatchObject({ state: "started", supervised_by: null });
     const refused = await failure(installEndpointService(remote, service("ann")), "linger_required");

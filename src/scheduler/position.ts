@@ -33,6 +33,8 @@ export class Places {
     if (ahead === undefined) return null;
     const { partition, qos } = row.answers;
     const scope = [partition == null ? null : `partition ${partition}`, qos == null ? null : `QOS ${qos}`].filter((part) => part !== null);
-    return { queue_position: ahead + 1, jobs_ahead: ahead, queue_position_scope: scope.join(", "), queue_position_note: NOTE };
+    // A job that names neither waits among all like it.
+    const queue_position_scope = scope.length === 0 ? null : scope.join(", ");
+    return { queue_position: ahead + 1, jobs_ahead: ahead, queue_position_scope, queue_position_note: NOTE };
   }
 }

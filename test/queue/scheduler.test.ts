@@ -87,6 +87,7 @@ test("rows that break a rule are migrated all the same, and found by the audit",
 test.each([
   ["a status that cannot be read", "scheduler_job", "UPDATE scheduler_jobs SET status = '{'"],
   ["the status of another job", "scheduler_job", "UPDATE scheduler_jobs SET status = replace(status, '4711', '4712')"],
+  ["an end that its status does not tell of", "scheduler_job", "UPDATE scheduler_jobs SET ended_at = observed_at"],
   ["a task that does not say what the scheduler does", "task_state", "UPDATE tasks SET state = 'queued' WHERE sequence = 2"],
   ["a task that is gone", "task", "DELETE FROM tasks WHERE sequence = 2"],
 ])("%s is mended", async (_name, check, damage) => {
@@ -105,6 +106,20 @@ test.each([
   expect(record).toMatchObject({ native_id: "4711", status: { nodes: "node-7" } });
   expect((await scene.store.task(record!.task_id)).state).toBe("running");
   await scene.expectSound();
+});
+
+test("an end that only its status tells of is mended, with its task", async () => {
+  const directory = makeDirectory();
+  const scene = await opened(directory);
+  const fence = await submitted(scene, "4711");
+  const status = statusOf(scene, "4711", { phase: "running" });
+  await scene.store.observeScheduler(fence, status);
+  await scene.reopen(() => behind(directory, "UPDATE scheduler_jobs SET status = json_set(status, '$.phase', 'completed')"));
+  expect((await scene.store.audit()).findings.map(({ check }) => check)).toEqual(["scheduler_job", "task_state"]);
+  await scene.store.repair();
+  await scene.expectSound();
+  const [record] = (await scene.store.schedulerJobs(fence.job_id, { cursor: 1, limit: 1 })).items;
+  expect(record).toMatchObject({ ended_at: status.observed_at, status: { phase: "completed" } });
 });
 
 test("a record that is none is found, and left", async () => {

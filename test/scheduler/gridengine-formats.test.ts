@@ -6,6 +6,7 @@ import { readQacct } from "../../src/scheduler/gridengine/qacct.ts";
 import { readQstat } from "../../src/scheduler/gridengine/qstat.ts";
 import { phaseOf } from "../../src/scheduler/gridengine/states.ts";
 import { batchScript, submitCommand } from "../../src/scheduler/gridengine/submission.ts";
+import { Places } from "../../src/scheduler/position.ts";
 import { Rows } from "../../src/scheduler/rows.ts";
 
 const request = (given: v.InferInput<typeof SchedulerRequest> = {}): SchedulerRequest => v.parse(SchedulerRequest, given);
@@ -88,6 +89,9 @@ describe("qstat", () => {
     expect(rows.of("42_6")).toBe(null);
     expect(rows.of("42")!.phase).toBe("allocated");
     expect(rows.of("43")!.answers).toMatchObject({ partition: "short.q", nodes: null });
+    const places = new Places(rows);
+    expect(places.of(rows.of("43")!)).toMatchObject({ queue_position: 1, queue_position_scope: "partition short.q" });
+    expect(places.of(rows.of("42_7")!)).toMatchObject({ queue_position: 1, queue_position_scope: null });
   });
 
   test("an empty document is an answer; half of one, or another one, is none", () => {

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { SchedulerJob, type SchedulerPhase } from "../../../domain/scheduler.ts";
+import { hasEnded, SchedulerJob, type SchedulerPhase } from "../../../domain/scheduler.ts";
 import type { TaskState } from "../../../domain/task.ts";
 import { newId } from "../../../lib/ids.ts";
 import type { Writing } from "../access.ts";
@@ -33,10 +33,28 @@ function ofRow(row: Row): Damage[] {
   if (status === "wrong")
     return find("scheduler_job", `the status of ${named} cannot be read, or is another's`, (w) => forgetStatus(w, row));
   if (!v.is(SchedulerJob, recordOf(row, status))) return find("scheduler_job", `the record of ${named} cannot be read`, null);
+  const end = ofEnd(row, endOf(row, status), named, find);
   const state = schedulerTaskState(phaseIn(status), row.retained === 1, row.over);
-  if (state === null || state === row.task_state) return [];
+  if (state === null || state === row.task_state) return end;
   const detail = `the task of ${named} is ${row.task_state}, and should be ${state}`;
-  return find("task_state", detail, (w) => setTaskState(w, job, task, state));
+  return [...end, ...find("task_state", detail, (w) => setTaskState(w, job, task, state))];
+}
+
+function ofEnd(
+  row: Row,
+  endedAt: string | null,
+  named: string,
+  find: (check: string, detail: string, mend: Damage["mend"]) => Damage[],
+): Damage[] {
+  if (endedAt === row.ended_at) return [];
+  const detail = `${named} ${endedAt === null ? "has an end, and its status is none" : "has no end, and its status is one"}`;
+  return find("scheduler_job", detail, (w) => setEnd(w, row, endedAt));
+}
+
+/** When its end was observed, as its status has it: whoever has none is followed, and of one that has one and whose attempt is over nothing more is taken in. */
+function endOf({ ended_at, observed_at }: Row, status: unknown): string | null {
+  const phase = phaseIn(status);
+  return phase !== null && hasEnded(phase) ? (ended_at ?? observed_at) : null;
 }
 
 const phaseIn = (status: unknown): SchedulerPhase | null => (status as SchedulerJob["status"])?.phase ?? null;
@@ -62,6 +80,10 @@ const recordOf = (
 /** The next observation brings another. */
 function forgetStatus(w: Writing, { job, attempt }: Row): void {
   w.sql.run("UPDATE scheduler_jobs SET status = NULL, observed_at = NULL, ended_at = NULL WHERE job = ? AND attempt = ?", job, attempt);
+}
+
+function setEnd(w: Writing, { job, attempt }: Row, endedAt: string | null): void {
+  w.sql.run("UPDATE scheduler_jobs SET ended_at = ? WHERE job = ? AND attempt = ?", endedAt, job, attempt);
 }
 
 function addTask(w: Writing, { job, task, provider, attempt }: Row): void {

@@ -11,8 +11,9 @@ import type { Finding } from "../../src/queue/store.ts";
 import { report } from "../contract/queue-store/ingest.ts";
 import { command } from "../contract/queue-store/scene.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
-import { type Case, LOST, MENDED, OF } from "./damage-cases.ts";
+import { type Case, MENDED, OF } from "./damage-cases.ts";
 import { type Sample, type Statement, sample } from "./damage-sample.ts";
+import { LOST } from "./lost-cases.ts";
 
 const samples: Sample[] = [];
 const open = async (): Promise<Sample> => {

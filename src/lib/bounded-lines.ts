@@ -4,9 +4,12 @@ const FIRST_BYTES = 1024;
 /** One line without its end, or that one was too long, which was read over. */
 export type Line = { readonly bytes: Uint8Array } | { readonly tooLong: true };
 
+/** Told of what is read over: the pieces of a line that is too long, from its beginning on. */
+export type ReadOver = (piece: Uint8Array, isFirst: boolean) => void;
+
 /** Lines of a stream, each of at most `max` bytes, whatever pieces it comes in: a line takes at most twice its bytes. */
-export async function* linesOf(input: AsyncIterable<Uint8Array>, max: number): AsyncGenerator<Line> {
-  const line = new GrowingLine(max);
+export async function* linesOf(input: AsyncIterable<Uint8Array>, max: number, readOver?: ReadOver): AsyncGenerator<Line> {
+  const line = new GrowingLine(max, readOver);
   for await (const chunk of input) {
     for (let from = 0; from <= chunk.length; ) {
       const end = chunk.indexOf(NEWLINE, from);
@@ -24,12 +27,19 @@ class GrowingLine {
   #held = new Uint8Array(0);
   size = 0;
 
-  constructor(private readonly max: number) {}
+  constructor(
+    private readonly max: number,
+    private readonly readOver?: ReadOver,
+  ) {}
 
   add(piece: Uint8Array): void {
     const size = this.size + piece.length;
-    if (size > this.max) this.#held = new Uint8Array(0);
-    else {
+    if (size > this.max) {
+      const isFirst = this.size <= this.max;
+      if (isFirst) this.readOver?.(this.#held.subarray(0, this.size), true);
+      this.readOver?.(piece, false);
+      this.#held = new Uint8Array(0);
+    } else {
       if (size > this.#held.length) this.#grow(size);
       this.#held.set(piece, this.size);
     }

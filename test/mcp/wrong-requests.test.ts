@@ -137,6 +137,23 @@ describe("params that do not fit are refused as such, by the member", () => {
 });
 
 describe("on standard input", () => {
+  test("what is too long, too deep or too many is answered to whoever asked, by its id", async () => {
+    await using wire = new Wire(relay);
+    for (const [x, why] of [
+      ["x".repeat(1_100_000), "1048576 bytes"],
+      [deep(70), "64 levels"],
+      [new Array(100_002).fill(0), "100000 values"],
+    ] as const)
+      expect(await wire.error("tools/call", { name: "relay_status", arguments: { x } })).toMatchObject({
+        code: -32600,
+        message: expect.stringContaining(why),
+      });
+    // As other clients order the members.
+    wire.line(JSON.stringify({ method: "tools/list", params: { x: "x".repeat(3_000_000), id: 7 }, jsonrpc: "2.0", id: 5_000 }));
+    await wire.answer(5_000);
+    expect((await wire.result<{ tools: unknown[] }>("tools/list", {})).tools.length).toBeGreaterThan(10);
+  });
+
   test("a version that there is not is refused with those that there are, an older one is answered with its own, and unknown methods with that", async () => {
     await using wire = new Wire(relay);
     const of = (protocolVersion: string) => list({ _meta: { ...META, "io.modelcontextprotocol/protocolVersion": protocolVersion } });

@@ -4,6 +4,7 @@ import { within } from "../../lib/within.ts";
 import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
 import { acknowledged, isListen, type Listening, listening, type Message, type MessageId, resourceUpdated } from "../listen.ts";
 import type { McpService } from "../service.ts";
+import { IdScan, scannedId } from "./id-scan.ts";
 import { Outgoing } from "./outgoing.ts";
 
 /** How long requests have for their answers when the input has ended, in milliseconds. */
@@ -59,9 +60,14 @@ export class StdioTransport implements Transport {
 
   async #read(): Promise<void> {
     try {
-      for await (const line of linesOf(this.streams.input, JSON_BOUNDS.messageBytes)) {
+      let scan = new IdScan();
+      const readOver = (piece: Uint8Array, isFirst: boolean): void => {
+        if (isFirst) scan = new IdScan();
+        scan.push(piece);
+      };
+      for await (const line of linesOf(this.streams.input, JSON_BOUNDS.messageBytes, readOver)) {
         if (this.#closed) return;
-        if ("tooLong" in line) await this.#refuse(INVALID_REQUEST, `a message has at most ${JSON_BOUNDS.messageBytes} bytes`);
+        if ("tooLong" in line) await this.#refuse(INVALID_REQUEST, `a message has at most ${JSON_BOUNDS.messageBytes} bytes`, scan.id);
         else await this.#take(line.bytes);
         if (this.#open.size >= BUSY) await Bun.sleep(BUSY_MS);
         await this.#outgoing.room();
@@ -79,7 +85,7 @@ export class StdioTransport implements Transport {
   async #take(bytes: Uint8Array): Promise<void> {
     if (bytes.length === 0 || (bytes.length === 1 && bytes[0] === 0x0d)) return;
     const excess = tooMuch(bytes);
-    if (excess !== null) return this.#refuse(INVALID_REQUEST, excess);
+    if (excess !== null) return this.#refuse(INVALID_REQUEST, excess, scannedId(bytes));
     let parsed: unknown;
     try {
       parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));

@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
 import { initialized } from "./source-relay.ts";
 
 const KEY = `SHA256:${"a".repeat(43)}`;
@@ -112,4 +114,31 @@ test("what does not go together is refused, and nothing of it is kept", async ()
   await relay.ok("cluster", "add", "--name", "far", "--ssh-host", "login");
   const start = await relay.run(["worker", "run", "--cluster", "far"]);
   expect([start.code, start.stderr]).toEqual([2, "error: the worker of far does not run on this machine [configuration_error]\n"]);
+});
+
+test("what is done on a login node is done wherever one is known, whatever way the link has", async () => {
+  await using relay = await initialized();
+  fs.writeFileSync(path.join(relay.directory, "token"), "a".repeat(32), { mode: 0o600 });
+  const met = ["--relay-host", "wss://relay.invalid", "--relay-token-file", "token"];
+  await relay.ok("cluster", "add", "far", "--ssh-host", "login.invalid", ...met);
+  await relay.ok("cluster", "add", "paired", ...met);
+  const verbs = [["install-endpoint-service"], ["pin-target", "--target-hostname", "login1"]];
+  for (const [verb, ...args] of verbs) {
+    const refused = async (name: string) => {
+      const { code, stderr } = await relay.run(["cluster", verb!, name, ...args]);
+      return [verb, code, stderr];
+    };
+    expect(await refused("paired")).toEqual([
+      verb,
+      2,
+      "error: of paired no login node is known, and this needs one [configuration_error]\nhint: clio-relay cluster add --name paired --ssh-host HOST\n",
+    ]);
+    expect(await refused("local")).toEqual([verb, 2, expect.stringContaining("local is on this machine")]);
+  }
+  await relay.ok("cluster", "pin-target", "far", "--target-hostname", "login1");
+  expect(await relay.json("cluster", "show", "far")).toMatchObject({ mode: "relay", target_identity: { hostnames: ["login1"] } });
+  // It dials, and what it was told besides is not kept where that fails.
+  const service = await relay.run(["cluster", "install-endpoint-service", "far", "--concurrency", "4", "--no-input"]);
+  expect(service.stderr).toContain("login.invalid");
+  expect(await relay.json("cluster", "show", "far")).toMatchObject({ worker_capacity: { concurrency: 3 } });
 });

@@ -4,6 +4,7 @@ import { printFields, printJson } from "../print/table.ts";
 import { oneOf } from "../values.ts";
 import { defineVerb, optionOr, refused, toggle } from "../verb.ts";
 import { CAPACITY, capacityOf } from "../worker/capacity-options.ts";
+import { withLoginNode } from "./login-node.ts";
 import { NAMED, nameOf } from "./named.ts";
 import { onHost } from "./on-host.ts";
 import { serviceRows } from "./service-text.ts";
@@ -74,10 +75,10 @@ export const verb = defineVerb({
     }
     await relay.clusterEntry(name);
     const { before: entry, after } = await relay.desktop.changeCluster(name, (known) => {
-      if (known?.mode !== "ssh") throw new RelayError("configuration_error", `${name} is not reached by ssh`, { cluster: name });
-      const before = known.worker_capacity;
+      const reached = withLoginNode(name, known);
+      const before = reached.worker_capacity;
       const capacity = flags["clear-kind-concurrency"] ? { ...before, kind_concurrency: {} } : before;
-      return { ...known, worker_capacity: capacityOf(capacity, flags) };
+      return { ...reached, worker_capacity: capacityOf(capacity, flags) };
     });
     const done = await onHost<"service-install", ServiceDone>(call, name, {
       task: "service-install",

@@ -2,6 +2,7 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import { printJson } from "../print/table.ts";
 import { defineVerb, toggle } from "../verb.ts";
 import { PINS, pinsWith } from "./entry-options.ts";
+import { withLoginNode } from "./login-node.ts";
 import { NAMED, nameOf } from "./named.ts";
 import { warnOfRoute } from "./route-change.ts";
 
@@ -29,10 +30,8 @@ export const verb = defineVerb({
     }
     await relay.clusterEntry(name);
     const { before, after } = await relay.desktop.changeCluster(name, (known) => {
-      if (known?.mode !== "ssh") {
-        throw new RelayError("configuration_error", `${name} is not reached by ssh: there is nothing to pin`, { cluster: name });
-      }
-      return { ...known, target_identity: pinsWith(flags.clear ? null : known, flags) };
+      const reached = withLoginNode(name, known);
+      return { ...reached, target_identity: pinsWith(flags.clear ? null : reached, flags) };
     });
     if (json) await printJson(io.stdout, after);
     else await io.stdout.write(`changed ${after.name}\n`);

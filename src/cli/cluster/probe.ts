@@ -1,3 +1,4 @@
+import { sshView } from "../../config/cluster-entry.ts";
 import { EXIT, isRelayError } from "../../domain/errors.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { defineVerb } from "../verb.ts";
@@ -29,7 +30,7 @@ export const verb = defineVerb({
         if (!isRelayError(error, "host_unreachable")) throw error;
         const entry = await relay.clusterEntry(name);
         return {
-          ...{ schema_version: "clio-relay.cluster-probe.v1", cluster: name, ssh_host: entry.mode === "ssh" ? entry.ssh_host : "" },
+          ...{ schema_version: "clio-relay.cluster-probe.v1", cluster: name, ssh_host: sshView(entry)?.ssh_host ?? "" },
           ...{ ssh_reachable: false, state: "ssh_unreachable", detail: error.message, repair: error.hint ?? null },
           ...{ relay_executable: null, host: null },
         };

@@ -48,6 +48,7 @@ describe("a step that fails", () => {
   test.each([
     errno("ENOSPC"),
     errno("EMFILE"),
+    errno("EAGAIN"),
     errno("ESTALE"),
     new RelayError("storage_admission_refused", "full"),
     new RelayError("queue_unavailable", "busy"),

@@ -1,4 +1,4 @@
-import { type Document, isNode, LineCounter, parseAllDocuments, visit, type YAMLMap, type YAMLSeq } from "yaml";
+import { type Document, isCollection, isNode, LineCounter, parseAllDocuments, visit, type YAMLMap, type YAMLSeq } from "yaml";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import type { LogStream } from "../../domain/log.ts";
@@ -125,16 +125,21 @@ function parse(text: string): Document {
   const [document, second] = documents;
   if (document === undefined) throw pipelineRefused("pipeline", "the pipeline is empty");
   if (second !== undefined) throw refusedAt(second.range?.[0] ?? 0, "a second document begins; a pipeline is one");
-  const alias = badAlias(document);
-  if (alias !== null) throw refusedAt(alias.offset, alias.message);
+  const bad = badNode(document);
+  if (bad !== null) throw refusedAt(bad.offset, bad.message);
   return document;
 }
 
-/** The first alias whose anchor does not stand before it, or stands around it. */
-function badAlias(document: Document): { readonly offset: number; readonly message: string } | null {
+/** The first alias whose anchor does not stand before it, or stands around it, or key that Python has no mapping for. */
+function badNode(document: Document): { readonly offset: number; readonly message: string } | null {
   const anchors = new Set<string>();
-  let bad: ReturnType<typeof badAlias> = null;
+  let bad: ReturnType<typeof badNode> = null;
   visit(document, {
+    Pair(_key, { key }) {
+      if (!isCollection(key)) return undefined;
+      bad = { offset: key.range?.[0] ?? 0, message: "a key is a list or a mapping" };
+      return visit.BREAK;
+    },
     Value(_key, { anchor }) {
       if (anchor !== undefined) anchors.add(anchor);
     },

@@ -93,8 +93,9 @@ describe("refused is", () => {
     expect(new PipelineText("name: x\na: &a 1\nb: [*a, *a]\n&k c: *k\n").name).toBe("x");
   });
 
-  test("what cannot be merged, and tags that JARVIS does not load", () => {
+  test("what cannot be merged, is no key, and tags that JARVIS does not load", () => {
     expect(refusal("name: x\na:\n  <<: 5\n")).toMatchObject({ cause: "yaml" });
+    expect(refusal("name: x\n? [a, b]\n: c\n")).toEqual({ cause: "yaml", line: 2, column: 3 });
     expect(refusal("name: x\na: !foo b\n")).toEqual({ cause: "yaml", line: 2, column: 4 });
     expect(refusal("name: !!python/object/apply:os.system [id]\n")).toEqual({ cause: "yaml", line: 1, column: 7 });
     expect(new PipelineText("name: x\na: !!str 1\nb: !!set {c, d}\n").name).toBe("x");

@@ -24,13 +24,16 @@ export function readHandle(
   return { read: line === "" ? null : readDocument(Handle, line, executionId), line: (messageIn(lines) ?? line).slice(0, 1_000) };
 }
 
-/** JARVIS' last message of a failure, which may be followed by where it was, indented, and by the help of its command. */
+/** Lines that a message takes at most. */
+const MESSAGE_LINES = 6;
+
+/** JARVIS' last message of a failure: several lines where PyYAML tells of a place, and an empty one before the help of its command. */
 function messageIn(lines: readonly string[]): string | null {
   const at = lines.findLastIndex((line) => line.startsWith("Error: "));
   if (at < 0) return null;
-  const rest = lines.slice(at + 1);
-  const end = rest.findIndex((line) => !/^\s+\S/.test(line));
-  return [lines[at]!, ...rest.slice(0, end < 0 ? rest.length : end)].map((line) => line.trim()).join(" ");
+  const message = lines.slice(at, at + MESSAGE_LINES).map((line) => line.trim());
+  const end = message.indexOf("");
+  return message.slice(0, end < 0 ? MESSAGE_LINES : end).join(" ");
 }
 
 function lastLinesOf(directory: string, length: number): string[] {

@@ -29,7 +29,7 @@ const HEADER_BYTES = 64 * 1024;
 /**
  * Look at an executable: its SHA-256, and what it was made for by its ELF header (elf(5)).
  *
- * @throws RelayError local_file_missing, local_file_unusable, artifact_unfit where the file is no executable
+ * @throws RelayError local_file_missing, local_file_unusable, artifact_unfit where the file is no executable, or not whole
  */
 export async function openArtifact(file: string): Promise<Artifact> {
   let fd: number;
@@ -43,11 +43,25 @@ export async function openArtifact(file: string): Promise<Artifact> {
     if (!stat.isFile() || stat.size < 4) throw new RelayError("artifact_unfit", `${file} is no executable`, { path: file });
     const header = Buffer.alloc(Math.min(HEADER_BYTES, stat.size));
     fs.readSync(fd, header, 0, header.length, 0);
+    refuseCut(header, stat.size, file);
     const platform = platformOf(header, file);
     return { file, digest: await digestOf(fd, stat.size), size: stat.size, platform, read: (offset) => readFrom(file, offset) };
   } finally {
     fs.closeSync(fd);
   }
+}
+
+/** elf(5): the table of sections is the last of what the linker writes, so a download that broke off has no end of it. @throws RelayError artifact_unfit */
+function refuseCut(header: Buffer, size: number, file: string): void {
+  if (!isElf64(header)) return;
+  const whole = Number(header.readBigUInt64LE(40)) + header.readUInt16LE(58) * header.readUInt16LE(60);
+  if (whole <= size) return;
+  throw new RelayError(
+    "artifact_unfit",
+    `${file} is not whole: it has ${size} bytes, and its header tells of ${whole}`,
+    { path: file, size_bytes: size, whole_bytes: whole },
+    "fetch it again, and compare it with SHA256SUMS of its release",
+  );
 }
 
 /** In pieces, so that what else the process does goes on. */
@@ -82,11 +96,15 @@ async function* readFrom(file: string, offset: number): AsyncGenerator<Uint8Arra
 const MACHINES: Readonly<Record<number, Platform["machine"]>> = { 62: "x64", 183: "arm64" };
 const PT_INTERP = 3;
 
+/** elf(5): of 64 bits, little-endian. */
+const isElf64 = (header: Buffer): boolean =>
+  header.length >= 64 && header.readUInt32BE(0) === 0x7f454c46 && header[4] === 2 && header[5] === 1;
+
 /** elf(5): e_machine, and the program interpreter, which belongs to a C library. A script has no platform. */
 function platformOf(header: Buffer, file: string): Platform {
   const baseline = /-baseline(?:\.|$)/.test(file) ? true : null;
   const other: Platform = { os: "other", machine: "other", libc: "other", baseline };
-  if (header.length < 64 || header.readUInt32BE(0) !== 0x7f454c46 || header[4] !== 2 || header[5] !== 1) return other;
+  if (!isElf64(header)) return other;
   const machine = MACHINES[header.readUInt16LE(18)] ?? "other";
   const table = Number(header.readBigUInt64LE(32));
   const [entryBytes, entries] = [header.readUInt16LE(54), header.readUInt16LE(56)];

@@ -125,10 +125,12 @@ function choose(host: HostProbe, { artifacts, expectedDigest, version, allowDown
   refuseOwned(host);
   const artifact = chooseArtifact(host, artifacts);
   if (expectedDigest !== null && artifact.digest !== expectedDigest) {
-    throw new RelayError("artifact_unfit", `${artifact.file} has the SHA-256 ${artifact.digest}, not ${expectedDigest}`, {
-      digest: artifact.digest,
-      expected: expectedDigest,
-    });
+    throw new RelayError(
+      "artifact_unfit",
+      `${artifact.file} has the SHA-256 ${artifact.digest}, not ${expectedDigest}`,
+      { digest: artifact.digest, expected: expectedDigest },
+      "--artifact FILE with the one that is meant; SHA256SUMS of a release has the digest of each",
+    );
   }
   const { current, versions } = host.installation;
   const there = versions.find(({ digest }) => digest === current)?.version ?? null;

@@ -98,7 +98,20 @@ describe("the executable that is sent", () => {
       size: 256,
       platform: { os: "linux", machine: "arm64", libc: "musl", baseline: true },
     });
-    // Tables that lead out of the file.
+    // Sections whose table ends with the file, or a byte later.
+    elf.writeBigUInt64LE(128n, 40);
+    elf.writeUInt16LE(64, 58);
+    elf.writeUInt16LE(2, 60);
+    fs.writeFileSync(file, elf);
+    expect((await openArtifact(file)).size).toBe(256);
+    fs.writeFileSync(file, elf.subarray(0, 255));
+    await expect(openArtifact(file)).rejects.toMatchObject({
+      code: "artifact_unfit",
+      data: { size_bytes: 255, whole_bytes: 256 },
+      hint: expect.stringContaining("SHA256SUMS"),
+    });
+    elf.writeUInt16LE(0, 60);
+    // Program headers that lead out of the file.
     elf.writeBigUInt64LE(2n ** 63n, 32);
     fs.writeFileSync(file, elf);
     expect((await openArtifact(file)).platform.libc).toBe("other");

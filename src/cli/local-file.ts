@@ -21,6 +21,8 @@ export function readLocalText(io: Pick<CliIo, "env">, where: string, given: stri
     if (stat.size > maxBytes) throw tooLarge(where, stat.size, maxBytes);
     bytes = readBounded(file, maxBytes + 1);
   } catch (error) {
+    if (given === "-" && isErrno(error, "ENOENT"))
+      throw new RelayError("local_file_missing", `${where}: there is no such file`, {}, "/dev/stdin is standard input", { cause: error });
     throw error instanceof RelayError ? error : unusable(where, error);
   }
   // A pipe does not say its size before.

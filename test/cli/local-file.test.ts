@@ -35,6 +35,19 @@ test("a file of metadata that cannot be used is refused as one", () => {
   expect(refusal(() => read("list"))).toEqual(["usage", "list holds no JSON object"]);
 });
 
+test("what is not there and was meant for standard input says how that is named", () => {
+  const io = capturedIo({ cwd: temporary() });
+  const hintOf = (given: string): string | undefined => {
+    try {
+      return readLocalText(io, `--script ${given}`, given, 1_000);
+    } catch (error) {
+      expect(error).toMatchObject({ code: "local_file_missing", message: `--script ${given}: there is no such file` });
+      return (error as RelayError).hint;
+    }
+  };
+  expect([hintOf("-"), hintOf("./-")]).toEqual(["/dev/stdin is standard input", undefined]);
+});
+
 test("what says no size before is read to its bound, and no further", () => {
   const io = capturedIo();
   expect(refusal(() => readLocalText(io, "--script /dev/zero", "/dev/zero", 1_000))).toEqual([

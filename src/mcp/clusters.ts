@@ -103,17 +103,7 @@ export class Clusters {
         clusters: known,
       });
     }
-    const place = this.#place(entry);
-    if (route !== undefined && route !== place.route_revision) {
-      const data = { cluster: name, route_revision: place.route_revision };
-      throw new RelayError(
-        "job_route_refused",
-        `the route of ${name} has changed since`,
-        data,
-        "without route_revision it is looked for there",
-      );
-    }
-    return place;
+    return byRoute(this.#place(entry), route);
   }
 
   #place = (entry: ClusterEntry): Place => ({
@@ -142,22 +132,24 @@ export class Clusters {
     const known = this.#found.get(id);
     if (known !== undefined) {
       const place = await this.named(known, signal).catch(() => null);
-      if (place !== null) return place;
+      if (place !== null) return byRoute(place, where.route_revision);
     }
     const place = await this.#holder(`job ${id}`, "job_not_found", signal, (client, bounded) => client.job(id, bounded));
     // A sole cluster was not asked whether it has it.
     if ((await this.entries(signal)).length > 1) this.remember(id, place.entry.name);
-    return place;
+    return byRoute(place, where.route_revision);
   }
 
-  ofTask(id: string, where: Where, signal: AbortSignal): Promise<Place> {
-    if (where.cluster !== undefined) return this.named(where.cluster, signal, where.route_revision);
-    return this.#holder(`task ${id}`, "task_not_found", signal, (client, bounded) => client.taskEvents(id, { limit: 1, signal: bounded }));
+  async ofTask(id: string, { cluster, route_revision }: Where, signal: AbortSignal): Promise<Place> {
+    if (cluster !== undefined) return this.named(cluster, signal, route_revision);
+    const asks = (client: ClusterClient, bounded: AbortSignal) => client.taskEvents(id, { limit: 1, signal: bounded });
+    return byRoute(await this.#holder(`task ${id}`, "task_not_found", signal, asks), route_revision);
   }
 
-  ofArtifact(id: string, where: Where, signal: AbortSignal): Promise<Place> {
-    if (where.cluster !== undefined) return this.named(where.cluster, signal, where.route_revision);
-    return this.#holder(`artifact ${id}`, "artifact_not_found", signal, (client, bounded) => client.artifact(id, bounded));
+  async ofArtifact(id: string, { cluster, route_revision }: Where, signal: AbortSignal): Promise<Place> {
+    if (cluster !== undefined) return this.named(cluster, signal, route_revision);
+    const asks = (client: ClusterClient, bounded: AbortSignal) => client.artifact(id, bounded);
+    return byRoute(await this.#holder(`artifact ${id}`, "artifact_not_found", signal, asks), route_revision);
   }
 
   async #holder(
@@ -188,4 +180,13 @@ export class Clusters {
   links(signal: AbortSignal): Promise<LinkStatus[]> {
     return asked("the desktop daemon", signal, (bounded) => this.desktop.links(bounded, SIGN_MS));
   }
+}
+
+/** A place that is reached as whoever asks has it. @throws RelayError job_route_refused where it is reached by another way */
+function byRoute(place: Place, route: string | undefined): Place {
+  if (route === undefined || route === place.route_revision) return place;
+  const { name } = place.entry;
+  const data = { cluster: name, route_revision: place.route_revision };
+  const hint = "without route_revision it is looked for there";
+  throw new RelayError("job_route_refused", `the route of ${name} has changed since`, data, hint);
 }

@@ -166,6 +166,12 @@ describe("the profile user", () => {
       ["relay_status", { job_id: `job_${"0".repeat(32)}` }, "job_not_found"],
       ["relay_status", { job_id: `job_${"0".repeat(32)}`, cluster: "elsewhere" }, "cluster_not_found"],
       ["relay_status", { job_id: `job_${"0".repeat(32)}`, cluster: "local", route_revision: "0".repeat(64) }, "job_route_refused"],
+      // Without the cluster as well.
+      ...["relay_status", "relay_cancel", "relay_wait", "relay_list_tasks"].map((name): [string, Record<string, unknown>, string] => [
+        name,
+        { job_id: `job_${"0".repeat(32)}`, route_revision: "0".repeat(64) },
+        "job_route_refused",
+      ]),
       ["relay_wait", { job_id: "x", timeout_seconds: 1e9 }, "request_validation_failed"],
       ["relay_read_job_log", { job_id: "x", limit: 32_769 }, "request_validation_failed"],
       ["relay_artifact_lineage", {}, "request_validation_failed"],

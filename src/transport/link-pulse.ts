@@ -6,6 +6,8 @@ import { SLEPT_MS, WakeWatch } from "../lib/wake.ts";
 export interface PulseTimes {
   /** A ping goes out this long after the last answer. */
   readonly everyMs: number;
+  /** One goes out this long after the one before, whatever else is answered: it brings what is new of the worker. */
+  readonly newsMs: number;
   readonly degradedMs: number;
   /** From when on requests that wait as long are given up; a little more than `degradedMs`, so that it can be known whether the path is to blame. */
   readonly silentMs: number;
@@ -14,7 +16,14 @@ export interface PulseTimes {
   readonly sleptMs: number;
 }
 
-export const PULSE: PulseTimes = { everyMs: 15_000, degradedMs: 10_000, silentMs: 12_000, droppedMs: 30_000, sleptMs: SLEPT_MS };
+export const PULSE: PulseTimes = {
+  everyMs: 15_000,
+  newsMs: 60_000,
+  degradedMs: 10_000,
+  silentMs: 12_000,
+  droppedMs: 30_000,
+  sleptMs: SLEPT_MS,
+};
 
 /** How often the clocks are compared, so that a wake-up is noticed soon. */
 const LOOK_MS = 1_000;
@@ -38,6 +47,7 @@ export interface PulseEvents {
  */
 export class Pulse {
   #lastAnswer: number;
+  #lastAsked: number;
   /** Since when an answer of the worker is waited for; null while none is. */
   #waitingSince: number | null = null;
   /** When the other end of the session has answered, since then. */
@@ -57,6 +67,7 @@ export class Pulse {
   ) {
     this.#wake = new WakeWatch(clock, times.sleptMs);
     this.#lastAnswer = clock.monotonic();
+    this.#lastAsked = this.#lastAnswer;
     this.#schedule();
   }
 
@@ -68,7 +79,7 @@ export class Pulse {
     const now = this.clock.monotonic();
     if (this.#wake.hasSlept(LOOK_MS)) this.#ask(now, true);
     else if (this.#waitingSince !== null) this.#wait(now, this.#waitingSince);
-    else if (now - this.#lastAnswer >= this.times.everyMs) this.#ask(now, false);
+    else if (now - this.#lastAnswer >= this.times.everyMs || now - this.#lastAsked >= this.times.newsMs) this.#ask(now, false);
     if (!this.#over) this.#schedule();
   }
 
@@ -91,6 +102,7 @@ export class Pulse {
     if (anew) this.#pathSeen = Number.NEGATIVE_INFINITY;
     this.#waitingSince = anew ? now : (this.#waitingSince ?? now);
     this.#pinging = true;
+    this.#lastAsked = now;
     const asked = (): void => {
       this.#pinging = false;
     };

@@ -45,6 +45,20 @@ describe("liveness", () => {
     expect(rig.states).toEqual(["connecting", "up"]);
   });
 
+  test("what is new of the worker comes over a link that is never quiet, too", async () => {
+    const { rig, pass } = await inFakeTime();
+    await using _ = rig;
+    await rig.connect();
+    rig.info = { ...INFO, protocol: 0, oldest_protocol: 0 };
+    for (let seconds = 0; seconds < 60; seconds += 10) {
+      expect(rig.link.snapshot().worker).toMatchObject({ protocol: INFO.protocol });
+      await rig.link.request(get("/x"));
+      await pass(10_000);
+    }
+    await pass(2_000);
+    expect(rig.link.snapshot().worker).toMatchObject({ protocol: 0 });
+  });
+
   test("a path that swallows everything: degraded after 10 s, dropped after 30 s; requests that ride it fail", async () => {
     const { rig, pass } = await inFakeTime();
     await using _ = rig;

@@ -22,16 +22,18 @@ export async function clustersMeant(
 /**
  * The one cluster that is meant. See clustersMeant.
  *
+ * @param settingsFile where the setting would stand
  * @throws RelayError usage that lists them when it cannot be told
  */
 export async function chooseCluster(
   named: string | undefined,
   setting: string | null,
   registered: () => Promise<readonly { readonly name: string }[]>,
+  settingsFile: string,
 ): Promise<string> {
   const names = await clustersMeant(named, setting, registered);
   if (names.length === 1) return names[0]!;
   const shown = names.slice(0, 20);
-  const hint = "or set CLIO_RELAY_CLUSTER, or default_cluster in config.toml";
+  const hint = `or set CLIO_RELAY_CLUSTER, or default_cluster = "${names[0]}" in ${settingsFile}`;
   throw new RelayError("usage", `--cluster is needed: ${shown.join(", ")}`, { clusters: shown }, hint);
 }

@@ -77,7 +77,7 @@ export class Installation {
    * @throws RelayError usage that lists them when it cannot be told
    */
   clusterName(named: string | undefined): Promise<string> {
-    return chooseCluster(named, this.settings.default_cluster, () => this.#names());
+    return chooseCluster(named, this.settings.default_cluster, () => this.#names(), this.paths.settingsFile);
   }
 
   /**

@@ -69,7 +69,7 @@ describe("clusters", () => {
     const ambiguous = await relay.run(["job", "list"]);
     expect(ambiguous.code).toBe(2);
     expect(ambiguous.stderr).toBe(
-      "error: --cluster is needed: local, two [usage]\nhint: or set CLIO_RELAY_CLUSTER, or default_cluster in config.toml\n",
+      `error: --cluster is needed: local, two [usage]\nhint: or set CLIO_RELAY_CLUSTER, or default_cluster = "local" in ${relay.home}/config/config.toml\n`,
     );
     expect((await relay.run(["job", "list"], { env: { CLIO_RELAY_CLUSTER: "two" } })).stderr).toContain("no worker is running for two");
     fs.writeFileSync(path.join(relay.home, "config", "config.toml"), 'default_cluster = "two"\n');

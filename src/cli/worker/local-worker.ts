@@ -21,7 +21,12 @@ interface Chosen {
 /** The cluster that is meant, wherever its worker runs; from the registry's file: no daemon is needed. @throws RelayError usage, configuration_error */
 async function registered(io: Pick<CliIo, "env">, relay: Installation, named: string | undefined): Promise<Chosen & { mode: string }> {
   const registry = readClusters(relay.paths, io.env);
-  const name = await chooseCluster(named, relay.settings.default_cluster, () => Promise.resolve(registry.clusters));
+  const name = await chooseCluster(
+    named,
+    relay.settings.default_cluster,
+    () => Promise.resolve(registry.clusters),
+    relay.paths.settingsFile,
+  );
   return { name, registry, mode: registry.clusters.find((one) => one.name === name)?.mode ?? "local" };
 }
 

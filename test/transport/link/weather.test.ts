@@ -161,7 +161,7 @@ setDefaultTimeout(90_000 + 3_000 * rounds);
 
 test("whatever happens to the path, nothing is lost, doubled or altered, and everything goes on from its cursor", async () => {
   const received = new Map<string, number>();
-  const times = { everyMs: 200, degradedMs: 1_200, silentMs: 1_500, droppedMs: 2_500, sleptMs: 60_000 };
+  const times = { everyMs: 200, newsMs: 60_000, degradedMs: 1_200, silentMs: 1_500, droppedMs: 2_500, sleptMs: 60_000 };
   await using rig = await LinkRig.start(directories(), { times }, worker(received));
   await rig.connect();
   const work = new Work(rig, received);

@@ -15,7 +15,10 @@ interface ServiceDone {
   readonly notices: readonly string[];
 }
 
-/** Where users have no service manager, the whole line that does without one. */
+/** What a script says of a host where users lack what the launcher needs. */
+const LACKS: ReadonlySet<unknown> = new Set(["no_manager", "no_cron", "cron"]);
+
+/** Where users have no service manager, or no cron, the whole line that does without. */
 function withCommand(
   error: unknown,
   name: string,
@@ -23,16 +26,20 @@ function withCommand(
     readonly concurrency: number | undefined;
     readonly "control-query-concurrency": number | undefined;
     readonly "kind-concurrency": readonly (readonly [kind: string, limit: number])[];
+    readonly "clear-kind-concurrency": boolean;
+    readonly "no-start": boolean;
   },
 ): unknown {
-  if (!isRelayError(error, "service_failed") || error.data["reason"] !== "no_manager") return error;
+  if (!isRelayError(error) || !LACKS.has(error.data["refused"])) return error;
   const { concurrency, "control-query-concurrency": control, "kind-concurrency": kinds } = flags;
-  const capacity = [
+  const options = [
     ...(concurrency === undefined ? [] : [`--concurrency ${concurrency}`]),
     ...(control === undefined ? [] : [`--control-query-concurrency ${control}`]),
+    ...(flags["clear-kind-concurrency"] ? ["--clear-kind-concurrency"] : []),
     ...kinds.map(([kind, limit]) => `--kind-concurrency ${kind}=${limit}`),
+    ...(flags["no-start"] ? ["--no-start"] : []),
   ];
-  const line = ["clio-relay cluster install-endpoint-service", name, ...capacity, "--launcher setsid"].join(" ");
+  const line = ["clio-relay cluster install-endpoint-service", name, ...options, "--launcher setsid"].join(" ");
   return new RelayError(error.code, error.message, error.data, line, { cause: error });
 }
 

@@ -65,7 +65,8 @@ export function accepted(answer: Answer, script: Script): Answer {
     });
   }
   const [code, message, hint] = known;
-  throw new RelayError(code, message(detail), { reason, detail }, hint);
+  // A problem document has words of its own called `reason` and `detail`.
+  throw new RelayError(code, message(detail), { reason, detail, refused: reason }, hint);
 }
 
 /** The lock's owner, as lock.sh writes it. */

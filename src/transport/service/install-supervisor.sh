@@ -5,6 +5,8 @@ main() { locked "$state/service.lock" place_supervisor; }
 place_supervisor() {
   if [ "$a_launcher" = cron ] && ! has crontab; then refuse no_cron crontab; fi
   file=$state/supervise-$a_cluster
+  before=no
+  [ ! -e "$file" ] || before=yes
   {
     printf '#!/bin/sh\n# launcher: %s\ncluster=%s\nlog=%s\n' "$a_launcher" "$(quoted "$a_cluster")" "$(quoted "$a_log")"
     if [ -n "$a_home" ]; then printf 'CLIO_RELAY_HOME=%s\nexport CLIO_RELAY_HOME\n' "$(quoted "$root")"; fi
@@ -13,6 +15,10 @@ place_supervisor() {
   } >"$file.new" && chmod 700 "$file.new" && mv -f "$file.new" "$file" || refuse unwritable "$file"
   mkdir -p "${a_log%/*}"
   say written "$file"
-  if [ "$a_launcher" = cron ]; then crontab_with "$file" || refuse cron "$file"; fi
+  # A supervisor that nothing will start is none: another launcher may take the place.
+  if [ "$a_launcher" = cron ] && ! crontab_with "$file"; then
+    [ "$before" = yes ] || rm -f "$file"
+    refuse cron "$file"
+  fi
   [ "$a_start" != yes ] || start_supervisor
 }

@@ -42,3 +42,17 @@ test("a replay that fails while the worker drains breaks off", async () => {
   };
   await expect(drained({ stop_after_replay: "true" }, fail)).rejects.toBeUndefined();
 });
+
+test("between two pages of a stream everything else has its turn", async () => {
+  let turns = 0;
+  let over = false;
+  const turn = (): void => {
+    turns += 1;
+    if (!over) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const seen = new Set<number>();
+  await drained({ stop_after_replay: "true" }, () => seen.add(turns));
+  over = true;
+  expect(seen.size).toBe(5);
+});

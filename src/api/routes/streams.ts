@@ -143,7 +143,11 @@ async function* follow(
       const sent = clock.monotonic();
       yield* messages;
       cursor = next_cursor;
-      if (more) continue;
+      if (more) {
+        // Others have their turn between two pages: for as long as a client takes them, nothing else would wait.
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        continue;
+      }
       if (isTerminal(state) && !told) {
         told = true;
         yield { event: "terminal", id: cursor - 1, data: { ...ended, job_id: jobId, state } };

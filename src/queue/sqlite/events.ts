@@ -5,7 +5,7 @@ import type { PageRequest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import { JobEdit } from "./job-edit.ts";
 import { jobHead } from "./job-rows.ts";
-import { pageOf, rowsOfPage } from "./pages.ts";
+import { pageOf, rowsWithin, textBytes } from "./pages.ts";
 import { parsed } from "./record-json.ts";
 
 interface EventRow {
@@ -27,17 +27,17 @@ export function appendEvents(w: Writing, jobId: string, added: readonly NewEvent
 /** The events from `cursor` on; job_not_found for an unknown job. */
 export function events(r: Reading, jobId: string, page: PageRequest): Page<Event> {
   const job = jobHead(r, jobId);
-  const sizes = r.sql.all<{ bytes: number }>(
-    "SELECT octet_length(message) + octet_length(payload) AS bytes FROM events WHERE job = ? AND seq >= ? ORDER BY seq LIMIT ?",
-    job.sequence,
-    page.cursor,
-    page.limit,
-  );
-  const rows = r.sql.all<EventRow>(
-    "SELECT seq, event_type, message, level, payload, created_at FROM events WHERE job = ? AND seq >= ? ORDER BY seq LIMIT ?",
-    job.sequence,
-    page.cursor,
-    rowsOfPage(sizes, page.maxBytes),
+  const rows = rowsWithin(
+    page,
+    (from, limit) =>
+      r.sql.all<EventRow>(
+        "SELECT seq, event_type, message, level, payload, created_at FROM events WHERE job = ? AND seq >= ? ORDER BY seq LIMIT ?",
+        job.sequence,
+        from,
+        limit,
+      ),
+    ({ seq }) => seq,
+    ({ message, payload }) => textBytes(message, payload),
   );
   return pageOf(
     rows,

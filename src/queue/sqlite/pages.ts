@@ -6,7 +6,7 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 
 /**
  * How many of the rows, whose sizes are given in order, make a page. One is always among them, so that who pages gets on. The sizes are
- * asked for by octet_length, for which SQLite does not read the text.
+ * asked for by octet_length, so that no text of the others gets into memory.
  */
 export function rowsOfPage(sizes: readonly { readonly bytes: number }[], maxBytes: number = PAGE_BYTES): number {
   let total = 0;
@@ -16,6 +16,42 @@ export function rowsOfPage(sizes: readonly { readonly bytes: number }[], maxByte
   });
   return over === -1 ? sizes.length : over;
 }
+
+/** How many rows are read first where their size is not known. */
+const FIRST_ROWS = 2;
+
+/**
+ * The rows of a page, read a few at a time: in a table without rowids SQLite reads all of each row that it steps over, so that asking for the sizes of hundreds costs
+ * as much as reading them.
+ *
+ * @param read so many rows from a position on, in order
+ */
+export function rowsWithin<Row>(
+  { cursor, limit, maxBytes = PAGE_BYTES }: PageRequest,
+  read: (from: number, limit: number) => readonly Row[],
+  positionOf: (row: Row) => number,
+  bytesOf: (row: Row) => number,
+): Row[] {
+  const rows: Row[] = [];
+  let total = 0;
+  let from = cursor;
+  for (let some = FIRST_ROWS; rows.length < limit; some *= 2) {
+    const asked = Math.min(some, limit - rows.length);
+    const found = read(from, asked);
+    for (const row of found) {
+      total += bytesOf(row);
+      if (rows.length > 0 && total > maxBytes) return rows;
+      rows.push(row);
+    }
+    if (found.length < asked) break;
+    from = positionOf(rows.at(-1)!) + 1;
+  }
+  return rows;
+}
+
+/** Bytes of a row's texts, in UTF-8. */
+export const textBytes = (...texts: readonly (string | null)[]): number =>
+  texts.reduce((sum, text) => sum + (text === null ? 0 : Buffer.byteLength(text)), 0);
 
 /** A page of rows that were read from `page.cursor` on, in order. */
 export function pageOf<Row, T>(

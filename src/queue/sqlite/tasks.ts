@@ -8,7 +8,7 @@ import type { PageRequest } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import { JobEdit, taskStateOf } from "./job-edit.ts";
 import { COLUMNS, type JobHead, jobSequence, unreadableJob } from "./job-rows.ts";
-import { pageOf, rowsOfPage } from "./pages.ts";
+import { pageOf, rowsWithin, textBytes } from "./pages.ts";
 import { boundedJson, parsed, storable } from "./record-json.ts";
 
 interface TaskRow {
@@ -166,22 +166,19 @@ interface TaskEventRow {
 
 export function taskEvents(r: Reading, taskId: string, page: PageRequest): Page<TaskEvent> {
   const row = taskRow(r, taskId);
-  const sizes = r.sql.all<{ bytes: number }>(
-    `SELECT octet_length(summary) + coalesce(octet_length(detail), 0) + octet_length(path_refs) + octet_length(artifact_refs)
-       + octet_length(metadata) AS bytes
-     FROM task_events WHERE job = ? AND task = ? AND seq >= ? ORDER BY seq LIMIT ?`,
-    row.job,
-    row.sequence,
-    page.cursor,
-    page.limit,
-  );
-  const rows = r.sql.all<TaskEventRow>(
-    `SELECT seq, event_type, label, status, summary, detail, path_refs, artifact_refs, metadata, created_at FROM task_events
-     WHERE job = ? AND task = ? AND seq >= ? ORDER BY seq LIMIT ?`,
-    row.job,
-    row.sequence,
-    page.cursor,
-    rowsOfPage(sizes, page.maxBytes),
+  const rows = rowsWithin(
+    page,
+    (from, limit) =>
+      r.sql.all<TaskEventRow>(
+        `SELECT seq, event_type, label, status, summary, detail, path_refs, artifact_refs, metadata, created_at FROM task_events
+         WHERE job = ? AND task = ? AND seq >= ? ORDER BY seq LIMIT ?`,
+        row.job,
+        row.sequence,
+        from,
+        limit,
+      ),
+    ({ seq }) => seq,
+    ({ summary, detail, path_refs, artifact_refs, metadata }) => textBytes(summary, detail, path_refs, artifact_refs, metadata),
   );
   const subject = `a task event of ${taskId}`;
   const toRecord = (event: TaskEventRow): TaskEvent => ({

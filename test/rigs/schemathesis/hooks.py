@@ -41,10 +41,10 @@ def map_case(context, case):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """A refusal for want of room is a server's error by its number only, and 426 is a refusal whatever else is wrong."""
+    """A refusal for want of room is a server's error by its number only; 413 and 426 are refusals whatever else is wrong."""
     name = type(failure).__name__
     if response is None:
         return True
     no_room = response.status_code == 507 and "storage_admission_refused" in response.text and name == "ServerError"
-    no_web_socket = response.status_code == 426 and name == "AcceptedNegativeData"
-    return not (no_room or no_web_socket)
+    refused_before = response.status_code in (413, 426) and name == "AcceptedNegativeData"
+    return not (no_room or refused_before)

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
 import type { JobReceipt, JobSubmissionInput } from "../domain/job.ts";
+import { isTerminal } from "../domain/transitions.ts";
 import { asked } from "./asked.ts";
 import type { Place } from "./clusters.ts";
 import type { Submitted, ToolCall } from "./tool.ts";
@@ -29,6 +30,10 @@ export interface Wanted {
   readonly used_artifact_refs: NonNullable<JobSubmissionInput["used_artifact_refs"]>;
   /** What lists call it. */
   readonly title?: string | undefined;
+  /** What else its job's metadata has: what makes it another submission, and is no part of the spec. */
+  readonly metadata?: Readonly<Record<string, boolean>>;
+  /** Done once it is in the queue, and again where the same is submitted again. */
+  readonly onQueued?: (client: Place["client"], jobId: string, signal: AbortSignal) => Promise<void>;
 }
 
 /** A submission that is in the queue. */
@@ -50,7 +55,7 @@ export async function submit(
   call: ToolCall,
   mayRun: (place: Place) => void = () => undefined,
 ): Promise<Admitted> {
-  const { cluster, kind, spec, used_artifact_refs, title } = wanted;
+  const { cluster, kind, spec, used_artifact_refs, title, metadata = {}, onQueued } = wanted;
   const place = await call.clusters.named(cluster, call.signal);
   mayRun(place);
   const key = wanted.idempotency_key ?? `mcp_${crypto.randomUUID().replaceAll("-", "")}`;
@@ -60,14 +65,16 @@ export async function submit(
     spec,
     idempotency_key: key,
     used_artifact_refs,
-    metadata: { [VIA]: tool, ...(title === undefined ? {} : { title }), ...call.clusters.origin(place.entry.name) },
+    metadata: { [VIA]: tool, ...metadata, ...(title === undefined ? {} : { title }), ...call.clusters.origin(place.entry.name) },
   } as JobSubmissionInput;
   try {
     // What is on its way is not called back when the client goes: it may be there already.
-    const receipt = await asked(`the worker of ${cluster}`, new AbortController().signal, (signal) =>
-      place.client.submit(submission, null, signal),
-    );
+    const { signal } = new AbortController();
+    const who = `the worker of ${cluster}`;
+    const receipt = await asked(who, signal, (during) => place.client.submit(submission, null, during));
     call.clusters.remember(receipt.job_id, place.entry.name);
+    if (onQueued !== undefined && !isTerminal(receipt.state))
+      await asked(who, signal, (during) => onQueued(place.client, receipt.job_id, during));
     return { place, receipt, key };
   } catch (error) {
     if (!(error instanceof RelayError) || !UNKNOWN.has(error.code) || error.data["sent"] === false) throw error;

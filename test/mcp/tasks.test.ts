@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fs from "node:fs";
+import path from "node:path";
 import { initialized, type SourceRelay } from "../cli/source-relay.ts";
 import { eventually } from "../runner/wait.ts";
 import { Wire } from "./wire.ts";
@@ -15,7 +17,9 @@ let wire: Wire;
 
 beforeAll(async () => {
   relay = await initialized();
-  await relay.ok("cluster", "add", "--name", "local", "--agent-commands");
+  const agent = path.join(relay.directory, "agent");
+  fs.writeFileSync(agent, "#!/bin/sh\nexec sleep 60\n", { mode: 0o755 });
+  await relay.ok("cluster", "add", "--name", "local", "--agent-commands", "--agent-bin", agent);
   await relay.ok("worker", "start", "--cluster", "local");
   wire = new Wire(relay);
 });
@@ -133,6 +137,34 @@ describe("a task is its job", () => {
     await wire.result("tasks/cancel", { taskId });
   });
 
+  test("a further message for an agent is asked for once, however often the agent is submitted, and lies on its timeline", async () => {
+    const prompt = path.join(relay.directory, "prompt.md");
+    fs.writeFileSync(prompt, "go on as you are told\n");
+    const run = (more: Record<string, unknown>) => ({
+      name: "relay_submit_agent",
+      arguments: { cluster: "local", prompt_path: prompt, idempotency_key: "asks", ...more },
+    });
+    const { taskId } = await wire.result<Task>("tools/call", run({ request_followup_message: true }));
+    expect((await wire.result<Task>("tools/call", run({ request_followup_message: true }))).taskId).toBe(taskId);
+    expect(await get(wire, taskId)).toMatchObject({
+      status: "input_required",
+      inputRequests: { agent_message: { method: "elicitation/create", params: { requestedSchema: { required: ["message"] } } } },
+    });
+    const answer = { action: "accept", content: { message: "use the new boundary" } };
+    await wire.result("tasks/update", { taskId, inputResponses: { agent_message: answer } });
+    expect((await get(wire, taskId)).status).toBe("working");
+    const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", taskId);
+    const { events } = await relay.json<{ events: { event_type: string; metadata: unknown }[] }>("job", "task-events", tasks[0]!.task_id);
+    expect(events.filter(({ event_type }) => event_type.startsWith("mcp.input"))).toMatchObject([
+      { event_type: "mcp.input_requested" },
+      { event_type: "mcp.input_answered", metadata: { responses: { agent_message: answer } } },
+    ]);
+    // Without the question it is another submission.
+    const other = await wire.result<{ isError: boolean; content: { text: string }[] }>("tools/call", run({}));
+    expect([other.isError, JSON.parse(other.content[0]!.text)]).toMatchObject([true, { reason: "job_submission_conflict" }]);
+    await wire.result("tasks/cancel", { taskId });
+  });
+
   test("who subscribed hears of each status, and of no other task", async () => {
     const { taskId } = await submit(wire, ["sleep", "0.5"]);
     const other = await submit(wire, ["true"]);
@@ -179,9 +211,9 @@ describe("what comes in", () => {
       ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600],
       ["5", -32600],
       ['{"jsonrpc":"1.0","id":900,"method":"ping"}', -32600],
-      [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":${deep}}}`, -32600],
-      [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":[${"0,".repeat(100_001)}0]}}`, -32600],
-      [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":"${"x".repeat(1_100_000)}"}}`, -32600],
+      [`{"jsonrpc":"2.0","id":901,"method":"tools/call","params":{"x":${deep}}}`, -32600],
+      [`{"jsonrpc":"2.0","id":901,"method":"tools/call","params":{"x":[${"0,".repeat(100_001)}0]}}`, -32600],
+      [`{"jsonrpc":"2.0","id":901,"method":"tools/call","params":{"x":"${"x".repeat(1_100_000)}"}}`, -32600],
     ];
     for (const [line, code] of cases) {
       raw.line(line);

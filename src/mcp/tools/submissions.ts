@@ -6,6 +6,7 @@ import { CommandSpec, JarvisSpec, McpCallSpec, RemoteAgentSpec } from "../../dom
 import type { Place } from "../clusters.ts";
 import { jarvisServer } from "../jarvis/server.ts";
 import { receiptOf, SubmittedView, submit, submitted, type Wanted } from "../submit.ts";
+import { askForMessage } from "../tasks/followup.ts";
 import { defineTool, type Profile, RUNS, type Tool, type ToolCall } from "../tool.ts";
 import { CLUSTER, SUBMISSION, said, THEN_WAIT } from "./arguments.ts";
 
@@ -35,15 +36,19 @@ interface Kind {
   /** Whether it is answered with a task where the client can have one. */
   readonly task?: true;
   readonly mayRun?: (call: ToolCall, place: Place) => void;
+  /** What else a call wants, by its arguments. */
+  readonly further?: (args: Readonly<Record<string, unknown>>) => Pick<Wanted, "metadata" | "onQueued">;
 }
 
-function submission({ name, title, profile, description, kind, spec, fixed, besides = {}, clusters = "all", task, mayRun }: Kind): Tool {
+function submission(of: Kind): Tool {
+  const { name, title, profile, description, kind, spec, fixed, besides = {}, clusters = "all", task, mayRun, further } = of;
   const put = async (args: Common, call: ToolCall) => {
     const given = Object.entries(args as Record<string, unknown>).filter(([member]) => Object.hasOwn(spec, member));
     const { cluster, idempotency_key, used_artifact_refs } = args;
     const title = "title" in args && typeof args.title === "string" ? args.title : undefined;
-    const further = typeof fixed === "function" ? fixed((await call.clusters.named(cluster, call.signal)).entry) : fixed;
-    const wanted = { cluster, kind, spec: { ...Object.fromEntries(given), ...further }, idempotency_key, used_artifact_refs, title };
+    const known = typeof fixed === "function" ? fixed((await call.clusters.named(cluster, call.signal)).entry) : fixed;
+    const inSpec = { ...Object.fromEntries(given), ...known };
+    const wanted = { cluster, kind, spec: inSpec, idempotency_key, used_artifact_refs, title, ...further?.(args) };
     return submit(name, wanted, call, mayRun === undefined ? undefined : (place) => mayRun(call, place));
   };
   return defineTool({
@@ -119,7 +124,15 @@ const agent = (name: string, profile: Profile): Tool =>
       "Runs the agent that the cluster is configured with as a job there, with a prompt from a file that lies on the cluster already. It may add to its timeline while it works: relay_watch_task_events.",
     kind: "remote_agent",
     spec: agentSpec,
+    besides: {
+      request_followup_message: v.optional(
+        said(v.boolean(), "ask the client for a further message, as an input of the task; the agent finds it on the job's timeline"),
+        false,
+      ),
+    },
     task: true,
+    further: ({ request_followup_message: wanted }) =>
+      wanted === true ? { metadata: { request_followup_message: true }, onQueued: askForMessage } : {},
   });
 
 const { pipeline_yaml, pipeline_name, exclusive, inputs: settings, ...ofPipeline } = JarvisSpec.entries;

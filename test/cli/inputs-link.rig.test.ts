@@ -1,3 +1,0 @@
-import { cutAtTheEnd } from "./cut-input.ts";
-
-cutAtTheEnd(48 * 2 ** 20);

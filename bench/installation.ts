@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
+import { DesktopClient } from "../src/api/client/desktop-client.ts";
+import { type Address, HttpPeer } from "../src/api/client/http-peer.ts";
 import { ClusterClient } from "../src/api/client.ts";
-import { DesktopClient } from "../src/api/desktop-client.ts";
-import { type Address, HttpPeer } from "../src/api/http-peer.ts";
 import { readEnvironment } from "../src/config/environment.ts";
 import { type Paths, resolvePaths } from "../src/config/paths.ts";
 import { PLAIN_COPIES } from "../src/lib/plain-copies.ts";

@@ -2,9 +2,9 @@
  * The pages under docs/ that are made from the code. `bun scripts/generated-docs.ts` writes them; a test compares them.
  */
 import path from "node:path";
-import { desktopOperations } from "../src/api/desktop-app.ts";
-import { desktopDocument } from "../src/api/desktop-document.ts";
-import type { DesktopServices } from "../src/api/desktop-services.ts";
+import { desktopOperations } from "../src/api/desktop/app.ts";
+import { desktopDocument } from "../src/api/desktop/document.ts";
+import type { DesktopServices } from "../src/api/desktop/services.ts";
 import { openApiDocument } from "../src/api/openapi.ts";
 import { workerOperations } from "../src/api/worker-app.ts";
 import type { WorkerServices } from "../src/api/worker-services.ts";

@@ -4,7 +4,7 @@ import path from "node:path";
 /** What commands need before they do anything, with all that these import. Relative to the sources. */
 const COMMAND = ["cli/main.ts", "cli/job/status.ts"];
 /** What an answer is checked with. */
-const ANSWERS = ["api/answers.ts", "api/checked-answer.ts"];
+const ANSWERS = ["api/answers.ts", "api/client/checked-answer.ts"];
 
 /** Programs that are to stay small; they get what they import and no more. */
 const SMALL = ["main.ts", "execution/shim/main.ts", "transport/ssh/openssh/askpass-program.ts", "cli/complete/main.ts"];

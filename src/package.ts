@@ -1,9 +1,9 @@
 /** What other programs get by `import { connect } from "clio-relay"`; see docs/use-the-api.md. It runs in Bun and in Node. */
 import { execFile } from "node:child_process";
+import { DesktopClient } from "./api/client/desktop-client.ts";
+import { type Address, type Door, failureOf } from "./api/client/http-peer.ts";
+import { nodeFetch } from "./api/client/node-fetch.ts";
 import type { ClusterClient } from "./api/client.ts";
-import { DesktopClient } from "./api/desktop-client.ts";
-import { type Address, type Door, failureOf } from "./api/http-peer.ts";
-import { nodeFetch } from "./api/node-fetch.ts";
 import { RelayError } from "./domain/errors.ts";
 import { nobodyListens } from "./roles/probe.ts";
 

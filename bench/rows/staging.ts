@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { HttpPeer } from "../../src/api/http-peer.ts";
-import { InputClient } from "../../src/api/input-client.ts";
+import { HttpPeer } from "../../src/api/client/http-peer.ts";
+import { InputClient } from "../../src/api/client/input-client.ts";
 import { InputFile } from "../../src/api/staging/input-file.ts";
 import { snapshots, stage } from "../../src/api/staging/stage.ts";
 import { PLAIN_COPIES } from "../../src/lib/plain-copies.ts";

@@ -12,10 +12,10 @@ import type { TraceContext } from "../domain/trace.ts";
 import type { JobStatus, JobSummary, JobWaitResult, WorkerStatus } from "../domain/views.ts";
 import type { AuditReport, RepairReport } from "../queue/store.ts";
 import type { Monitor, QueueListing } from "./answers.ts";
-import type { HttpPeer } from "./http-peer.ts";
-import { LineageClient } from "./lineage-client.ts";
-import { segment } from "./path-segment.ts";
-import { SchedulerClient } from "./scheduler-client.ts";
+import type { HttpPeer } from "./client/http-peer.ts";
+import { LineageClient } from "./client/lineage-client.ts";
+import { segment } from "./client/path-segment.ts";
+import { SchedulerClient } from "./client/scheduler-client.ts";
 
 type Named<K extends string, T> = Record<K, T[]> & { cursor: number; limit: number; next_cursor: number; total: number };
 

@@ -3,10 +3,10 @@ import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { flag } from "../domain/query.ts";
 import { Bell } from "../lib/bell.ts";
-import { CREDENTIALS } from "./bearer.ts";
-import { jsonAnswer } from "./json-answer.ts";
+import { jsonAnswer } from "./client/json-answer.ts";
+import { readSse, type SseMessage } from "./client/sse-reader.ts";
+import { CREDENTIALS } from "./listener/bearer.ts";
 import { problemResponse } from "./problem.ts";
-import { readSse, type SseMessage } from "./sse-reader.ts";
 
 /** How long a client may leave what it was sent before it is cut, in milliseconds. */
 const STALLED_MS = 60_000;

@@ -1,5 +1,5 @@
+import { ANSWER_MS, namesOf, type Refusal, recordHolder, recordHolderFrom, silentNames, unasked } from "../api/client/record-holder.ts";
 import type { ClusterClient } from "../api/client.ts";
-import { ANSWER_MS, namesOf, type Refusal, recordHolder, recordHolderFrom, silentNames, unasked } from "../api/record-holder.ts";
 import { RelayError } from "../domain/errors.ts";
 import type { Installation } from "./installation.ts";
 import type { CliIo } from "./io.ts";

@@ -1,6 +1,6 @@
 import fs from "node:fs";
+import { DesktopClient } from "../api/client/desktop-client.ts";
 import type { ClusterClient } from "../api/client.ts";
-import { DesktopClient } from "../api/desktop-client.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 import { clusterNames } from "../config/cluster-names.ts";
 import { variable } from "../config/environment.ts";

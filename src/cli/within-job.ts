@@ -1,7 +1,7 @@
 import fs from "node:fs";
+import { DesktopClient } from "../api/client/desktop-client.ts";
+import { type Door, HttpPeer, type Turn } from "../api/client/http-peer.ts";
 import { ClusterClient } from "../api/client.ts";
-import { DesktopClient } from "../api/desktop-client.ts";
-import { type Door, HttpPeer, type Turn } from "../api/http-peer.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 
 /** The job in which a command runs, and where its worker is. */

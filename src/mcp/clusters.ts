@@ -1,7 +1,7 @@
+import type { DesktopClient } from "../api/client/desktop-client.ts";
+import { recordHolder } from "../api/client/record-holder.ts";
 import type { ClusterClient } from "../api/client.ts";
-import type { DesktopClient } from "../api/desktop-client.ts";
-import type { LinkStatus } from "../api/link-views.ts";
-import { recordHolder } from "../api/record-holder.ts";
+import type { LinkStatus } from "../api/desktop/link-views.ts";
 import { type ClusterEntry, routeRevision } from "../config/cluster-entry.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
 import type { Metadata } from "../domain/primitives.ts";

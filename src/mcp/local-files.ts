@@ -1,5 +1,5 @@
 import path from "node:path";
-import { InputClient } from "../api/input-client.ts";
+import { InputClient } from "../api/client/input-client.ts";
 import { inputTooLarge } from "../api/staging/input-too-large.ts";
 import { type Pins, pinsOf } from "../api/staging/pins.ts";
 import { type Candidate, type Snapshot, snapshots, stage } from "../api/staging/stage.ts";

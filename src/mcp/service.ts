@@ -1,4 +1,4 @@
-import type { DesktopClient } from "../api/desktop-client.ts";
+import type { DesktopClient } from "../api/client/desktop-client.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 import type { Metadata } from "../domain/primitives.ts";
 import { watchValue } from "../lib/watched-value.ts";

@@ -3,9 +3,9 @@ import fs from "node:fs";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
+import { DesktopClient } from "../../src/api/client/desktop-client.ts";
+import { HttpPeer } from "../../src/api/client/http-peer.ts";
 import { ClusterClient } from "../../src/api/client.ts";
-import { DesktopClient } from "../../src/api/desktop-client.ts";
-import { HttpPeer } from "../../src/api/http-peer.ts";
 import type { RelayError } from "../../src/domain/errors.ts";
 import { LIMITS } from "../../src/domain/limits.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { HttpPeer } from "../../src/api/http-peer.ts";
+import { HttpPeer } from "../../src/api/client/http-peer.ts";
 import { Metrics } from "../../src/roles/relay-host/metrics.ts";
 import { readExposition } from "../lib/exposition-reader.ts";
 import { familiesOf } from "../rigs/prometheus-client/parser.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { HttpPeer } from "../../src/api/client/http-peer.ts";
 import { ClusterClient } from "../../src/api/client.ts";
-import { HttpPeer } from "../../src/api/http-peer.ts";
 import type { SchedulerCancelAnswer } from "../../src/api/scheduler-services.ts";
 import { workerApp } from "../../src/api/worker-app.ts";
 import type { WorkerServices } from "../../src/api/worker-services.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import type { Context } from "hono";
 import * as v from "valibot";
+import { readSse } from "../../src/api/client/sse-reader.ts";
 import { type Growing, StreamQuery, streamRoutes } from "../../src/api/routes/streams.ts";
-import { readSse } from "../../src/api/sse-reader.ts";
 import type { WorkerServices } from "../../src/api/worker-services.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 

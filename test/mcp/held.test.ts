@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import path from "node:path";
-import { DesktopClient } from "../../src/api/desktop-client.ts";
+import { DesktopClient } from "../../src/api/client/desktop-client.ts";
 import type { Place } from "../../src/mcp/clusters.ts";
 import { followEvents } from "../../src/mcp/follow.ts";
 import { Held, heldTurns } from "../../src/mcp/held.ts";

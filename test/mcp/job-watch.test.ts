@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import path from "node:path";
+import { HttpPeer } from "../../src/api/client/http-peer.ts";
 import { ClusterClient } from "../../src/api/client.ts";
-import { HttpPeer } from "../../src/api/http-peer.ts";
 import type { Event } from "../../src/domain/event.ts";
 import type { Place } from "../../src/mcp/clusters.ts";
 import { Held, heldTurns } from "../../src/mcp/held.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import path from "node:path";
-import { DesktopClient } from "../../src/api/desktop-client.ts";
+import { DesktopClient } from "../../src/api/client/desktop-client.ts";
 import { DEFAULT_CAPACITY } from "../../src/config/cluster-entry.ts";
 import { McpService } from "../../src/mcp/service.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import path from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
-import { DesktopClient } from "../../src/api/desktop-client.ts";
+import { DesktopClient } from "../../src/api/client/desktop-client.ts";
 import { DEFAULT_CAPACITY } from "../../src/config/cluster-entry.ts";
 import { runTool, toolOf } from "../../src/mcp/dispatch.ts";
 import { McpService } from "../../src/mcp/service.ts";

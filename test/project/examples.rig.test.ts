@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
-import { nodeFetch } from "../../src/api/node-fetch.ts";
+import { nodeFetch } from "../../src/api/client/node-fetch.ts";
 import { connect } from "../../src/package.ts";
 import { listen } from "../api/web-socket-client.ts";
 import { describeWith } from "../runner/components.ts";

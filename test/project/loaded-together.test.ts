@@ -53,7 +53,7 @@ test("what a command needs lies in a few chunks", () => {
 
 test("what an answer is checked with adds a few more", () => {
   const before = new Set([...loaded("src/cli/main.ts"), ...loaded("src/cli/job/status.ts")]);
-  const added = [...loaded("src/api/answers.ts"), ...loaded("src/api/checked-answer.ts")].filter((chunk) => !before.has(chunk));
+  const added = [...loaded("src/api/answers.ts"), ...loaded("src/api/client/checked-answer.ts")].filter((chunk) => !before.has(chunk));
   expect(new Set(added).size).toBeLessThanOrEqual(6);
 });
 

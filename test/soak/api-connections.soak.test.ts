@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
-import type { ListenerStatus } from "../../src/api/listener-views.ts";
+import type { ListenerStatus } from "../../src/api/desktop/listener-views.ts";
 import { MAIN, type SourceRelay, withWorker } from "../cli/source-relay.ts";
 import { scaled } from "../runner/soak.ts";
 import { eventually } from "../runner/wait.ts";

@@ -1,7 +1,7 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import type { Upload, UploadKey } from "../../domain/input.ts";
 import { giveBack } from "../../lib/give-back.ts";
-import type { InputClient } from "../input-client.ts";
+import type { InputClient } from "../client/input-client.ts";
 import type { InputFile, OpenInput } from "./input-file.ts";
 
 /** Pieces under way at a time; more of them where they are as large as they may be, and together no more than this: then the path is fast, and may be long. */

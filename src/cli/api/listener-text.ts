@@ -1,4 +1,4 @@
-import type { ListenerStatus } from "../../api/listener-views.ts";
+import type { ListenerStatus } from "../../api/desktop/listener-views.ts";
 import type { CliIo } from "../io.ts";
 import { agoText } from "../print/quantities.ts";
 import { printFields, printJson } from "../print/table.ts";

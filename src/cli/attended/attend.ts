@@ -1,4 +1,4 @@
-import type { AttendedEvent, AttendedRequest, PromptEvent } from "../../api/link-views.ts";
+import type { AttendedEvent, AttendedRequest, PromptEvent } from "../../api/desktop/link-views.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import { safeText } from "../../lib/safe-text.ts";
 import { interruptible } from "../follow/interrupt.ts";

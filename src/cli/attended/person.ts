@@ -1,4 +1,4 @@
-import type { PromptEvent } from "../../api/link-views.ts";
+import type { PromptEvent } from "../../api/desktop/link-views.ts";
 import { safeText } from "../../lib/safe-text.ts";
 import { Interrupted } from "../failure.ts";
 import type { CliIo, Terminal } from "../io.ts";

@@ -1,5 +1,5 @@
 import path from "node:path";
-import type { AttendedRequest } from "../../api/link-views.ts";
+import type { AttendedRequest } from "../../api/desktop/link-views.ts";
 import { variable } from "../../config/environment.ts";
 import { withoutCredentials } from "../../transport/process-stream.ts";
 import type { CliIo } from "../io.ts";

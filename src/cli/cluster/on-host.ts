@@ -1,4 +1,4 @@
-import type { HostTaskName, HostTaskOptions } from "../../api/host-views.ts";
+import type { HostTaskName, HostTaskOptions } from "../../api/desktop/host-views.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { attend } from "../attended/attend.ts";
 import type { Call } from "../verb.ts";

@@ -1,5 +1,5 @@
+import { DesktopClient } from "../../api/client/desktop-client.ts";
 import type { ClusterClient, JobListOptions } from "../../api/client.ts";
-import { DesktopClient } from "../../api/desktop-client.ts";
 import type { Environment } from "../../config/environment.ts";
 import { type Paths, resolvePaths } from "../../config/paths.ts";
 import { loadSettings, type Settings } from "../../config/settings.ts";

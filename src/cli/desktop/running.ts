@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { DesktopClient } from "../../api/desktop-client.ts";
+import { DesktopClient } from "../../api/client/desktop-client.ts";
 import { checkRunDirectory } from "../../config/run-directory.ts";
 import type { ProcessIdentity } from "../../domain/attempt.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";

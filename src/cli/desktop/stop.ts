@@ -1,4 +1,4 @@
-import type { DesktopClient } from "../../api/desktop-client.ts";
+import type { DesktopClient } from "../../api/client/desktop-client.ts";
 import { EXIT, isRelayError, RelayError } from "../../domain/errors.ts";
 import { terminate } from "../../roles/worker-process.ts";
 import { printJson } from "../print/table.ts";

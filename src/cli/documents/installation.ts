@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { DesktopStatus } from "../../api/desktop-views.ts";
-import { LinkStatus } from "../../api/link-views.ts";
+import { LinkStatus } from "../../api/desktop/link-views.ts";
+import { DesktopStatus } from "../../api/desktop/views.ts";
 import { SETTINGS } from "../../config/settings.ts";
 import { Count, Id, looseText, recordOf, text } from "../../domain/primitives.ts";
 import { InstalledFrp } from "../../transport/frp/programs.ts";

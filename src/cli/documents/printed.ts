@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { ClusterList } from "../../api/desktop-views.ts";
-import { LinkList, LinkStatus } from "../../api/link-views.ts";
-import { ListenerStatus } from "../../api/listener-views.ts";
+import { LinkList, LinkStatus } from "../../api/desktop/link-views.ts";
+import { ListenerStatus } from "../../api/desktop/listener-views.ts";
+import { ClusterList } from "../../api/desktop/views.ts";
 import type { Operation } from "../../api/operation.ts";
 import { workerOperations } from "../../api/worker-app.ts";
 import type { WorkerServices } from "../../api/worker-services.ts";

@@ -1,4 +1,4 @@
-import type { Door } from "../../api/http-peer.ts";
+import type { Door } from "../../api/client/http-peer.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { CliIo } from "../io.ts";
 

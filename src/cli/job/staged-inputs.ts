@@ -1,6 +1,6 @@
 import path from "node:path";
+import { InputClient } from "../../api/client/input-client.ts";
 import type { ClusterClient } from "../../api/client.ts";
-import { InputClient } from "../../api/input-client.ts";
 import { InputFile } from "../../api/staging/input-file.ts";
 import { inputTooLarge } from "../../api/staging/input-too-large.ts";
 import { type Pins, pinsOf } from "../../api/staging/pins.ts";

@@ -1,4 +1,4 @@
-import type { LinkStatus } from "../../api/link-views.ts";
+import type { LinkStatus } from "../../api/desktop/link-views.ts";
 import type { CliIo } from "../io.ts";
 import { oneLine } from "../print/safe-text.ts";
 import { styleFor } from "../print/style.ts";

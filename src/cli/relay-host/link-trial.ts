@@ -1,4 +1,4 @@
-import type { LinkStatus } from "../../api/link-views.ts";
+import type { LinkStatus } from "../../api/desktop/link-views.ts";
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import type { Installation } from "../installation.ts";

@@ -1,5 +1,5 @@
+import { HttpPeer } from "../../api/client/http-peer.ts";
 import { ClusterClient } from "../../api/client.ts";
-import { HttpPeer } from "../../api/http-peer.ts";
 import { type Registry, readClusters } from "../../config/clusters.ts";
 import { mayHaveWorkers } from "../../config/environment.ts";
 import { checkRunDirectory } from "../../config/run-directory.ts";

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import * as v from "valibot";
-import type { Address } from "../../api/http-peer.ts";
+import type { Address } from "../../api/client/http-peer.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { readPrivateFile } from "../../config/private-file.ts";

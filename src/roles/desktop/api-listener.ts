@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { Hono } from "hono";
-import { type Access, namesOf } from "../../api/access.ts";
-import type { ListenerControl, ListenerStatus } from "../../api/listener-views.ts";
+import type { ListenerControl, ListenerStatus } from "../../api/desktop/listener-views.ts";
+import { type Access, namesOf } from "../../api/listener/access.ts";
 import { checkListener, type ListenerRequest, readListener, removeListener, writeListener } from "../../config/api-listener.ts";
 import { makeApiToken, readApiToken, rotateApiToken } from "../../config/api-token.ts";
 import type { Environment } from "../../config/environment.ts";

@@ -1,4 +1,4 @@
-import type { AttendedEvent, PromptEvent } from "../../api/link-views.ts";
+import type { AttendedEvent, PromptEvent } from "../../api/desktop/link-views.ts";
 import { problemOf } from "../../api/problem.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { newId } from "../../lib/ids.ts";

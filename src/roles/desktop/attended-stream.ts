@@ -1,4 +1,4 @@
-import type { AttendedEvent } from "../../api/link-views.ts";
+import type { AttendedEvent } from "../../api/desktop/link-views.ts";
 import { waker } from "../../api/sse.ts";
 import type { AttendedRun } from "./attended-run.ts";
 

@@ -1,4 +1,4 @@
-import type { AttendedRequest } from "../../api/link-views.ts";
+import type { AttendedRequest } from "../../api/desktop/link-views.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { settled } from "../../transport/settled.ts";
 import { type Attended, AttendedRun } from "./attended-run.ts";

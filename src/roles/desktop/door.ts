@@ -1,6 +1,6 @@
-import type { Address, Door } from "../../api/http-peer.ts";
-import { registryHeader } from "../../api/installation-check.ts";
-import { Unproven } from "../../api/unproven.ts";
+import type { Address, Door } from "../../api/client/http-peer.ts";
+import { registryHeader } from "../../api/desktop/installation-check.ts";
+import { Unproven } from "../../api/listener/unproven.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { checkRunDirectory } from "../../config/run-directory.ts";

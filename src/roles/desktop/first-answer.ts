@@ -1,4 +1,4 @@
-import { CREDENTIALS, shownToken } from "../../api/bearer.ts";
+import { CREDENTIALS, shownToken } from "../../api/listener/bearer.ts";
 import { problemResponse } from "../../api/problem.ts";
 import { asksForWebSocket, CLOSE, CLOSE_REASON_MAX, tokenParameter } from "../../api/web-socket.ts";
 import { RelayError } from "../../domain/errors.ts";

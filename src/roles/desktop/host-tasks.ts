@@ -1,4 +1,4 @@
-import type { HostTask, HostTaskOptions } from "../../api/host-views.ts";
+import type { HostTask, HostTaskOptions } from "../../api/desktop/host-views.ts";
 import type { SshEntry } from "../../config/cluster-entry.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { FrpOffering } from "../../domain/frp.ts";

@@ -1,6 +1,6 @@
-import type { HostTask } from "../../api/host-views.ts";
-import type { AttendedRequest, LinkStatus } from "../../api/link-views.ts";
-import type { PairClusterRequest } from "../../api/pairing-views.ts";
+import type { HostTask } from "../../api/desktop/host-views.ts";
+import type { AttendedRequest, LinkStatus } from "../../api/desktop/link-views.ts";
+import type { PairClusterRequest } from "../../api/desktop/pairing-views.ts";
 import { problemOf } from "../../api/problem.ts";
 import { type ClusterEntry, isOutbound, type OutboundEntry, sshView } from "../../config/cluster-entry.ts";
 import { type Environment, variable } from "../../config/environment.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type { Hono } from "hono";
-import type { Access } from "../../api/access.ts";
+import type { Access } from "../../api/listener/access.ts";
 import { afterRequest } from "../../api/read-over.ts";
 import { serveOnSocket } from "../../api/socket-server.ts";
 import { withWebSockets } from "../../api/web-socket.ts";

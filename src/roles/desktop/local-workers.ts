@@ -1,4 +1,4 @@
-import type { LinkStatus } from "../../api/link-views.ts";
+import type { LinkStatus } from "../../api/desktop/link-views.ts";
 import { type Clock, timestamp } from "../../lib/clock.ts";
 import { within } from "../../lib/within.ts";
 import { nobodyListens, probe } from "../probe.ts";

@@ -1,5 +1,5 @@
-import type { LinkStatus } from "../../api/link-views.ts";
-import type { ListenerStatus } from "../../api/listener-views.ts";
+import type { LinkStatus } from "../../api/desktop/link-views.ts";
+import type { ListenerStatus } from "../../api/desktop/listener-views.ts";
 import { LINK_STATES } from "../../domain/link.ts";
 import { Exposition, type Sample } from "../../lib/exposition.ts";
 import { addProcess } from "../../lib/process-metrics.ts";

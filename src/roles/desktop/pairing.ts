@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { PairClusterRequest } from "../../api/pairing-views.ts";
+import type { PairClusterRequest } from "../../api/desktop/pairing-views.ts";
 import { ClusterEntry, type RelayEntry, sharedOf } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import { relayToken } from "../../config/relay-token.ts";

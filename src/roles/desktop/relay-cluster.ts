@@ -1,4 +1,4 @@
-import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
+import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/desktop/link-views.ts";
 import { type FrpEntry, isFrp, type OutboundEntry, type RelayEntry, routeRevision } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";

@@ -1,9 +1,9 @@
 import fs from "node:fs";
 import type { Hono } from "hono";
-import type { Access } from "../../api/access.ts";
-import { desktopApp } from "../../api/desktop-app.ts";
-import type { DesktopServices } from "../../api/desktop-services.ts";
-import type { ListenerControl } from "../../api/listener-views.ts";
+import { desktopApp } from "../../api/desktop/app.ts";
+import type { ListenerControl } from "../../api/desktop/listener-views.ts";
+import type { DesktopServices } from "../../api/desktop/services.ts";
+import type { Access } from "../../api/listener/access.ts";
 import type { Environment } from "../../config/environment.ts";
 import { removeRoom } from "../../config/frp-room.ts";
 import type { Paths } from "../../config/paths.ts";

@@ -1,5 +1,5 @@
-import type { HostTask } from "../../api/host-views.ts";
-import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/link-views.ts";
+import type { HostTask } from "../../api/desktop/host-views.ts";
+import { type AttendedRequest, LEDGER_SHOWN, type LinkStatus } from "../../api/desktop/link-views.ts";
 import { type ClusterEntry, routeRevision, type SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";

@@ -1,5 +1,5 @@
 import os from "node:os";
-import type { AttendedRequest } from "../../api/link-views.ts";
+import type { AttendedRequest } from "../../api/desktop/link-views.ts";
 import type { SshEntry } from "../../config/cluster-entry.ts";
 import type { Environment } from "../../config/environment.ts";
 import { account } from "../../execution/account.ts";

@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { HttpPeer } from "../../api/http-peer.ts";
+import { HttpPeer } from "../../api/client/http-peer.ts";
 import { type Environment, variable } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { prepareRunDirectory } from "../../config/run-directory.ts";

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { Hono } from "hono";
-import { type Access, admit, namesOf } from "../../api/access.ts";
+import { type Access, admit, namesOf } from "../../api/listener/access.ts";
 import { problemResponse } from "../../api/problem.ts";
 import { isLoopback } from "../../config/api-listener.ts";
 import { type Environment, variable } from "../../config/environment.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { HttpPeer } from "../../../src/api/http-peer.ts";
-import { InputClient } from "../../../src/api/input-client.ts";
+import { HttpPeer } from "../../../src/api/client/http-peer.ts";
+import { InputClient } from "../../../src/api/client/input-client.ts";
 import { InputFile } from "../../../src/api/staging/input-file.ts";
 import { type Snapshot, type StagingOptions, snapshots, stage } from "../../../src/api/staging/stage.ts";
 import { RelayError } from "../../../src/domain/errors.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
-import type { ListenerStatus } from "../../../src/api/listener-views.ts";
+import type { ListenerStatus } from "../../../src/api/desktop/listener-views.ts";
 import type { JobReceipt } from "../../../src/domain/job.ts";
 import { initialized, withWorker } from "../source-relay.ts";
 

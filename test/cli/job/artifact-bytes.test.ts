@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import net from "node:net";
 import path from "node:path";
+import { HttpPeer } from "../../../src/api/client/http-peer.ts";
 import { ClusterClient } from "../../../src/api/client.ts";
-import { HttpPeer } from "../../../src/api/http-peer.ts";
 import { artifactBytes } from "../../../src/cli/follow/artifact-bytes.ts";
 import { Reconnect } from "../../../src/cli/follow/reconnect.ts";
 import type { Artifact } from "../../../src/domain/artifact.ts";

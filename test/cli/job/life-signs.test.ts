@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import path from "node:path";
+import { HttpPeer } from "../../../src/api/client/http-peer.ts";
 import { ClusterClient } from "../../../src/api/client.ts";
-import { HttpPeer } from "../../../src/api/http-peer.ts";
 import { type Patience, withLifeSigns } from "../../../src/cli/follow/life-signs.ts";
 import { Reconnect } from "../../../src/cli/follow/reconnect.ts";
 import { RelayError } from "../../../src/domain/errors.ts";

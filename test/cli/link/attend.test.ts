@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { AttendedEvent } from "../../../src/api/link-views.ts";
+import type { AttendedEvent } from "../../../src/api/desktop/link-views.ts";
 import { type Attending, attend } from "../../../src/cli/attended/attend.ts";
 import { Interrupted } from "../../../src/cli/failure.ts";
 import { Installation } from "../../../src/cli/installation.ts";

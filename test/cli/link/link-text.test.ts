@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { LinkStatus } from "../../../src/api/link-views.ts";
+import type { LinkStatus } from "../../../src/api/desktop/link-views.ts";
 import { linkSentence, printLinks, roundTripText } from "../../../src/cli/link/link-text.ts";
 import { Captured, capturedIo } from "../captured-io.ts";
 

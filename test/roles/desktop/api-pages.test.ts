@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { namesOf } from "../../../src/api/access.ts";
+import { namesOf } from "../../../src/api/listener/access.ts";
 import { FREE, raw, reasonOf, servedApis } from "./served-api.ts";
 
 const { served } = servedApis();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { AttendedEvent } from "../../../src/api/link-views.ts";
+import type { AttendedEvent } from "../../../src/api/desktop/link-views.ts";
 import { RelayError } from "../../../src/domain/errors.ts";
 import type { Attended } from "../../../src/roles/desktop/attended-run.ts";
 import type { Follow } from "../../../src/roles/desktop/attended-stream.ts";

@@ -1,6 +1,6 @@
 import path from "node:path";
-import { DesktopClient } from "../../../src/api/desktop-client.ts";
-import type { Address } from "../../../src/api/http-peer.ts";
+import { DesktopClient } from "../../../src/api/client/desktop-client.ts";
+import type { Address } from "../../../src/api/client/http-peer.ts";
 import { DEFAULT_CAPACITY } from "../../../src/config/cluster-entry.ts";
 import { updateClusters } from "../../../src/config/clusters.ts";
 import { type Environment, readEnvironment } from "../../../src/config/environment.ts";

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import * as v from "valibot";
-import { DesktopClient } from "../../../src/api/desktop-client.ts";
-import type { Address } from "../../../src/api/http-peer.ts";
+import { DesktopClient } from "../../../src/api/client/desktop-client.ts";
+import type { Address } from "../../../src/api/client/http-peer.ts";
 import { readDaemonRecord } from "../../../src/roles/desktop/address-file.ts";
 import { desktopDoor } from "../../../src/roles/desktop/door.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";

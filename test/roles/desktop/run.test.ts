@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
-import { HttpPeer } from "../../../src/api/http-peer.ts";
+import { HttpPeer } from "../../../src/api/client/http-peer.ts";
 import { DEFAULT_CAPACITY } from "../../../src/config/cluster-entry.ts";
 import { readDaemonRecord } from "../../../src/roles/desktop/address-file.ts";
 import { LogFile, newBytes, tailOf } from "../../../src/roles/desktop/log-file.ts";

@@ -1,7 +1,7 @@
 import { afterEach } from "bun:test";
 import fs from "node:fs";
 import net from "node:net";
-import type { ListenerStatus } from "../../../src/api/listener-views.ts";
+import type { ListenerStatus } from "../../../src/api/desktop/listener-views.ts";
 import type { ListenerRequestInput } from "../../../src/config/api-listener.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { startDaemon, type TestDaemon } from "./daemon.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { InputClient } from "../../../src/api/input-client.ts";
+import { InputClient } from "../../../src/api/client/input-client.ts";
 import { isRelayError } from "../../../src/domain/errors.ts";
 import { isAlive } from "../../../src/lib/process-identity.ts";
 import { auditOffline } from "../../../src/roles/worker/offline.ts";

@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { HttpPeer } from "../../../src/api/client/http-peer.ts";
 import { ClusterClient } from "../../../src/api/client.ts";
-import { HttpPeer } from "../../../src/api/http-peer.ts";
 import type { Event } from "../../../src/domain/event.ts";
 import type { JobReceipt, JobSubmissionInput } from "../../../src/domain/job.ts";
 import { LIMITS } from "../../../src/domain/limits.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { HttpPeer } from "../../../src/api/http-peer.ts";
+import { HttpPeer } from "../../../src/api/client/http-peer.ts";
 import { readExposition, sampleValue } from "../../lib/exposition-reader.ts";
 import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { readSse, type SseMessage } from "../../../src/api/sse-reader.ts";
+import { readSse, type SseMessage } from "../../../src/api/client/sse-reader.ts";
 import { listen } from "../../api/web-socket-client.ts";
 import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";

@@ -35,7 +35,7 @@ export async function askForMessage(client: ClusterClient, jobId: string, signal
   const { tasks } = await client.tasks(jobId, { limit: 1, signal });
   const task = tasks[0]?.task_id;
   if (task === undefined) return;
-  // It is asked for before anything else can have been said for long.
+  // It is among the first entries of a timeline.
   const { events } = await client.taskEvents(task, { cursor: 1, limit: LIMITS.pageMax, signal });
   if (events.some(asks)) return;
   const event = { event_type: INPUT_REQUESTED, label: "input", summary: `asked for: ${KEY}`, metadata: { requests: { [KEY]: REQUEST } } };

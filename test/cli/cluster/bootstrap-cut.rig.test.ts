@@ -235,7 +235,8 @@ describeWith(["sshd", "ssh"], "a bootstrap that is killed", () => {
   test("with all of sshd: nobody answers until there is one again, and then it goes on", async () => {
     await using stage = await Stage.start();
     await using relay = await stage.desk();
-    const step = { name: "configuration", pattern: "dd bs=1 count=*" };
+    // The upload is the first script that has an input, the configuration the second.
+    const step = { name: "configuration", pattern: "dd bs=1 count=*", nth: 2 };
     const crashed = await stage.upTo(relay, step, () => stage.sshd.crash());
     expect([crashed.code, crashed.stderr]).toEqual([5, expect.stringMatching(LOST)]);
     const alone = await relay.run(stage.bootstrap);

@@ -50,10 +50,12 @@ describe.each(listed)("%s", (path, command) => {
     const places = Object.entries(verb.flags).flatMap(([name, flag]) =>
       flag.kind === "value" && /^(?:FILE|DIR|PATH)\b/.test(flag.reader.label) ? [name] : [],
     );
+    const answers: unknown[] = [];
     for (const name of places) {
       const { code, stderr } = await cli(...path.split(" "), `--${name}=`, "--json");
-      expect([name, code, JSON.parse(stderr).detail]).toEqual([name, 2, expect.stringContaining(`--${name} is "", but must be `)]);
+      answers.push([name, code, JSON.parse(stderr).detail]);
     }
+    expect(answers).toEqual(places.map((name) => [name, 2, expect.stringContaining(`--${name} is "", but must be `)]));
   });
 
   test("has a summary, documented options that do not clash, and examples that it takes", async () => {

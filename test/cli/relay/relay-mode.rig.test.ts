@@ -4,6 +4,7 @@ import path from "node:path";
 import { listen } from "../../api/web-socket-client.ts";
 import { TcpProxy } from "../../rigs/proxy/tcp-proxy.ts";
 import { eventually } from "../../runner/wait.ts";
+import { Collected } from "../collected.ts";
 import { MeetingDesk, TestRelayHost, TOKEN } from "../relay-desk.ts";
 import { farLink } from "../ssh-desk.ts";
 
@@ -47,13 +48,12 @@ describe("a cluster that is met at a relay-host", () => {
 
   test("comes back by itself when the path is cut, and a follow-up goes on without losing or doubling a line", async () => {
     const job = await both.desk.submit("--", "sh", "-c", "for i in $(seq 1 60); do echo line $i; sleep 0.05; done");
-    const reading = both.desk.run(["job", "read-log", job, "--follow"]);
-    await eventually(async () => (await both.desk.ok("job", "read-log", job)).includes("line 5"));
+    const reading = new Collected(both.desk.start(["job", "read-log", job, "--follow"]));
+    await eventually(() => reading.stdout.includes("line 5\n"));
     way.cut();
     await both.up();
     way.reset();
-    const { code, stdout } = await reading;
-    expect([code, stdout.trim().split("\n")]).toEqual([0, Array.from({ length: 60 }, (_, i) => `line ${i + 1}`)]);
+    expect([await reading.exited, reading.stdout.trim().split("\n")]).toEqual([0, Array.from({ length: 60 }, (_, i) => `line ${i + 1}`)]);
   });
 
   test("finds a relay-host again that was killed, one that took its leave, and one that hangs for a moment", async () => {

@@ -72,23 +72,48 @@ function requireAbsolute(env: Environment, name: string, named: string): string 
   );
 }
 
+/** A place that need not be there yet, but where something else is, nothing can be made. */
+function requireRoomFor(name: string, directory: string): string {
+  const blocking = notADirectory(directory);
+  if (blocking === null) return directory;
+  throw new RelayError(
+    "configuration_error",
+    `${name} is ${JSON.stringify(directory.slice(0, 200))}, but ${JSON.stringify(blocking.slice(0, 200))} is not a directory`,
+    { variable: name, path: blocking },
+    `${name}=DIR, where DIR is a directory of yours or is still to be made`,
+  );
+}
+
+/** The part of a path that is there and is no directory. */
+function notADirectory(directory: string): string | null {
+  for (let at = directory; ; at = path.dirname(at)) {
+    try {
+      return fs.statSync(at).isDirectory() ? null : at;
+    } catch (error) {
+      // What cannot be looked at for another reason is told by whoever needs it.
+      if (!isErrno(error, "ENOTDIR")) return null;
+    }
+  }
+}
+
 /**
  * Decide where everything lies. With CLIO_RELAY_HOME everything lies below it, so that installations live side by side. Worker, daemon and CLI must come to the same answer, whatever
  * shell, service or cron job started them.
  *
  * @throws RelayError configuration_error when one of the places, or the home directory where it is needed, is relative: the installation,
- *   with its daemon and its workers, stays the same from whatever directory a command is typed in, and so must they
+ *   with its daemon and its workers, stays the same from whatever directory a command is typed in, and so must they; or where a file is in the place of the directory
  */
 export function resolvePaths(env: Environment): Paths {
   const given = variable(env, "CLIO_RELAY_HOME");
-  const home = given === undefined ? null : requireAbsolute(env, "CLIO_RELAY_HOME", given);
+  const home = given === undefined ? null : requireRoomFor("CLIO_RELAY_HOME", requireAbsolute(env, "CLIO_RELAY_HOME", given));
   if (home === null) requireAbsolute(env, "HOME", env.home);
   const absolute = (name: string, fallback: string): string => requireAbsolute(env, name, variable(env, name) ?? fallback);
   const below = (own: string, usual: string): string => (home === null ? path.join(env.home, usual) : path.join(home, own));
 
   const configDir = below("config", ".config/clio-relay");
-  const coreRoot = absolute("CLIO_RELAY_CORE_DIR", below("core", ".local/share/clio-relay/core"));
-  const spoolRoot = absolute("CLIO_RELAY_SPOOL_DIR", below("spool", ".local/share/clio-relay/spool"));
+  const root = (name: string, fallback: string): string => requireRoomFor(name, absolute(name, fallback));
+  const coreRoot = root("CLIO_RELAY_CORE_DIR", below("core", ".local/share/clio-relay/core"));
+  const spoolRoot = root("CLIO_RELAY_SPOOL_DIR", below("spool", ".local/share/clio-relay/spool"));
   const logDir = below("log", ".local/state/clio-relay/log");
   const stateDir = below("state", ".local/state/clio-relay");
   const runDir = chooseRunDirectory(env, home);

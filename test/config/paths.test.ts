@@ -129,6 +129,25 @@ describe("without CLIO_RELAY_HOME", () => {
   );
 });
 
+describe.each(["CLIO_RELAY_HOME", "CLIO_RELAY_CORE_DIR", "CLIO_RELAY_SPOOL_DIR"])("%s", (name) => {
+  const refusal = (value: string) => () => resolvePaths(environment({ [name]: value }));
+
+  test.each(["", "/below", "/below/that"])("is refused where a file is in its place (FILE%s)", (rest) => {
+    const file = path.join(directory(), "file");
+    fs.writeFileSync(file, "");
+    expect(refusal(file + rest)).toThrow(`${name} is ${JSON.stringify(file + rest)}, but ${JSON.stringify(file)} is not a directory`);
+    expect(refusal(file + rest)).toThrow(
+      expect.objectContaining({ code: "configuration_error", hint: expect.stringContaining(`${name}=DIR`) }),
+    );
+  });
+
+  test("need not be there, and may be a link to a directory", () => {
+    const parent = directory();
+    fs.symlinkSync(parent, path.join(parent, "link"));
+    for (const place of [path.join(parent, "a", "b"), path.join(parent, "link")]) expect(refusal(place)).not.toThrow();
+  });
+});
+
 test("every socket's path fits, whatever the names are", () => {
   const name = fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,127}$/);
   fc.assert(

@@ -7,6 +7,8 @@ import { InputNeeded, type Profile, type Submitted, type Tool, type ToolCall } f
 
 /** Issues of arguments that one answer shows. */
 const ISSUES = 10;
+/** Of these, how many its sentence has. */
+const SHOWN = 3;
 
 /**
  * The tool of a name, in a profile. Another profile's tool is none.
@@ -27,25 +29,35 @@ export function argumentsOf(tool: Tool, given: Readonly<Record<string, unknown>>
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
   const result = v.safeParse(tool.input, present, { abortPipeEarly: true });
   if (result.success) return result.output;
-  throw argumentsProblem(tool.name, result.issues);
+  throw argumentsProblem(tool.name, result.issues, { taken: argumentNames(tool.input) });
 }
+
+const argumentNames = (input: Tool["input"]): readonly string[] => ("entries" in input ? Object.keys(input.entries as object) : []);
+
+const NO_SUCH = "there is no such argument";
 
 /** What is wrong about one, in words for whoever gave it. */
 function worded({ type, expected, received, message }: v.BaseIssue<unknown>): string {
-  if (type === "strict_object" && expected === "never") return "there is no such argument";
+  if (type === "strict_object" && expected === "never") return NO_SUCH;
   if (type === "strict_object" && received === "undefined") return "it is missing";
   return message;
 }
 
-/** What is wrong about arguments. @param below the member that they are, where they are one */
-export function argumentsProblem(tool: string, found: readonly v.BaseIssue<unknown>[], below = ""): RelayError {
+/** What is wrong about arguments. @param below the member that they are, where they are one @param taken names of those that there are, for who gives another */
+export function argumentsProblem(
+  tool: string,
+  found: readonly v.BaseIssue<unknown>[],
+  { below = "", taken = [] }: { readonly below?: string; readonly taken?: readonly string[] } = {},
+): RelayError {
   const issues = found.slice(0, ISSUES).map((issue) => {
     const path = [below, v.getDotPath(issue) ?? ""].filter((part) => part !== "").join(".");
     return { path, message: worded(issue).slice(0, 300) };
   });
-  const [first] = issues;
-  const what = first === undefined ? "they do not fit" : first.path === "" ? first.message : `${first.path}: ${first.message}`;
-  return new RelayError("request_validation_failed", `the arguments of ${tool} do not fit: ${what}`, { issues });
+  const what = issues.slice(0, SHOWN).map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  const more = found.length > SHOWN ? [`and ${found.length - SHOWN} more`] : [];
+  const isUnknown = taken.length > 0 && issues.some(({ path, message }) => message === NO_SUCH && !path.includes("."));
+  const text = `the arguments of ${tool} do not fit: ${[...what, ...more].join("; ") || "they are none"}`;
+  return new RelayError("request_validation_failed", text, { issues }, isUnknown ? `it takes ${taken.join(", ")}` : undefined);
 }
 
 /** Run a tool. Whatever fails is an answer, which the agent reads. */

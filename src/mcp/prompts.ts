@@ -18,7 +18,7 @@ interface Prompt {
 /** A word that somebody gave, in a place where it can be nothing else. */
 const word = (text: string): string => JSON.stringify(text);
 
-const PROMPTS: readonly Prompt[] = [
+export const PROMPTS: readonly Prompt[] = [
   {
     name: "run_pipeline",
     title: "Run a pipeline",
@@ -32,7 +32,7 @@ const PROMPTS: readonly Prompt[] = [
         `Run this on the cluster ${word(cluster)}: ${word(pipeline)}`,
         "",
         "1. relay_list_clusters: is its link up? Where it needs a person, say which command to type, and stop.",
-        "2. Submit it with the tool that fits: relay_submit_command for a command or a script, relay_submit_jarvis_job for a pipeline that the cluster has by name. Name the files that matter in outputs. Keep the job_id and the idempotency_key.",
+        "2. Submit it with the tool that fits: relay_submit_command for a command or a script, with the files that matter in outputs; jarvis_run for a pipeline that the cluster has by name. Where relay_submit_command is not among your tools, or refused, its operator has not allowed it: say the command that its hint has, and stop. Keep the job_id and the idempotency_key.",
         "3. relay_wait until it has ended. When the time is over, call what `retry` says: the job goes on meanwhile. relay_observe shows what happens.",
         "4. When it has ended: relay_list_artifacts, relay_read_artifact for what is asked for, relay_read_job_log where it failed.",
         "5. Say how it ended, what it left (with artifact ids), and what is worth a look. Do not submit it again by yourself when it failed.",
@@ -53,7 +53,7 @@ const PROMPTS: readonly Prompt[] = [
         "1. relay_status: state, obstacle, place in the queue, outcome, last_error, attempts.",
         "2. It waits: relay_queue_list shows what is before it, relay_list_clusters whether the link is up. It runs and says nothing: relay_observe for its last events.",
         "3. It failed: relay_read_job_log of stderr, then of stdout, without offset (the end of each). outcome.reason says what kind of end it was: exit_nonzero, signaled, timeout, output_missing, outcome_unknown, …",
-        "4. relay_artifact_lineage: are its inputs what they should be? relay_watch_task_events: what did it say of itself?",
+        "4. relay_artifact_lineage: are its inputs what they should be? relay_list_tasks, then relay_watch_task_events of a task: what did it say of itself?",
         "5. Say the cause, what shows it, and what to do. Change nothing by yourself.",
       ].join("\n"),
   },

@@ -3,6 +3,8 @@ import { RelayError } from "../../src/domain/errors.ts";
 import { failureAnswer } from "../../src/mcp/answer.ts";
 import { listTools, TOOLS } from "../../src/mcp/catalogue.ts";
 import { argumentsOf } from "../../src/mcp/dispatch.ts";
+import { INSTRUCTIONS, PROMPTS } from "../../src/mcp/prompts.ts";
+import { ADMIN_TOOLS } from "./tool-names.ts";
 
 test("every argument of the relay's own tools says what it is", () => {
   const silent = listTools("admin", [], TOOLS)
@@ -34,7 +36,26 @@ test("arguments that are missing, or that there are not, are named as such", () 
   });
   expect(problem("relay_submit_mcp_call", { cluster: "a", server: "s", tool: "t", env_from: { A: 5 } })).toMatchObject({
     data: { issues: [{ path: "env_from.A", message: expect.stringContaining("string") }] },
+    hint: undefined,
   });
+  // An agent reads the sentence first.
+  expect(problem("relay_watch_task_events", { job_id: "a" })).toMatchObject({
+    message: expect.stringContaining("task_id: it is missing; job_id: there is no such argument"),
+    hint: expect.stringMatching(/^it takes task_id, cluster, /),
+  });
+  expect(problem("relay_record_task_event", {})).toMatchObject({
+    message: expect.stringMatching(/: it is missing; and 1 more$/),
+  });
+});
+
+test("whatever the profile user is told names no tool that only admin has", () => {
+  const tools = listTools("user", [], TOOLS);
+  const others = new Set(ADMIN_TOOLS);
+  const prompts = PROMPTS.map((prompt) => prompt.text({ cluster: "a", pipeline: "b", job_id: "c" }));
+  const said = [INSTRUCTIONS, ...prompts, JSON.stringify(tools)];
+  const named = said.flatMap((text) => text.match(/\b(?:relay|jarvis)_[a-z_]+[a-z]/g) ?? []);
+  expect(named.length).toBeGreaterThan(60);
+  expect(named.filter((name) => others.has(name))).toEqual([]);
 });
 
 test("what is not there is an answer that leads to a tool which shows what there is", () => {

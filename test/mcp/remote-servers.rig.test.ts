@@ -148,8 +148,8 @@ describe("a server on a cluster", () => {
     await using agent = await Agent.of(relay, { args: ["--profile", "admin"] });
     const { tools } = await agent.client.listTools();
     const odd = tools.find(({ name }) => name.startsWith("remote_science_walk_tree_of"));
-    expect(odd?.name).toMatch(/^remote_science_walk_tree_of_[a-z_]+_[0-9a-f]{10}$/);
-    expect(odd?.name.length).toBe(64);
+    expect(odd?.name).toMatch(/^remote_science_walk_tree_of[a-z_]*_[0-9a-f]{10}$/);
+    expect(odd?.name.length).toBe(47);
     const fits = new Ajv2020({ strict: false }).compile(odd!.inputSchema);
     const given = { tree: { name: "a", below: [{ name: "b", below: [] }] }, again: { tree: {} } };
     const args = { cluster: "local", arguments: given };

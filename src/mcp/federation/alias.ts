@@ -1,11 +1,14 @@
 import { canonicalJson, sha256Hex } from "../../lib/digest.ts";
 
-/** What tools may be called here at most, since several clients take no more. */
-const ALIAS_LENGTH = 64;
+/**
+ * What tools may be called here at most. Interfaces of models take 64 characters, and Claude Code puts `mcp__clio-relay__` before a name; Cursor leaves out what has more than 60
+ * together with the server's name (anthropics/claude-code 2485, awslabs/mcp 1283).
+ */
+const ALIAS_LENGTH = 64 - "mcp__clio-relay__".length;
 /** Hexadecimal digits that tell names apart; more where these do not. */
 const DIGITS = 10;
 const MORE_DIGITS = 6;
-const DIGITS_MAX = 64 - "remote_".length - 1;
+const DIGITS_MAX = ALIAS_LENGTH - "remote_".length - 1;
 
 /** What is known under one name, on whatever clusters. */
 export interface Identity {
@@ -35,7 +38,7 @@ function plainName({ namespace, tool }: Identity): string {
 }
 
 /**
- * A name for each identity: `remote_NAMESPACE_TOOL` in lower case, of at most 64 characters. Where several would have one name, or it is that of a tool that is always there, each of them gets digits
+ * A name for each identity: `remote_NAMESPACE_TOOL` in lower case, of at most ALIAS_LENGTH characters. Where several would have one name, or it is that of a tool that is always there, each of them gets digits
  * of its own. It depends on what there is, and not on the order.
  *
  * @param taken names that are others' already

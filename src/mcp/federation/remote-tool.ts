@@ -120,7 +120,7 @@ function argumentsOf({ alias, definition, input }: FederatedTool, given: Readonl
   const { own, remote } = splitArguments(input.form, given, CONTROLS);
   const read = input.form === "flat" ? ownArguments(alias, own) : nestedArguments(alias, own);
   const object = v.safeParse(RemoteArguments, remote);
-  if (!object.success) throw argumentsProblem(alias, object.issues, "arguments");
+  if (!object.success) throw argumentsProblem(alias, object.issues, { below: "arguments" });
   return { ...read, remote: remote as Record<string, unknown> };
 }
 
@@ -132,7 +132,7 @@ function ownArguments(alias: string, own: Readonly<Record<string, unknown>>): Ow
 
 function nestedArguments(alias: string, own: Readonly<Record<string, unknown>>): OwnArguments {
   const { controls, ...rest } = present(own);
-  if (controls !== undefined && !isObject(controls)) throw argumentsProblem(alias, notAnObject(controls), "controls");
+  if (controls !== undefined && !isObject(controls)) throw argumentsProblem(alias, notAnObject(controls), { below: "controls" });
   const read = v.safeParse(NestedArguments, controls === undefined ? rest : { ...rest, controls: present(controls) });
   if (!read.success) throw argumentsProblem(alias, read.issues);
   return { cluster: read.output.cluster, ...read.output.controls };

@@ -29,15 +29,21 @@ export type MadeFiles = ReadonlyMap<string, string>;
  *
  * @param where the option as it was typed, for what is wrong
  * @param mode their permissions; 0600 when it is not said
+ * @param instead what helps whoever wants to keep what is there
  * @throws RelayError state_conflict, local_file_missing, local_file_unusable
  */
 export function writeMade(
   files: MadeFiles,
-  { overwrite, where, mode }: { readonly overwrite: boolean; readonly where: string; readonly mode?: number },
+  {
+    overwrite,
+    where,
+    mode,
+    instead = "another --output",
+  }: { readonly overwrite: boolean; readonly where: string; readonly mode?: number; readonly instead?: string },
 ): void {
   try {
     const others = [...files].filter(([file, text]) => holdsOther(file, text)).map(([file]) => file);
-    if (!overwrite) refuseOthers(others, "another --output");
+    if (!overwrite) refuseOthers(others, instead);
     for (const [file, text] of files) writeFileAtomic(file, text, mode === undefined ? {} : { mode });
   } catch (error) {
     throw isErrno(error, "ENOENT", "ENOTDIR") ? noDirectory(where, path.dirname([...files.keys()][0]!)) : unusable(where, error);

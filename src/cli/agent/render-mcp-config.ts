@@ -40,12 +40,16 @@ export const verb = defineVerb({
     const args = [...before, "mcp-server", ...(flags.profile === "user" ? [] : ["--profile", flags.profile])];
     const rendered = configurationOf(client, { command, args, env: ownVariables(io.env) });
     const file = targetOf(io, flags);
-    if (file !== null) writeMade(new Map([[file, rendered]]), { overwrite: flags.overwrite, where: `-o ${flags.output}` });
+    if (file !== null)
+      writeMade(new Map([[file, rendered]]), { overwrite: flags.overwrite, where: `-o ${flags.output}`, instead: INSTEAD });
     if (json) await printJson(io.stdout, { client, path: file, text: rendered });
     else await io.stdout.write(file === null ? rendered : `${file}\n`);
     return EXIT.ok;
   },
 });
+
+/** A client's file may have other servers, and comments, which only its owner puts together with what is printed. */
+const INSTEAD = "without --output it is printed, to be joined to what is there; another --output";
 
 /** Where it is to be written; null: to standard output. @throws RelayError usage, local_file_unusable */
 const targetOf = (io: CliIo, { client, output }: { readonly client: string; readonly output: string | undefined }): string | null =>

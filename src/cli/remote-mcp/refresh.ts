@@ -149,10 +149,13 @@ async function report({ io, json, relay }: Refresh, { found, changed }: Discover
     });
     return;
   }
-  const shown = entries.find(({ name }) => name === found.cluster)?.remote_mcp_servers?.[found.server]?.profiles.includes("user")
-    ? user!
-    : admin!;
-  await io.stdout.write(`${found.server} on ${found.cluster} has ${found.tools.length} tools; ${shown.virtual_tools.length} are shown\n`);
+  const profiles = entries.find(({ name }) => name === found.cluster)?.remote_mcp_servers?.[found.server]?.profiles ?? [];
+  const shown = profiles.includes("user") ? user! : admin!;
+  const shownTo = profiles.includes("user") ? [`${user!.virtual_tools.length} are shown`] : [];
+  // Who sees none where the endpoint is started as most are has to know why.
+  const all = admin!.virtual_tools.length;
+  if (shownTo.length === 0 || all !== user!.virtual_tools.length) shownTo.push(`${all} are shown by mcp-server --profile admin`);
+  await io.stdout.write(`${found.server} on ${found.cluster} has ${found.tools.length} tools; ${shownTo.join(", ")}\n`);
   for (const { name, description = "" } of definitions) {
     const cut = `${jsonText(description.slice(0, DESCRIPTION_SHOWN))}${description.length > DESCRIPTION_SHOWN ? " …" : ""}`;
     await io.stderr.write(`notice: ${oneLine(name)} is another now: ${cut}; with --json all of it is shown\n`);

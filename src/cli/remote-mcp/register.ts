@@ -13,6 +13,7 @@ import { canonicalJson } from "../../lib/digest.ts";
 import { printJson } from "../print/table.ts";
 import { assignment, byteCount, oneOf, text, whole } from "../values.ts";
 import { defineVerb, type FlagValues, list, option, optionOr, required, toggle } from "../verb.ts";
+import { noteHidden } from "./notices.ts";
 import { REGISTRATION, refreshCommand, withServers } from "./options.ts";
 
 const FLAGS = {
@@ -91,9 +92,14 @@ export const verb = defineVerb({
     await io.stdout.write(`registered ${name} on ${cluster}\n`);
     if (kept.allow_tools.length === 0) await io.stderr.write("notice: none of its tools is allowed yet: --replace --allow-tool NAME\n");
     else if (!cache_reusable) await io.stderr.write(`notice: its tools are shown after ${refreshCommand(cluster, name)}\n`);
+    else await noteHidden(io, absent(kept.allow_tools, found!.tools), refreshCommand(cluster, name));
     return EXIT.ok;
   },
 });
+
+/** What is said of allowed tools that the server did not have when it was asked. */
+const absent = (allowed: readonly string[], there: readonly { readonly name: string }[]): string[] =>
+  allowed.filter((tool) => tool !== "*" && there.every(({ name }) => name !== tool)).map((tool) => `${tool}: the server had no such tool`);
 
 /** @throws RelayError usage */
 function registrationOf(flags: Given): RemoteMcpServer {

@@ -15,7 +15,9 @@ export const verb = defineVerb({
   async run({ flags, io, json, relay }) {
     const { catalogueView } = await import("./catalogue-view.ts");
     const profile = flags.profile === "user" ? "user" : "admin";
-    const view = catalogueView(await relay.clusters(), profile, { paths: relay.paths, env: io.env, now: () => io.clock.now() });
+    const entries = await relay.clusters();
+    const viewOf = (of: typeof profile) => catalogueView(entries, of, { paths: relay.paths, env: io.env, now: () => io.clock.now() });
+    const view = viewOf(profile);
     if (json) {
       await printJson(io.stdout, { ...view, remote_discovery_performed: false });
       return EXIT.ok;
@@ -30,6 +32,9 @@ export const verb = defineVerb({
       const what = [cluster, server, tool].filter((part) => part !== null).join(" ");
       return `${what === "" ? "" : `${what}: `}${message}`;
     });
+    const elsewhere = profile === "user" && view.tools.length === 0 ? viewOf("admin").tools.length : 0;
+    if (elsewhere > 0)
+      hidden.push(`the profile user is shown none; admin is shown ${elsewhere}: clio-relay remote-mcp reload --profile admin`);
     await noteHidden(io, hidden, "--json");
     return EXIT.ok;
   },

@@ -98,6 +98,18 @@ test("what a refresh has found is shown as agents are shown it; a change of the 
   expect(await shown("admin")).toEqual([[], ["execution_changed"]]);
 });
 
+test("whoever looks for tools where they are not is told where they are, and which of those that were allowed there are none of", async () => {
+  await relay.ok(...register("--replace", "--allow-tool", "inspect"));
+  await known([tool("inspect")]);
+  const again = await relay.run(register("--replace", "--allow-tool", "inspect", "--allow-tool", "inspekt"));
+  expect([again.code, again.stderr]).toEqual([0, "notice: inspekt: the server had no such tool\n"]);
+  const reload = await relay.run(["remote-mcp", "reload"]);
+  expect([reload.stdout, reload.stderr]).toEqual([
+    "",
+    "notice: the profile user is shown none; admin is shown 1: clio-relay remote-mcp reload --profile admin\n",
+  ]);
+});
+
 test("what is not shown is told on a line each, whatever its server calls it, and of very much the beginning", async () => {
   await relay.ok(...register("--replace", "--allow-tool", "*"));
   const odd = { inputSchema: "none" };

@@ -31,7 +31,11 @@ test("what is in a file is replaced only when that is said; its own words, and n
     for (const other of others) {
       fs.writeFileSync(file, other);
       const refused = await write(client, "--json");
-      expect([other, refused.code, JSON.parse(refused.stderr)]).toMatchObject([other, 7, { reason: "state_conflict" }]);
+      expect([other, refused.code, JSON.parse(refused.stderr)]).toMatchObject([
+        other,
+        7,
+        { reason: "state_conflict", hint: expect.stringContaining("joined") },
+      ]);
       expect(fs.readFileSync(file, "utf8")).toBe(other);
     }
     expect([client, (await write(client, "--overwrite")).code]).toEqual([client, 0]);

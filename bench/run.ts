@@ -7,7 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { version } from "../package.json";
 import { optionsOf } from "../scripts/options.ts";
-import { inMemory, machineLine } from "./machine.ts";
+import { inMemory, machineLine, spreadDirectories } from "./machine.ts";
 import type { BenchContext, Result, Row } from "./row.ts";
 import { readable, table } from "./table.ts";
 import { fsyncLatency } from "./yardsticks/latency.ts";
@@ -36,6 +36,7 @@ async function main(): Promise<number> {
     return 2;
   }
   const scratch = fs.mkdtempSync(path.join(placeToMeasure(), "clio-relay-bench-"));
+  spreadDirectories(scratch);
   const results: Result[] = [];
   let failures = 0;
   try {

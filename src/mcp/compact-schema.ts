@@ -19,6 +19,19 @@ const isIdle = ([name, value]: readonly [string, unknown]): boolean =>
   (name === "additionalProperties" && isObject(value) && Object.keys(value).length === 0) ||
   (name === "propertyNames" && isObject(value) && Object.keys(value).length === 1 && value["type"] === "string");
 
+/** Bounds that no agent comes near, and forms that a description says in words: whoever does not keep to them is told when the arguments are read. */
+const FAR = { maxLength: 1_024, maxItems: 100, maximum: 1_000_000 } as const;
+
+/** Whether a keyword of an argument is of use to whoever is to give it. */
+const isOfUse = ([name, value]: readonly [string, unknown]): boolean => {
+  if (name === "pattern" || name === "propertyNames") return false;
+  if (name === "minLength" || name === "minimum") return value !== 0 && value !== 1;
+  if (name === "default") return !Bun.deepEquals(value, []) && !Bun.deepEquals(value, {});
+  return !(name in FAR) || (value as number) < FAR[name as keyof typeof FAR];
+};
+
+const forAgents = (schema: JsonSchema): JsonSchema => Object.fromEntries(Object.entries(speaking(schema)).filter(isOfUse));
+
 const speaking = (schema: JsonSchema): JsonSchema => Object.fromEntries(Object.entries(schema).filter((one) => !isIdle(one)));
 
 /** Every type that JSON has (RFC 8259, section 3). */
@@ -75,21 +88,42 @@ function otherThanNull(schema: JsonSchema): JsonSchema | null {
 export const forInput = (schema: JsonSchema): JsonSchema =>
   mapSchema(withoutAnyJson(schema), (one) => {
     const other = otherThanNull(one);
-    if (other === null) return speaking(one);
+    if (other === null) return forAgents(one);
     const { anyOf: _both, default: fallback, ...rest } = one;
-    return speaking({ ...other, ...rest, ...(fallback === null || fallback === undefined ? {} : { default: fallback }) });
+    return forAgents({ ...other, ...rest, ...(fallback === null || fallback === undefined ? {} : { default: fallback }) });
   });
 
-/** Of answers: their bounds are this program's own matter, and so is which members parts of them always have; a list of values says of what type they are. */
+/** Of a list of so many values it is said that they are texts: the answer has the one that holds. */
+const VALUES = 6;
+
+/** What an answer has sometimes only is told without its parts, as an object or a list. */
+function withoutParts(schema: JsonSchema): JsonSchema {
+  const { properties, required } = schema;
+  if (!isObject(properties) || !Array.isArray(required)) return schema;
+  const short = ([name, member]: [string, unknown]): [string, unknown] => {
+    if (required.includes(name) || !isObject(member)) return [name, member];
+    const { properties: _parts, additionalProperties: _closed, required: _always, items: _items, ...rest } = member;
+    return [name, rest];
+  };
+  return { ...schema, properties: Object.fromEntries(Object.entries(properties).map(short)) };
+}
+
+/**
+ * Of answers: their bounds are this program's own matter, and so is which members parts of them always have; a short list of values says of what type they are. Clients hold each answer
+ * against it, and some of them put it before a model with every tool.
+ */
 export const forOutput = (schema: JsonSchema): JsonSchema => {
-  const whole = withoutAnyJson(schema);
+  const whole = withoutParts(withoutAnyJson(schema));
   return mapSchema(whole, (one) => {
     const other = otherThanNull(one);
     const { anyOf: _both, ...rest } = one;
     const plain = other !== null && typeof other["type"] === "string" && !("enum" in other);
     const merged = plain ? { ...other, ...rest, type: [other["type"], "null"] } : one;
+    if (Array.isArray(merged["enum"]) && merged["enum"].length > VALUES) return textOf(merged);
     const isTold = ([name]: readonly [string, unknown]): boolean =>
       BOUNDS.has(name) || (name === "required" && one !== whole) || (name === "type" && "enum" in one && other === null);
     return Object.fromEntries(Object.entries(merged).filter((member) => !isTold(member) && !isIdle(member)));
   });
 };
+
+const textOf = ({ description }: JsonSchema): JsonSchema => ({ type: "string", ...(description === undefined ? {} : { description }) });

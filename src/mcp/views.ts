@@ -193,7 +193,4 @@ export function fitting<T>(items: readonly T[], taken = 4_096): { readonly items
   return { items: fits, truncated: fits.length < items.length };
 }
 
-export const TRUNCATED = v.pipe(
-  v.boolean(),
-  v.description("whether entries of the page were left out for want of room; go on from next_cursor"),
-);
+export const TRUNCATED = v.pipe(v.boolean(), v.description("whether some were left out for want of room; go on from next_cursor"));

@@ -26,7 +26,7 @@ export const LogView = v.object({
 });
 export type LogView = v.InferOutput<typeof LogView>;
 
-export const LogTails = v.object({ stdout: LogView, stderr: LogView });
+const LogTails = v.object({ stdout: LogView, stderr: LogView });
 
 /** What to call to go on. */
 export const Retry = v.object({ tool: v.string(), arguments: v.record(v.string(), v.unknown()) });
@@ -35,7 +35,7 @@ export const Retry = v.object({ tool: v.string(), arguments: v.record(v.string()
 export const OBSERVED = {
   observation: Observation,
   mcp_result: v.optional(MCP_RESULT),
-  logs_tail: v.optional(LogTails),
+  logs_tail: v.optional(v.pipe(LogTails, v.description("of stdout and of stderr: text, offset, next_offset, eof"))),
   retry: v.optional(v.pipe(Retry, v.description("the call that goes on waiting"))),
 };
 export const WaitedView = v.object({ ...STATUS, ...OBSERVED });

@@ -87,7 +87,7 @@ export type CallResultView = v.InferOutput<typeof CallResultView>;
 export const MCP_RESULT = v.pipe(
   v.custom<CallResultView>((value) => v.is(CallResultView, value)),
   v.description(
-    "what came of the call of an MCP server that has ended: delivery (inline, artifact, error, failure, none), is_error, content and structured_result as the server gave them, artifact and preview of a longer one, error, failure, may_have_run, note",
+    "of a call of an MCP server that has ended: delivery, is_error, content and structured_result as the server gave them, artifact and preview of a longer one, error, failure, may_have_run, note",
   ),
 );
 

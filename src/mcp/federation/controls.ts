@@ -10,25 +10,23 @@ const LOG_LIMIT = 8_192;
 /** Accepted from callers that polled once; waiting is by notification. */
 const POLL_MAX = 3_600;
 
-/** Arguments that each tool of a server on a cluster has besides its own, as JSON Schema of any dialect. */
+/** Arguments that each tool of a server on a cluster has besides its own, as JSON Schema of any dialect: as short as those of the relay's own tools (compact-schema.ts). */
 export const CONTROLS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   idempotency_key: {
     type: "string",
-    minLength: 1,
     maxLength: LIMITS.idempotencyKeyLength,
     description: "same key and same arguments: the same job, and no second call",
   },
   wait_for_terminal: { type: "boolean", default: true, description: "false: answer when the job is in the queue" },
   wait_timeout_seconds: {
     type: "number",
-    minimum: 0,
     maximum: LIMITS.waitMaxSeconds,
     default: WAIT_SECONDS,
-    description: "how long to wait for the result; the call goes on after that, and relay_wait has it",
+    description: "how long to wait for the result; after that the call goes on, and relay_wait has it",
   },
-  poll_seconds: { type: "number", minimum: 0, maximum: POLL_MAX, description: "of no effect" },
+  poll_seconds: { type: "number", description: "of no effect" },
   include_logs: { type: "boolean", default: false, description: "with what the server wrote besides" },
-  log_limit: { type: "integer", minimum: 1, maximum: LOG_BYTES, default: LOG_LIMIT, description: "bytes of that at most, of each stream" },
+  log_limit: { type: "integer", maximum: LOG_BYTES, default: LOG_LIMIT, description: "bytes of that at most, of each stream" },
 };
 
 /** Say of one of them what the other form says. */

@@ -13,7 +13,7 @@ export const CLUSTER = { cluster: said(Id, "the cluster, as relay_list_clusters 
 /** Where a record is. Without any of it the clusters are asked. */
 export const WHERE = {
   cluster: v.optional(said(Id, "where it is; without it all clusters are asked")),
-  route_revision: v.optional(said(Sha256, "as an earlier answer gave it; refused when the cluster's route has changed since")),
+  route_revision: v.optional(said(Sha256, "of an earlier answer; refused when the cluster's route has changed since")),
 };
 
 export const JOB = { job_id: said(Id, "id of the job"), ...WHERE };
@@ -27,8 +27,7 @@ export const PAGED = {
 
 export const LIMIT = PAGED.limit;
 
-export const logLimit = (fallback: number) =>
-  v.optional(said(whole(1, LOG_BYTES), "bytes of text at most; more is had with another offset"), fallback);
+export const logLimit = (fallback: number) => v.optional(said(whole(1, LOG_BYTES), "bytes of text at most"), fallback);
 
 export const offset = v.optional(said(whole(0, Number.MAX_SAFE_INTEGER), "first byte"));
 

@@ -6,7 +6,7 @@ import type { Place } from "../clusters.ts";
 import { followEvents } from "../follow.ts";
 import { defineTool, READS, type ToolCall } from "../tool.ts";
 import { EventView, eventView, fitting, JobView, jobView, TRUNCATED } from "../views.ts";
-import { LogTails, tails } from "../wait.ts";
+import { OBSERVED, tails } from "../wait.ts";
 import { JOB, logLimit, PAGED, said } from "./arguments.ts";
 import { MatchView, type Pattern, patternOf, SCOPES, type Scope, Search } from "./observed-matches.ts";
 
@@ -60,7 +60,7 @@ export const observe = defineTool({
     matches_truncated: v.optional(v.boolean()),
     matched: v.optional(v.boolean()),
     match: v.optional(v.nullable(MatchView)),
-    logs_tail: v.optional(LogTails),
+    logs_tail: OBSERVED.logs_tail,
   }),
   async run({ job_id, cursor, limit, wait_seconds, include_logs, log_limit, ...given }, call) {
     const { pattern, until_pattern, pattern_scope, ...where } = given;

@@ -59,6 +59,12 @@ export class Clusters {
     readonly origin: (cluster: string) => Metadata,
   ) {}
 
+  /** The same, as the daemon has them by now. */
+  entriesAnew(signal: AbortSignal): Promise<readonly ClusterEntry[]> {
+    this.#read = null;
+    return this.entries(signal);
+  }
+
   /** The registered clusters. No cluster is asked for it. */
   entries(signal: AbortSignal): Promise<readonly ClusterEntry[]> {
     const at = this.now();
@@ -93,8 +99,7 @@ export class Clusters {
   async named(name: string, signal: AbortSignal, route?: string): Promise<Place> {
     let entries = await this.entries(signal);
     if (!entries.some((one) => one.name === name)) {
-      this.#read = null;
-      entries = await this.entries(signal);
+      entries = await this.entriesAnew(signal);
     }
     const entry = entries.find((one) => one.name === name);
     if (entry === undefined) {

@@ -39,6 +39,30 @@ class TaskAnswer extends Error {
   }
 }
 
+/** What a client has of the tools, and was told of them. */
+class Shown {
+  /** Revision of the list that it was given last. */
+  bound: string | null = null;
+  #told: string | null = null;
+
+  constructor(private readonly tell: () => void) {}
+
+  listed(revision: string): void {
+    this.bound = revision;
+    this.#told = null;
+  }
+
+  /** Tell of another list, once of each, whoever has listed. @param revision of what is listed now; null: not known */
+  now(revision: string | null): void {
+    if (this.bound === null || (revision !== null && (revision === this.bound || revision === this.#told))) return;
+    this.#told = revision;
+    this.tell();
+  }
+}
+
+/** A server of the protocol, which is told of changes of the tools. @see McpService.watchTools */
+export type ToldServer = Server & { toolsAre(revision: string | null): void };
+
 /** Requests whose params were taken, by what came with them: what fails after that is no fault of theirs. */
 const REACHED = new WeakSet<ServerContext>();
 const SHOWN = 1_000;
@@ -56,11 +80,17 @@ function refuseVersion(envelope: unknown): void {
 }
 
 class RelayServer extends Server {
+  readonly shown = new Shown(() => void this.sendToolListChanged().catch(() => undefined));
+
   constructor(
     private readonly era: Era,
     ...of: ConstructorParameters<typeof Server>
   ) {
     super(...of);
+  }
+
+  toolsAre(revision: string | null): void {
+    this.shown.now(revision);
   }
 
   override setRequestHandler(...given: readonly unknown[]): void {
@@ -91,8 +121,8 @@ class RelayServer extends Server {
 }
 
 /** One server of the protocol: for a connection, or of 2026-07-28 over HTTP for a request. */
-export function relayServer(service: McpService, era: Era): Server {
-  const server: Server = new RelayServer(
+export function relayServer(service: McpService, era: Era): ToldServer {
+  const made = new RelayServer(
     era,
     { name: "clio-relay", title: "clio-relay", version: service.version },
     {
@@ -106,14 +136,14 @@ export function relayServer(service: McpService, era: Era): Server {
       instructions: INSTRUCTIONS,
     },
   );
+  const server: Server = made;
   server.onerror = service.onFault;
-  /** What this connection was shown last. */
-  let bound: string | null = null;
+  const { shown } = made;
   server.setRequestHandler("tools/list", async ({ params }, ctx) => {
     const listing = await service.listing(ctx.mcpReq.signal);
     try {
       const { tools, ...rest } = pageOf(listing, params?.cursor);
-      bound = listing.revision;
+      shown.listed(listing.revision);
       return { tools: tools as never, ...rest, _meta: { [CATALOG_REVISION]: listing.revision } };
     } catch (error) {
       throw protocolError(error);
@@ -121,12 +151,14 @@ export function relayServer(service: McpService, era: Era): Server {
   });
   server.setRequestHandler("tools/call", async ({ params }, ctx) => {
     const meant = ctx.mcpReq._meta?.[CATALOG_REVISION];
-    const tool = await service.tool(params.name, typeof meant === "string" ? meant : bound, ctx.mcpReq.signal).catch((error: unknown) => {
-      // Whoever asks for a tool of another list has to know it; a client hears of it as of any change.
-      if (isRelayError(error, "mcp_catalog_changed")) server.sendToolListChanged().catch(() => undefined);
-      else throw protocolError(error);
-      return error;
-    });
+    const tool = await service
+      .tool(params.name, typeof meant === "string" ? meant : shown.bound, ctx.mcpReq.signal)
+      .catch((error: unknown) => {
+        // Whoever asks for a tool of another list has to know it; a client hears of it as of any change.
+        if (isRelayError(error, "mcp_catalog_changed")) shown.now(String(error.data["catalog_revision"]));
+        else throw protocolError(error);
+        return error;
+      });
     if (tool instanceof Error) return asResult(failureAnswer(tool));
     const given = params.arguments ?? {};
     const call = callOf(service, ctx);
@@ -149,7 +181,7 @@ export function relayServer(service: McpService, era: Era): Server {
   serveResources(server, service, era);
   servePrompts(server, service);
   if (era === "modern") serveTasks(server, service.tasks);
-  return server;
+  return made;
 }
 
 const hasSubmit = (tool: Tool): tool is Tool & Required<Pick<Tool, "submit">> => tool.submit !== undefined;

@@ -52,6 +52,8 @@ export class McpService {
   readonly files: LocalFiles | null;
   readonly onFault: (error: Error) => void;
   readonly #remote: RemoteCatalogue;
+  /** What whoever hears of changes only has to hear of no more: the revision of the first listing, and then of each change. */
+  #told: string | null = null;
   /** The last listing, and of what it is. */
   #listed: { readonly entries: readonly ClusterEntry[]; readonly fixed: string; readonly listing: Listing } | null = null;
 
@@ -72,7 +74,12 @@ export class McpService {
 
   /** The tools of the profile, with the clusters as the daemon names them, or did last. No cluster is asked. */
   async listing(signal: AbortSignal): Promise<Listing> {
-    const entries: readonly ClusterEntry[] = await this.clusters.known(signal);
+    const listing = this.#listingOf(await this.clusters.known(signal));
+    this.#told ??= listing.revision;
+    return listing;
+  }
+
+  #listingOf(entries: readonly ClusterEntry[]): Listing {
     const projection = this.#remote.projection(entries);
     const known = this.#listed?.listing.projection === projection ? this.#listed : null;
     if (known?.entries === entries) return known.listing;
@@ -99,9 +106,34 @@ export class McpService {
     return remoteTool(remote, revision);
   }
 
-  /** Call `changed` when the tools may be others. Returns how to stop. @param clustersFile the registry: each cluster is a value that tools take */
-  watchTools(clustersFile: string, changed: () => void): () => void {
-    return watchValue(() => `${fileStamp(clustersFile)} ${this.#remote.stamp()}`, changed, LOOK_MS);
+  /**
+   * Call `changed` when the tools may be others: most of what is written down about clusters and their servers changes nothing that is listed.
+   *
+   * @param clustersFile the registry: each cluster is a value that tools take
+   * @param changed with the revision of what is listed now, null where the daemon does not say it, and whether it is another than when this was called last
+   * @returns how to stop
+   */
+  watchTools(clustersFile: string, changed: (revision: string | null, isOther: boolean) => void): () => void {
+    const over = new AbortController();
+    const look = async (): Promise<void> => {
+      const revision = await this.clusters.entriesAnew(over.signal).then(
+        (entries) => this.#listingOf(entries).revision,
+        () => null,
+      );
+      if (over.signal.aborted) return;
+      const isOther = revision === null || (this.#told !== null && revision !== this.#told);
+      this.#told = revision ?? this.#told;
+      changed(revision, isOther);
+    };
+    const stop = watchValue(
+      () => `${fileStamp(clustersFile)} ${this.#remote.stamp()}`,
+      () => void look(),
+      LOOK_MS,
+    );
+    return () => {
+      over.abort();
+      stop();
+    };
   }
 
   close(): void {

@@ -115,7 +115,7 @@ const shown: readonly Tool[] = [
   // Nothing is logged to clients, whoever asks for it.
   shows("test_logging_tool", [text]),
   shows("test_trigger_tool_change", [text], () => {
-    endpoint.toolsChanged();
+    endpoint.toolsAre(null, true);
     return Promise.resolve({ text: "changed" });
   }),
   shows("test_multiple_content_types", [text, image, embedded]),

@@ -4,6 +4,7 @@ import path from "node:path";
 import { updateRemoteMcpCache, withEntry } from "../../src/config/remote-mcp-cache.ts";
 import { SourceRelay } from "../cli/source-relay.ts";
 import { environment } from "../config/environments.ts";
+import { eventually } from "../runner/wait.ts";
 import { Agent } from "./agent.ts";
 import { entry, found, tool } from "./federation/found.ts";
 import { Wire } from "./wire.ts";
@@ -111,6 +112,30 @@ for (const legacy of [false, true]) {
     if (legacy) expect(told).toBeGreaterThan(0);
   });
 }
+
+test("whoever has listed the tools is told of another list, once, and of nothing that changes none", async () => {
+  await registered("science", [tool("inspect")], "--profile", "user");
+  let told = 0;
+  await using agent = await Agent.of(relay, { legacy: true });
+  agent.client.setNotificationHandler("notifications/tools/list_changed", () => void told++);
+  await agent.client.listTools();
+  const changed = async (): Promise<void> => {
+    const before = told;
+    await eventually(() => told > before);
+  };
+  // The same was found again, and a server that shows nothing comes and goes.
+  await registered("science", [tool("inspect")], "--profile", "user");
+  await registered("hidden", [], "--profile", "user");
+  await relay.ok("remote-mcp", "unregister", "--cluster", "local", "--name", "hidden");
+  await registered("science", [tool("inspect"), tool("more")], "--profile", "user");
+  await changed();
+  // It was told, and is told no second time for calling by its old list.
+  expect(await agent.problem(INSPECT, { cluster: "local", path: "/x" })).toMatchObject({ reason: "mcp_catalog_changed" });
+  await agent.client.listTools();
+  await registered("science", [tool("inspect")], "--profile", "user");
+  await changed();
+  expect(told).toBe(2);
+});
 
 test("a call may name the list that it is of, where there is no connection that does", async () => {
   await registered("science", [tool("inspect")], "--profile", "user");

@@ -15,8 +15,8 @@ const TOO_LARGE = -32055;
 /** Streamable HTTP: requests of 2026-07-28, each by itself, and sessions of older clients, at one place. */
 export interface HttpEndpoint {
   fetch(request: Request): Promise<Response>;
-  /** Tell every client that the tools are others. */
-  toolsChanged(): void;
+  /** Tell every client that has another list. @see McpService.watchTools */
+  toolsAre(revision: string | null, isOther: boolean): void;
   close(): Promise<void>;
 }
 
@@ -43,9 +43,10 @@ export function httpEndpoint(service: McpService): HttpEndpoint {
   };
   return {
     fetch: async (request) => live(await answer(request)),
-    toolsChanged() {
-      modern.notify.toolsChanged();
-      sessions.toolsChanged();
+    toolsAre(revision, isOther) {
+      // Of these clients nobody knows which list they have.
+      if (isOther) modern.notify.toolsChanged();
+      sessions.toolsAre(revision);
     },
     async close() {
       sessions.close();

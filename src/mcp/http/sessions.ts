@@ -1,5 +1,5 @@
-import { type Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { relayServer } from "../server.ts";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import { relayServer, type ToldServer } from "../server.ts";
 import type { McpService } from "../service.ts";
 
 /** Sessions at a time: one more ends the one that was silent for longest. */
@@ -11,7 +11,7 @@ const LOOK_MS = 60_000;
 const FIELD = "mcp-session-id";
 
 interface Session {
-  readonly server: Server;
+  readonly server: ToldServer;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   lastUsed: number;
 }
@@ -71,8 +71,8 @@ export class Sessions {
     server.close().catch(this.service.onFault);
   }
 
-  toolsChanged(): void {
-    for (const { server } of this.#sessions.values()) server.sendToolListChanged().catch(() => undefined);
+  toolsAre(revision: string | null): void {
+    for (const { server } of this.#sessions.values()) server.toolsAre(revision);
   }
 
   close(): void {

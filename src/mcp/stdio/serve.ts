@@ -16,8 +16,8 @@ export async function serveOnStdio(service: McpService, streams: StdioStreams, c
     },
     { transport, onerror: service.onFault },
   );
-  const unwatch = service.watchTools(clustersFile, () => {
-    for (const server of servers) server.sendToolListChanged().catch(() => undefined);
+  const unwatch = service.watchTools(clustersFile, (revision) => {
+    for (const server of servers) server.toolsAre(revision);
   });
   // The SDK has set its own by now.
   const { onclose } = transport;

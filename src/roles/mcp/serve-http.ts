@@ -78,7 +78,7 @@ export async function serveMcpOverHttp(options: McpHttpOptions, signal: AbortSig
       return appOf(place, access, (request) => endpoint.fetch(request));
     },
   );
-  const unwatch = service.watchTools(paths.clustersFile, () => endpoint.toolsChanged());
+  const unwatch = service.watchTools(paths.clustersFile, (revision, isOther) => endpoint.toolsAre(revision, isOther));
   try {
     const shown = host.includes(":") ? `[${host}]` : host;
     await options.onListening(`http://${shown}:${server.address.port}${place}`);

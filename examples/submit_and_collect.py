@@ -5,7 +5,7 @@
     python3 examples/submit_and_collect.py CLUSTER DIRECTORY
 
 CLIO_RELAY_API_URL says where the API is (http://127.0.0.1:8765), CLIO_RELAY_API_TOKEN_FILE where its token is
-(~/.config/clio-relay/api-token).
+(that of the installation: CLIO_RELAY_HOME/config/api-token, or ~/.config/clio-relay/api-token).
 """
 
 import hashlib
@@ -20,7 +20,8 @@ import urllib.request
 import uuid
 
 URL = os.environ.get("CLIO_RELAY_API_URL", "http://127.0.0.1:8765")
-TOKEN_FILE = os.environ.get("CLIO_RELAY_API_TOKEN_FILE", "~/.config/clio-relay/api-token")
+HOME = os.environ.get("CLIO_RELAY_HOME")
+TOKEN_FILE = os.environ.get("CLIO_RELAY_API_TOKEN_FILE", f"{HOME}/config/api-token" if HOME else "~/.config/clio-relay/api-token")
 
 # Straight to this machine, whatever proxy the environment names: the token is nobody else's.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -91,12 +91,19 @@ export function parse<S extends v.GenericSchema>(
 ): v.InferOutput<S> {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  const issues = result.issues.slice(0, MAX_ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: issue.message }));
+  const issues = result.issues.slice(0, MAX_ISSUES).map((issue) => ({ path: v.getDotPath(issue) ?? "", message: messageOf(issue) }));
   const first = issues[0]!;
   throw new RelayError(codeOf(first.path), `${where}${first.path === "" ? "" : ` ${first.path}`}: ${first.message}`, {
     issues,
     issue_count: result.issues.length,
   });
+}
+
+/** Of a member or parameter that there is none of, or that is left out, the schema's own words say neither. */
+function messageOf(issue: v.BaseIssue<unknown>): string {
+  if (issue.path?.at(-1)?.origin !== "key" || (issue.type !== "strict_object" && issue.type !== "object")) return issue.message;
+  if (issue.expected === "never") return "there is none of that name";
+  return issue.received === "undefined" ? "is missing" : issue.message;
 }
 
 /** Query parameters as an object: a parameter given several times becomes an array. */

@@ -144,8 +144,11 @@ function positionals(verb: Verb<Flags, Positionals>, words: readonly string[], r
   if (missing !== undefined && !missing[1].optional)
     throw usage(`${missing[1].label} is missing`, missing[1].whenMissing ?? `${missing[1].label} is ${missing[1].form}`);
   if (verb.rest === undefined && rest.length > 0) throw usage(`nothing may come after --, but ${JSON.stringify(rest[0])} does`);
-  return Object.fromEntries(words.map((word, at) => [declared[at]![0], read(declared[at]![1].label, declared[at]![1], word)]));
+  return Object.fromEntries(words.map((word, at) => [declared[at]![0], read(nameOf(declared[at]![1]), declared[at]![1], word)]));
 }
+
+/** What an argument is called; where help shows the words that it may be, the error names these anyway. */
+const nameOf = ({ label, suggests }: Omit<Reader<unknown>, "read">): string => (Array.isArray(suggests) ? "the argument" : label);
 
 function read(where: string, reader: Omit<Reader<unknown>, "label">, given: string): unknown {
   const value = reader.read(given);

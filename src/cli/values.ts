@@ -1,9 +1,20 @@
 import { isId } from "../domain/id.ts";
 import { parseRelayUrl } from "../domain/relay-url.ts";
+import { nearest } from "../lib/nearest.ts";
 import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/quantity.ts";
 
 /** What a shell may suggest for a value: these words, or what there is of a kind. */
-export type Suggestion = readonly string[] | "file" | "directory" | "cluster" | "job" | "task" | "artifact" | "pinned artifact" | "key";
+export type Suggestion =
+  | readonly string[]
+  | "file"
+  | "directory"
+  | "cluster"
+  | "job"
+  | "active job"
+  | "task"
+  | "artifact"
+  | "pinned artifact"
+  | "key";
 
 /** How the text of an option or argument becomes a value. */
 export interface Reader<T> {
@@ -72,6 +83,8 @@ export const jobId: Reader<string> = {
       : "clio-relay job list shows jobs",
   whenMissing: "last means the job that was submitted last from here; clio-relay job list shows others",
 };
+/** The same where only one that has not ended is of use. */
+export const activeJobId: Reader<string> = { ...jobId, suggests: "active job" };
 export const taskId: Reader<string> = { ...recordId("TASK", "a task", "task"), ...listedBy("clio-relay job tasks", "tasks") };
 export const artifactId: Reader<string> = {
   ...recordId("ARTIFACT", "an artifact", "artifact"),
@@ -153,6 +166,10 @@ export const oneOf = <const T extends string>(...words: readonly T[]): Reader<T>
   label: words.join("|"),
   form: `one of ${words.join(", ")}`,
   read: (given) => words.find((word) => word === given),
+  hint: (given) => {
+    const meant = nearest(given, words);
+    return meant === null ? undefined : `did you mean ${meant}?`;
+  },
   suggests: words,
 });
 

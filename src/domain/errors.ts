@@ -103,7 +103,7 @@ export const ERRORS = {
 
   // not found
   not_found: rule(404, "There is no such thing"),
-  route_not_found: rule(404, "There is no such route"),
+  route_not_found: rule(404, "There is no such route", { hint: "GET /openapi.json lists the routes" }),
   job_not_found: rule(404, "There is no such job"),
   task_not_found: rule(404, "There is no such task"),
   artifact_not_found: rule(404, "There is no such artifact"),

@@ -131,6 +131,22 @@ describe("parse", () => {
     }
   });
 
+  test("says of a member that it is missing, or that there is none of that name", () => {
+    const detail = (value: unknown): string => {
+      try {
+        return JSON.stringify(parse(v.strictObject({ a: v.object({ c: v.number() }) }), value, "body"));
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(detail({})).toBe("body a: is missing");
+    expect(detail({ a: {} })).toBe("body a.c: is missing");
+    expect(detail({ a: { c: 1 }, b: 1 })).toBe("body b: there is none of that name");
+    expect(detail({ a: { c: "x" } })).toStartWith("body a.c: Invalid type");
+    expect(detail({ a: undefined })).toStartWith("body a: Invalid type");
+    expect(detail("x")).toStartWith("body: Invalid type");
+  });
+
   test("lists at most twenty issues and counts all", () => {
     const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`k${i}`, "x"]));
     try {

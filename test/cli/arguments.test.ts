@@ -91,7 +91,8 @@ describe("refused as usage", () => {
     ["bad number", ["job_1", "--retries", "3.5"], '--retries is "3.5", but must be a whole number from 0 to 3', undefined],
     ["out of range", ["job_1", "--retries", "4"], '--retries is "4", but must be a whole number from 0 to 3', undefined],
     ["bad duration", ["job_1", "--timeout", "soon"], '--timeout is "soon", but must be a duration', undefined],
-    ["bad word", ["job_1", "--state", "Running"], '--state is "Running", but must be one of queued, running', undefined],
+    ["bad word", ["job_1", "--state", "Running"], '--state is "Running", but must be one of queued, running', "did you mean running?"],
+    ["a word that is near to none", ["job_1", "--state", "x"], '--state is "x", but must be one of queued, running', undefined],
     ["no assignment", ["job_1", "--env", "A"], '--env is "A", but must be NAME=VALUE', undefined],
     ["assignment to nothing", ["job_1", "--env", "=1"], '--env is "=1"', undefined],
     [

@@ -1,4 +1,4 @@
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { ClusterEntry } from "../../config/cluster-entry.ts";
 import { clusterEntry } from "../../config/clusters.ts";
 import { RelayError } from "../../domain/errors.ts";
@@ -149,11 +149,12 @@ export function desktopApp(services: DesktopServices, report: (error: unknown) =
   const app = new Hono();
   const { access } = services;
   if (access !== null) crossOrigin(app, access);
-  withProblems(app, services.version, report, (c) => {
+  const admitted = (c: Context): void => {
     // By the path that the routes are found by, so that no other spelling of one that is open leads to another.
     if (access !== null) admit(access, c.req.raw, isOpen(access, c.req.path));
     refuseOtherRegistry(c.req.raw.headers, services.clustersFile);
-  });
+  };
+  withProblems(app, services.version, report, admitted, "a cluster's routes are below /clusters/NAME; GET /openapi.json lists all");
   mount(app, desktopOperations(services));
   app.all("/clusters/:name/*", (c) => {
     // Taken from the URL as it came: decoding and encoding again would change what the worker sees.

@@ -31,11 +31,13 @@ export function admit(access: Access, { headers }: Request, open: boolean): void
   if (open) return;
   const token = access.token();
   if (token === null || shownToken(headers, token) !== "right") {
-    throw new RelayError("authentication_required", "the token is missing or wrong");
+    throw new RelayError("authentication_required", "the token is missing or wrong", {}, access.foreign ? SHOWN_BY : undefined);
   }
   // It is for this process only.
   for (const name of CREDENTIALS) headers.delete(name);
 }
+
+const SHOWN_BY = "Authorization: Bearer TOKEN; clio-relay api status, on the listener's machine, names the file that holds it";
 
 /** Where a listener listens, and what else leads to it. */
 export interface ListenerNames {

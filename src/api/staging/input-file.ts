@@ -35,7 +35,8 @@ export class InputFile {
     const { where } = options;
     const root = await realPath(options.root, `the root of inputs, ${options.root}`);
     const real = await realPath(options.path, where);
-    if (real === root || !isBeneath(root, real)) {
+    if (real === root) throw new RelayError("local_file_unusable", `${where}: it is no regular file`, { path: real });
+    if (!isBeneath(root, real)) {
       throw new RelayError(
         "path_escapes_root",
         `${where}: it lies outside of ${root}`,

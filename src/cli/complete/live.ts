@@ -6,6 +6,7 @@ import { loadSettings, type Settings } from "../../config/settings.ts";
 import { readSettingsFile } from "../../config/settings-file.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { isId } from "../../domain/id.ts";
+import type { JobState } from "../../domain/job.ts";
 import type { JobSummary } from "../../domain/views.ts";
 import { desktopDoor } from "../../roles/desktop/door.ts";
 import type { Suggestion } from "../values.ts";
@@ -43,7 +44,9 @@ export async function liveValues(kind: LiveKind, asked: Asked, env: Environment)
   const clusters = await reachable(paths, env, settings, asked.cluster, signal);
   const answers = await Promise.allSettled(clusters.map((cluster) => VALUES[kind](cluster, asked.typed, signal)));
   const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-  return [...(kind === "job" ? await lastOne(paths) : []), ...found].slice(0, SHOWN);
+  const last = kind === "job" || kind === "active job" ? await lastOne(paths) : null;
+  if (last === null || (kind === "active job" && !found.some(([id]) => id === last.job_id))) return found.slice(0, SHOWN);
+  return [["last", `${last.job_id} of ${last.cluster}`] as const, ...found].slice(0, SHOWN);
 }
 
 /** Clusters that answer over what is there already. */
@@ -71,6 +74,8 @@ async function reachable(
     .map(({ cluster }) => desktop.cluster(cluster));
 }
 
+const ACTIVE_JOB_STATES = ["queued", "leased", "running"] as const satisfies readonly JobState[];
+
 type Ask = (cluster: ClusterClient, typed: string, signal: AbortSignal) => Promise<Candidate[]>;
 
 /** A beginning of an id that the worker can look up by itself. */
@@ -84,6 +89,8 @@ async function jobsOf(cluster: ClusterClient, limit: number, signal: AbortSignal
   const { jobs } = await cluster.jobs({ limit, signal, ...which });
   return jobs.filter(({ job_id }) => isId(job_id)).slice(0, limit);
 }
+
+const shownJob = ({ job_id, state, title }: JobSummary): Candidate => [job_id, `${state}: ${title}`];
 
 /** What each of the last jobs has. */
 const ofJobs =
@@ -101,8 +108,11 @@ const artifacts = async (cluster: ClusterClient, { job_id }: JobSummary, signal:
   (await cluster.artifacts(job_id, { limit: SHOWN, signal })).artifacts;
 
 const VALUES: Readonly<Record<Exclude<LiveKind, "cluster">, Ask>> = {
-  job: async (cluster, typed, signal) =>
-    (await recentJobs(cluster, SHOWN, signal, typed)).map(({ job_id, state, title }) => [job_id, `${state}: ${title}`]),
+  job: async (cluster, typed, signal) => (await recentJobs(cluster, SHOWN, signal, typed)).map(shownJob),
+  "active job": async (cluster, typed, signal) =>
+    (await jobsOf(cluster, SHOWN, signal, { state: ACTIVE_JOB_STATES, ...(BEGINNING.test(typed) ? { id_prefix: typed } : {}) })).map(
+      shownJob,
+    ),
   artifact: ofJobs(artifacts, ({ artifact_id, name }, { title }) => (isId(artifact_id) ? [[artifact_id, `${name} of ${title}`]] : [])),
   "pinned artifact": ofJobs(artifacts, ({ artifact_id, sha256, name }, { title }) =>
     isId(artifact_id) && /^[0-9a-f]{64}$/.test(sha256) ? [[`${artifact_id}=${sha256}`, `${name} of ${title}`]] : [],
@@ -117,13 +127,12 @@ const VALUES: Readonly<Record<Exclude<LiveKind, "cluster">, Ask>> = {
     ),
 };
 
-/** `last`, where that is a job. */
-async function lastOne(paths: Paths): Promise<Candidate[]> {
+/** What `last` means, where that is a job. */
+async function lastOne(paths: Paths): Promise<{ readonly job_id: string; readonly cluster: string } | null> {
   try {
     const { lastJob } = await import("../job/last-job.ts");
-    const { job_id, cluster } = lastJob(paths.lastJobFile);
-    return [["last", `${job_id} of ${cluster}`]];
+    return lastJob(paths.lastJobFile);
   } catch {
-    return [];
+    return null;
   }
 }

@@ -13,7 +13,7 @@ const CANDIDATES_MAX = 500;
 
 /**
  * What a completion script asks: `__complete bash WORDBREAKS LINE`, `__complete zsh|fish WORD…`, the last word being the one at the cursor. The answer's first line
- * says what to do: `words` (the lines that follow, in zsh and fish each with a tab and a description), `files`, `directories`, `command` (what stands after `--` is
+ * says what to do: `words` (the lines that follow, in zsh and fish each with a tab and a description), `files` (`files named` where the file stands behind a name and its `=`), `directories`, `command` (what stands after `--` is
  * the shell's to complete). Whatever fails has no answer: nothing is said to somebody who is typing.
  *
  * @returns the exit code, always 0
@@ -41,7 +41,7 @@ export async function answerTo([shell, ...given]: readonly string[], env: Enviro
     const found = ownListing(shell, typed, wanted.before)
       ? beginningWith(typed.current.slice(wanted.before.length), env, wanted.suggestion)
       : null;
-    if (found === null) return wanted.suggestion === "file" ? "files\n" : "directories\n";
+    if (found === null) return wanted.suggestion === "directory" ? "directories\n" : wanted.named === true ? "files named\n" : "files\n";
     const words = found.map((name) => wanted.before + name);
     return shell === "bash" ? forBash(words, typed) : described(words.filter((word) => !/\p{Cc}/u.test(word)).map((word) => [word, ""]));
   }

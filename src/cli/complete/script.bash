@@ -6,7 +6,7 @@ _clio_relay() {
     if [[ -z $kind ]]; then kind=$line; else COMPREPLY+=("$line"); fi
   done < <(command clio-relay __complete bash "$COMP_WORDBREAKS" "${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
   case $kind in
-    files) ;;
+    files*) ;;
     directories) compopt +o default +o bashdefault -o dirnames 2>/dev/null ;;
     command)
       for ((at = 1; at < COMP_CWORD; at++)); do [[ ${COMP_WORDS[at]} != -- ]] || break; done

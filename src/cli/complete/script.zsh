@@ -5,9 +5,10 @@ _clio-relay() {
   local line at
   answer=("${(@f)$(command clio-relay __complete zsh "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null </dev/null)}")
   case $answer[1] in
-    files|directories)
+    files*|directories)
       compset -P 1 '--*='
-      if [[ $answer[1] == files ]]; then _files; else _files -/; fi
+      [[ $answer[1] != *named ]] || compset -P 1 '*='
+      if [[ $answer[1] == files* ]]; then _files; else _files -/; fi
       ;;
     command)
       at=${words[(ie)--]}

@@ -10,11 +10,20 @@ export type Candidate = readonly [value: string, description: string];
 /** What can stand where the cursor is. */
 export type Wanted =
   | { readonly kind: "words"; readonly words: readonly Candidate[] }
-  /** @member before what of the word is an option's name with its `=` */
-  | { readonly kind: "value"; readonly before: string; readonly suggestion: Suggestion; readonly cluster: string | null }
+  /** @member before what of the word is an option's name with its `=`, and a name that a file is given with another one */
+  | {
+      readonly kind: "value";
+      readonly before: string;
+      readonly suggestion: Suggestion;
+      readonly cluster: string | null;
+      /** Whether `before` ends with such a name. */
+      readonly named?: true;
+    }
   /** Whatever the shell itself knows as a command. */
   | { readonly kind: "command" };
 
+/** What help shows of a value that gives a file a name. */
+const NAMED_FILE = "NAME=FILE";
 const NOTHING: Wanted = { kind: "words", words: [] };
 const LEADING: ReadonlySet<string> = new Set(["--json", "--yes", "-y", "--no-input", "help", "--help", "-h"]);
 
@@ -82,6 +91,10 @@ function verbWanted(verb: Verb<Flags, Positionals>, words: readonly string[], cu
   }
   const cluster = given.get("cluster") ?? null;
   const value = (reader: Omit<Reader<unknown>, "read"> | null, before: string): Wanted => {
+    if (reader?.label === NAMED_FILE) {
+      const name = /^[^=]*=/.exec(current.slice(before.length))?.[0];
+      return name === undefined ? NOTHING : { kind: "value", before: before + name, suggestion: "file", cluster, named: true };
+    }
     const suggestion = reader === null ? null : suggestionOf(reader);
     return suggestion === null ? NOTHING : { kind: "value", before, suggestion, cluster };
   };

@@ -7,7 +7,7 @@ import { CLUSTER } from "../cluster-option.ts";
 import { findJob } from "../find-record.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { printJson } from "../print/table.ts";
-import { jobId, patience } from "../values.ts";
+import { activeJobId, patience } from "../values.ts";
 import { also, defineVerb, optionOr, toggle } from "../verb.ts";
 
 export const verb = defineVerb({
@@ -16,7 +16,7 @@ export const verb = defineVerb({
     "A queued job is canceled at once. A running one is asked to end: TERM, and KILL after a grace period; it is canceled when everything that it " +
     "started is gone. What runs in an allocation of a scheduler is another matter: the job here is canceled at once and the scheduler's goes on, unless --cancel-scheduler-job is given. A job that is " +
     "over stays as it is; --cancel-scheduler-job then ends what it has left at the scheduler.",
-  positionals: { job: jobId },
+  positionals: { job: activeJobId },
   flags: {
     cluster: CLUSTER,
     "cancel-scheduler-job": toggle("End the scheduler's job too"),

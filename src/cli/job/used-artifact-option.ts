@@ -1,3 +1,4 @@
+import { isId } from "../../domain/id.ts";
 import type { JobSubmissionInput } from "../../domain/job.ts";
 import { assignment, jsonObject, type Reader } from "../values.ts";
 
@@ -9,6 +10,7 @@ const PAIR = assignment("ARTIFACT=SHA256");
 export const pinned: Reader<Pin> = {
   label: PAIR.label,
   form: "ARTIFACT=SHA256 with the id of an artifact and 64 hexadecimal digits, or the same as JSON: artifact_id, sha256 and, if need be, provenance",
+  hint: (given) => (isId(given) ? `clio-relay job read-artifact ${given} says its SHA-256` : undefined),
   read(given) {
     const pair = PAIR.read(given);
     const pin = given.startsWith("{") ? jsonObject.read(given) : pair && { artifact_id: pair[0], sha256: pair[1] };

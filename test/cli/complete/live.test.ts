@@ -2,8 +2,11 @@ import { afterEach, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { answerTo } from "../../../src/cli/complete/main.ts";
+import { keepLastJob } from "../../../src/cli/job/last-job.ts";
 import { readEnvironment } from "../../../src/config/environment.ts";
+import { resolvePaths } from "../../../src/config/paths.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
+import { Captured } from "../captured-io.ts";
 
 const directories = temporaryDirectories();
 const servers: { stop(close: boolean): Promise<void> }[] = [];
@@ -68,6 +71,18 @@ test("jobs are those of clusters whose links are up, and nobody else is asked", 
   expect(await zsh(env, "job", "status", "--cluster", "far", "")).toBe(`words\n${id("b")}\trunning: other\n`);
   expect(await zsh(env, "job", "status", "--cluster", "away", "")).toBe("words\n");
   expect(asked).toEqual(["/links", "/clusters/far/jobs?limit=40&inputs=false", "/links"]);
+});
+
+test("what is to be canceled has not ended", async () => {
+  const { env, asked } = daemon((route) => (route === "/links" ? links() : jobs([id("a"), "one"])));
+  const last = (job_id: string) => keepLastJob({ stderr: new Captured() }, resolvePaths(env).lastJobFile, { job_id, cluster: "far" });
+  await last(id("b"));
+  expect(await zsh(env, "job", "cancel", "-c", "far", "")).toBe(`words\n${id("a")}\trunning: one\n`);
+  expect(asked).toEqual(["/links", "/clusters/far/jobs?limit=40&state=queued&state=leased&state=running"]);
+  await last(id("a"));
+  expect(await zsh(env, "job", "cancel", "-c", "far", "")).toBe(`words\nlast\t${id("a")} of far\n${id("a")}\trunning: one\n`);
+  await zsh(env, "job", "cancel", "-c", "far", "job_aaaaaaaa");
+  expect(asked.at(-1)).toBe("/clusters/far/jobs?limit=40&state=queued&state=leased&state=running&id_prefix=job_aaaaaaaa");
 });
 
 test("a beginning that the worker can look up is looked up", async () => {

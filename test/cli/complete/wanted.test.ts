@@ -76,6 +76,13 @@ test("after the mark it is the shell's turn, where a command follows", async () 
   expect(await wantedAt(["job", "list", "--"], "")).toEqual({ kind: "words", words: [] });
 });
 
+test("a file that is given with a name is looked for behind it", async () => {
+  const file = (before: string) => ({ kind: "value" as const, before, suggestion: "file" as const, cluster: null, named: true as const });
+  expect(await wantedAt(["job", "submit", "--input"], "deck")).toEqual({ kind: "words", words: [] });
+  expect(await wantedAt(["job", "submit", "--input"], "deck=do")).toEqual(file("deck="));
+  expect(await wantedAt(["job", "submit"], "--input=deck=a=b")).toEqual(file("--input=deck="));
+});
+
 test("arguments in their order, and the cluster that is named goes with them", async () => {
   expect(await wantedAt(["job", "status"], "")).toEqual({ kind: "value", before: "", suggestion: "job", cluster: null });
   expect(await wantedAt(["job", "status", "-c", "far"], "job_")).toMatchObject({ suggestion: "job", cluster: "far" });

@@ -35,6 +35,7 @@ describe("the token", () => {
     for (const route of closed) {
       const refused = await get(route, {});
       expect([route, refused.status, refused.headers.get("www-authenticate")]).toEqual([route, 401, 'Bearer realm="clio-relay"']);
+      if (refused.body !== null) expect([route, await refused.text()]).toEqual([route, expect.stringContaining("clio-relay api status")]);
     }
     expect(((await (await get("/status")).json()) as { socket: string }).socket).toBe(url);
   });

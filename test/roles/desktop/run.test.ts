@@ -85,7 +85,10 @@ describe("on a Unix socket", () => {
   test("unknown routes, methods and failures are problems", async () => {
     const daemon = await start();
     const missing = await daemon.fetch("/nowhere");
-    expect([missing.status, ((await missing.json()) as { reason: string }).reason]).toEqual([404, "route_not_found"]);
+    expect([missing.status, await missing.json()]).toEqual([
+      404,
+      expect.objectContaining({ reason: "route_not_found", hint: expect.stringContaining("/clusters/NAME") }),
+    ]);
     expect(missing.headers.get("clio-relay-version")).toBe("1.2.3");
     expect((await daemon.fetch("/stop")).status).toBe(405);
   });

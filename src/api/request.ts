@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { Deadlines } from "../lib/deadlines.ts";
+import { roundedNumber, wouldRound } from "../lib/rounded-number.ts";
 import { parsedInUnicode } from "../lib/unicode-json.ts";
 
 const MAX_DEPTH = 64;
@@ -13,7 +14,7 @@ const bodies = new Deadlines(250);
 /**
  * Read a JSON body of at most `maxBytes`; the bound is checked before, and while, anything is kept. Lone halves of surrogate pairs are U+FFFD.
  *
- * @throws RelayError payload_too_large, http_request_malformed; request_timeout when it has not come to its end within `withinMs`
+ * @throws RelayError payload_too_large, http_request_malformed; request_validation_failed where an integer in it would be rounded; request_timeout when it has not come to its end within `withinMs`
  */
 export async function readJsonBody(
   request: Request,
@@ -29,6 +30,11 @@ export async function readJsonBody(
     throw new RelayError("http_request_malformed", "the body is not JSON");
   }
   if (nestsTooDeep(value)) throw new RelayError("http_request_malformed", `the body is nested more than ${MAX_DEPTH} deep`);
+  const rounded = roundedNumber(text);
+  if (rounded !== null)
+    throw new RelayError("request_validation_failed", wouldRound(rounded), {
+      issues: [{ path: rounded.name, message: "an integer beyond 2^53" }],
+    });
   // What is kept of it has to be readable in every language.
   return parsedInUnicode(value, text);
 }

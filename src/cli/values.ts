@@ -1,7 +1,9 @@
+import { RelayError } from "../domain/errors.ts";
 import { isId } from "../domain/id.ts";
 import { parseRelayUrl } from "../domain/relay-url.ts";
 import { nearest } from "../lib/nearest.ts";
 import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/quantity.ts";
+import { roundedNumber, wouldRound } from "../lib/rounded-number.ts";
 
 /** What a shell may suggest for a value: these words, or what there is of a kind. */
 export type Suggestion =
@@ -190,8 +192,12 @@ export const jsonObject: Reader<Record<string, unknown>> = {
   read(given) {
     try {
       const value: unknown = JSON.parse(given);
-      return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
-    } catch {
+      if (value === null || typeof value !== "object" || Array.isArray(value)) return undefined;
+      const rounded = roundedNumber(given);
+      if (rounded !== null) throw new RelayError("usage", wouldRound(rounded));
+      return value as Record<string, unknown>;
+    } catch (error) {
+      if (error instanceof RelayError) throw error;
       return undefined;
     }
   },

@@ -1,5 +1,6 @@
 import { RelayError } from "../domain/errors.ts";
 import { jsonExcess } from "../lib/json-excess.ts";
+import { roundedNumber, wouldRound } from "../lib/rounded-number.ts";
 
 /** What a client's JSON has at most. */
 export const JSON_BOUNDS = {
@@ -15,6 +16,13 @@ export const JSON_BOUNDS = {
 
 /** What is too much about a client's JSON text, before it is parsed; null where nothing is. */
 export const tooMuch = (bytes: Uint8Array): string | null => jsonExcess(bytes, JSON_BOUNDS);
+
+/** What would become another number on its way to a tool; null where nothing would. @param text that the message was parsed from */
+export function roundedArgument(message: unknown, text: string): string | null {
+  if ((message as { readonly method?: unknown } | null)?.method !== "tools/call") return null;
+  const found = roundedNumber(text);
+  return found === null ? null : wouldRound(found);
+}
 
 /** @throws RelayError payload_too_large where a value takes more than `max` bytes as JSON */
 export function refuseLarge(value: unknown, max: number, what: string): void {

@@ -67,6 +67,11 @@ describe("readJsonBody", () => {
     expect(await reasonOf(readJsonBody(post("{")))).toBe("http_request_malformed");
   });
 
+  test("refuses an integer that would be another one", async () => {
+    expect(await reasonOf(readJsonBody(post('{"arguments":{"id":9007199254740993}}')))).toBe("request_validation_failed");
+    expect(await readJsonBody(post('{"id":"9007199254740993","n":9007199254740992}'))).toEqual({ id: "9007199254740993", n: 2 ** 53 });
+  });
+
   test("refuses what is not UTF-8 instead of reading something else", async () => {
     const body = new Uint8Array([0x22, 0xff, 0x22]);
     expect(await reasonOf(readJsonBody(new Request("http://relay/", { method: "POST", body })))).toBe("http_request_malformed");

@@ -106,6 +106,20 @@ describe("over HTTP", () => {
   });
 });
 
+test("an argument that would be rounded on its way is refused by name, on both transports, and one that is a text is not", async () => {
+  const call = (id: string) =>
+    `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"relay_status","arguments":{"job_id":${id}},"_meta":${JSON.stringify(META)}}}`;
+  await using wire = new Wire(relay);
+  wire.line(call("9007199254740993"));
+  const refused = { code: -32602, message: expect.stringMatching(/^job_id: 9007199254740993 is an integer beyond 2\^53/) };
+  expect((await wire.answer(7)).error).toEqual(refused);
+  const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "relay_status" };
+  const response = await endpoint.post(call("9007199254740993"), headers);
+  expect([response.status, await response.json()]).toEqual([200, { jsonrpc: "2.0", id: 7, error: refused }]);
+  const taken = await endpoint.post(call('"9007199254740993"'), headers);
+  expect(await taken.text()).not.toContain("beyond 2^53");
+});
+
 /** Params that do not fit their method, and the member that does not. */
 const UNFIT: readonly [string, Record<string, unknown>, string][] = [
   ["tools/list", { cursor: 5 }, "cursor"],

@@ -141,7 +141,9 @@ export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument
   }
   const { is_error, result, size_bytes, content, preview } = answer;
   if (result !== null) {
-    return { ...view, delivery: "inline", is_error, size_bytes, ...inlineOf(result) };
+    const shown = inlineOf(result);
+    const notes = [shown.note, hasRounded(shown.structured_result) ? ROUNDED : null].filter((one) => one !== null);
+    return { ...view, delivery: "inline", is_error, size_bytes, ...shown, note: notes.join("; ") || null };
   }
   const file = others.find(({ kind, name, sha256 }) => kind === "execution_output" && name === content?.name && sha256 === content.sha256);
   return {
@@ -158,6 +160,15 @@ export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument
         : `the tool has run, and its whole result is the artifact: relay_read_artifact reads it by pieces. To call again would run it again`,
   };
 }
+
+const ROUNDED =
+  "structured_result has numbers of more than 53 bits, which may be rounded; what content has as text is as the server wrote it";
+
+/** Whether a number is one that several integers become. */
+const hasRounded = (value: unknown): boolean =>
+  typeof value === "number"
+    ? Number.isInteger(value) && !Number.isSafeInteger(value)
+    : value !== null && typeof value === "object" && Object.values(value).some(hasRounded);
 
 /** What a result has in it; members that the protocol has no place for are a block of their own. */
 function inlineOf(result: Readonly<Record<string, unknown>>): Pick<CallResultView, "content" | "structured_result" | "note"> {

@@ -1,6 +1,6 @@
 import { createMcpHandler, isInitializeRequest, isLegacyRequest } from "@modelcontextprotocol/server";
-import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
-import { isListen, listening, type Message } from "../listen.ts";
+import { JSON_BOUNDS, roundedArgument, tooMuch } from "../json-bounds.ts";
+import { isListen, listening, type Message, type MessageId } from "../listen.ts";
 import { relayServer } from "../server.ts";
 import type { McpService } from "../service.ts";
 import { live } from "./live-stream.ts";
@@ -9,6 +9,7 @@ import { withSubscription } from "./subscription-stream.ts";
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
+const INVALID_PARAMS = -32602;
 const NAME = "mcp-name";
 const TOO_LARGE = -32055;
 
@@ -66,11 +67,13 @@ async function readMessage(request: Request): Promise<{ readonly parsed: unknown
   const excess = tooMuch(bytes);
   if (excess !== null) return { refused: refusal(400, INVALID_REQUEST, excess) };
   try {
-    const parsed: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    const parsed: unknown = JSON.parse(text);
     if (Array.isArray(parsed)) return { refused: refusal(400, INVALID_REQUEST, "batches are not taken") };
     if (parsed === null || typeof parsed !== "object")
       return { refused: refusal(400, INVALID_REQUEST, "this is no message of JSON-RPC 2.0") };
-    return { parsed };
+    const rounded = roundedArgument(parsed, text);
+    return rounded === null ? { parsed } : { refused: refusal(200, INVALID_PARAMS, rounded, (parsed as Message).id) };
   } catch {
     return { refused: refusal(400, PARSE_ERROR, "the body is no JSON in UTF-8") };
   }
@@ -101,5 +104,5 @@ function nameTask(headers: Headers, { method, params }: Message): void {
   if (typeof id === "string" && /^[\x21-\x7e]{1,256}$/.test(id)) headers.set(NAME, id);
 }
 
-const refusal = (status: number, code: number, message: string): Response =>
-  Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
+const refusal = (status: number, code: number, message: string, id: MessageId | null = null): Response =>
+  Response.json({ jsonrpc: "2.0", error: { code, message }, id }, { status });

@@ -1,7 +1,7 @@
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
 import { linesOf } from "../../lib/bounded-lines.ts";
 import { within } from "../../lib/within.ts";
-import { JSON_BOUNDS, tooMuch } from "../json-bounds.ts";
+import { JSON_BOUNDS, roundedArgument, tooMuch } from "../json-bounds.ts";
 import { acknowledged, isListen, type Listening, listening, type Message, type MessageId, resourceUpdated } from "../listen.ts";
 import type { McpService } from "../service.ts";
 import { IdScan, scannedId } from "./id-scan.ts";
@@ -14,6 +14,7 @@ const BUSY = 64;
 const BUSY_MS = 5;
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
+const INVALID_PARAMS = -32602;
 
 export interface StdioStreams {
   readonly input: AsyncIterable<Uint8Array>;
@@ -86,9 +87,11 @@ export class StdioTransport implements Transport {
     if (bytes.length === 0 || (bytes.length === 1 && bytes[0] === 0x0d)) return;
     const excess = tooMuch(bytes);
     if (excess !== null) return this.#refuse(INVALID_REQUEST, excess, scannedId(bytes));
+    let text: string;
     let parsed: unknown;
     try {
-      parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+      text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+      parsed = JSON.parse(text);
     } catch {
       return this.#refuse(PARSE_ERROR, "a line is no JSON in UTF-8");
     }
@@ -99,6 +102,8 @@ export class StdioTransport implements Transport {
     } catch {
       return this.#refuse(INVALID_REQUEST, "this is no message of JSON-RPC 2.0", idOf(parsed));
     }
+    const rounded = roundedArgument(message, text);
+    if (rounded !== null) return this.#refuse(INVALID_PARAMS, rounded, idOf(parsed));
     this.#deliver(message);
   }
 

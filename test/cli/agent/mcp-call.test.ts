@@ -70,6 +70,7 @@ test.each<[string, string, readonly string[]]>([
   ["a list of one tool", "usage", ["--operation", "tools/list", "--tool", "a"]],
   ["arguments twice", "usage", ["--tool", "a", "--arguments-json", "{}", "--arguments-json-file", "f"]],
   ["arguments that are no object", "usage", ["--tool", "a", "--arguments-json", "[]"]],
+  ["an argument that would be rounded", "usage", ["--tool", "a", "--arguments-json", '{"id": 9007199254740993}']],
   ["a variable twice", "usage", ["--tool", "a", "--env-from", "X=HOME", "--env-from", "X=PATH"]],
   ["a secret of the relay's", "request_validation_failed", ["--tool", "a", "--env-from", "X=CLIO_RELAY_API_TOKEN"]],
   ["a digest that is none", "usage", ["--tool", "a", "--expected-server-artifact-digest", "abc"]],

@@ -28,6 +28,15 @@ test("a result is handed on as it is: blocks for people, the structure for progr
   expect(contentOf(undefined, HANDLE)).toEqual([JOB]);
 });
 
+test("of numbers that may be rounded it is said that they are", () => {
+  const content = [{ type: "text", text: '{"id":9007199254740993}' }];
+  const { note, structured_result } = seen(result({ content, structuredContent: { all: [{ id: 2 ** 53 }] } }));
+  expect([note, structured_result]).toEqual([expect.stringContaining("may be rounded"), { all: [{ id: 2 ** 53 }] }]);
+  const more = seen(result({ content, structuredContent: { id: 2 ** 60 }, other: 1 }));
+  expect(more.note).toMatch(/further members.+; structured_result has numbers/);
+  expect(seen(result({ content, structuredContent: { id: 2 ** 53 - 1, x: 0.1 } })).note).toBeNull();
+});
+
 test("a structure without blocks is shown as text, and what is no block is one", () => {
   const bare = seen(result({ structuredContent: { n: 1 } }));
   expect(contentOf(bare, HANDLE)).toEqual([{ type: "text", text: '{"n":1}' }, JOB]);

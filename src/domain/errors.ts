@@ -118,7 +118,7 @@ export const ERRORS = {
   job_cluster_mismatch: rule(409, "The worker serves another cluster"),
   mcp_discovery_failed: rule(502, "The MCP server did not say which tools it has", { exit: EXIT.failed }),
   mcp_catalog_changed: rule(409, "The tools of servers on clusters are others than those that were listed", {
-    hint: "list the tools again: names, arguments and what a tool does may be others",
+    hint: "list the tools again, as most clients do by themselves once they are told, and then call: names, arguments and what a tool does may be others",
   }),
   state_conflict: rule(409, "The record has changed meanwhile", { retryable: true }),
   transform_conflict: rule(409, "The job has another transform on record"),

@@ -3,7 +3,7 @@ import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import type { Attempt } from "../../domain/attempt.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { MCP_FAILURES, MCP_LIMITS, McpResult } from "../../domain/mcp-call.ts";
+import { MCP_FAILURES, MCP_LIMITS, type McpFailure, McpResult } from "../../domain/mcp-call.ts";
 import { ByteCount, Id, jsonBytes, Sha256 } from "../../domain/primitives.ts";
 import { sha256Hex } from "../../lib/digest.ts";
 import { jsonExcess } from "../../lib/json-excess.ts";
@@ -128,12 +128,18 @@ export function withoutDocument(attempt: Pick<Attempt, "started_at" | "outcome">
   return begun ? LOST : NOTHING;
 }
 
+/** Failures of a server that ran, and may have said why. */
+const RAN: ReadonlySet<McpFailure> = new Set(["server_exited", "handshake_failed", "protocol_violation", "interrupted"]);
+
 export function viewOf({ document: { answer, sent }, others }: Pick<CallDocument, "document" | "others">): CallResultView {
   const view = { ...NOTHING, may_have_run: sent, note: null };
   if (answer.kind === "error") return { ...view, delivery: "error", ...shownError(answer.error) };
   if (answer.kind === "failure") {
-    const note = sent ? "the tool may have begun before that; look at its effect before it is called again" : null;
-    return { ...view, delivery: "failure", failure: { reason: answer.reason, message: answer.message }, note };
+    const notes = [
+      sent ? "the tool may have begun before that; look at its effect before it is called again" : null,
+      RAN.has(answer.reason) ? "what the server said besides is its standard error: relay_read_job_log with stream stderr" : null,
+    ].filter((one) => one !== null);
+    return { ...view, delivery: "failure", failure: { reason: answer.reason, message: answer.message }, note: notes.join("; ") || null };
   }
   if (answer.kind === "tools") {
     const note = `${answer.tools.length} tools on ${answer.pages} pages; clio-relay remote-mcp refresh takes them on`;

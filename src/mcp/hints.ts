@@ -4,6 +4,7 @@ import { type ErrorCode, isRelayError, RelayError } from "../domain/errors.ts";
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   cluster_not_found: "relay_list_clusters has the names",
   job_not_found: "relay_list_jobs has the jobs of a cluster",
+  job_submission_conflict: "relay_status shows the job that has this key; another idempotency_key, or none, submits a new one",
   task_not_found: "relay_list_tasks has the tasks of a job",
   artifact_not_found: "relay_list_artifacts has what a job left",
 };

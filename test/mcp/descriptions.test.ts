@@ -64,7 +64,7 @@ test("what is not there is an answer that leads to a tool which shows what there
     const [first] = failureAnswer(error).content;
     return String((JSON.parse(String(first?.["text"])) as { hint?: string }).hint);
   };
-  for (const code of ["cluster_not_found", "job_not_found", "task_not_found", "artifact_not_found"] as const) {
+  for (const code of ["cluster_not_found", "job_not_found", "job_submission_conflict", "task_not_found", "artifact_not_found"] as const) {
     const tools = hint(new RelayError(code, "it is not there")).match(/relay_[a-z_]+/g) ?? [];
     expect([code, tools.length, tools.filter((name) => !shown.has(name))]).toEqual([code, 1, []]);
   }

@@ -45,6 +45,17 @@ async function registered(name: string, tools: readonly ReturnType<typeof tool>[
 
 const named = async (agent: Agent, name: string) => (await agent.client.listTools()).tools.find((one) => one.name === name);
 
+test("of a cluster that nobody comes through to an agent is told what a person types", async () => {
+  await relay.ok("cluster", "add", "far", "--ssh-host", "nowhere.invalid");
+  await using agent = await Agent.of(relay);
+  const { clusters } = await agent.ok<{ clusters: { cluster: string; link: object }[] }>("relay_list_clusters");
+  await relay.ok("cluster", "remove", "far", "--yes");
+  expect(clusters.map(({ cluster, link }) => [cluster, link])).toMatchObject([
+    ["local", { state: "down", detail: "no worker is running; a person types: clio-relay worker start --cluster local" }],
+    ["far", { state: "down", detail: "there is no link; a person types: clio-relay connect far" }],
+  ]);
+});
+
 test("a tool of a server on a cluster is among an agent's, and what is not shown is told with the reason", async () => {
   await registered("science", [tool("inspect"), tool("bad", { inputSchema: { type: "string" } })], "--profile", "user");
   await using agent = await Agent.of(relay);

@@ -1,5 +1,6 @@
 import * as v from "valibot";
-import { routeRevision } from "../../config/cluster-entry.ts";
+import type { LinkStatus } from "../../api/desktop/link-views.ts";
+import { type ClusterEntry, routeRevision } from "../../config/cluster-entry.ts";
 import { LINK_STATES } from "../../domain/link.ts";
 import { Id, Sha256 } from "../../domain/primitives.ts";
 import type { Clusters } from "../clusters.ts";
@@ -24,6 +25,17 @@ const ClusterView = v.object({
 
 export const ClustersView = v.object({ clusters: v.array(ClusterView), truncated: v.boolean() });
 
+/** States out of which a link comes by a command. */
+const SHUT: ReadonlySet<LinkStatus["state"]> = new Set(["down", "dropped", "authorization_required"]);
+
+/** What there is to say of a link; of one that nobody comes through, with what a person types. */
+function detailOf({ name, mode }: ClusterEntry, link: LinkStatus | undefined): string | null {
+  const { state = "down", detail = null } = link ?? {};
+  if (!SHUT.has(state) || detail?.includes("clio-relay ")) return detail;
+  const command = mode === "local" ? `clio-relay worker start --cluster ${name}` : `clio-relay connect ${name}`;
+  return `${detail ?? "there is no link"}; a person types: ${command}`;
+}
+
 /** The clusters with their links, as the daemon knows them: no cluster is asked. */
 export async function clustersView(clusters: Clusters, profile: Profile, signal: AbortSignal): Promise<v.InferOutput<typeof ClustersView>> {
   const [entries, links] = await Promise.all([clusters.entries(signal), clusters.links(signal)]);
@@ -38,7 +50,7 @@ export async function clustersView(clusters: Clusters, profile: Profile, signal:
         state: link?.state ?? "down",
         round_trip_ms: link?.round_trip_ms ?? null,
         worker_version: link?.worker_version ?? null,
-        detail: link?.detail ?? null,
+        detail: detailOf(entry, link),
       },
       may_submit_commands: profile === "admin" || entry.agent_commands === true,
     };
@@ -53,7 +65,7 @@ export const clusterTools: readonly Tool[] = [
     title: "The clusters",
     profile: "user",
     description:
-      "Lists the clusters that jobs can be submitted to, with the state of the link to each: up is ready, authorization_required needs a person to type the command that detail names. Begin with it where you do not know what there is.",
+      "Lists the clusters that jobs can be submitted to, with the state of the link to each: up is ready; where it is not, detail says why, and the command that a person types. Begin with it where you do not know what there is.",
     hints: READS,
     input: v.strictObject({}),
     output: ClustersView,

@@ -204,7 +204,7 @@ export const SETTINGS = {
     "CLIO_RELAY_API_CONNECTIONS",
     whole(16, 1_000_000),
     LIMITS.apiConnections,
-    "Connections with the token that the desktop holds on TCP at a time; each takes three descriptors.",
+    "Connections with the token that the desktop holds on TCP at a time; each takes a descriptor, and three while it is asked something.",
   ),
   relay_host_connections: setting(
     "CLIO_RELAY_HOST_CONNECTIONS",

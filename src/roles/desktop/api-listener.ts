@@ -16,10 +16,10 @@ import { Rates } from "../sockets/quota.ts";
 import { REFUSALS, type Refusal } from "./comer.ts";
 import type { FrontBounds } from "./front.ts";
 import { onTcp, type TcpServer } from "./listener.ts";
+import { ASIDE_DESCRIPTORS, JOINED_DESCRIPTORS } from "./owned.ts";
 
 /** Descriptors that are kept for everything else. */
 const OTHER_DESCRIPTORS = 256;
-const DESCRIPTORS_EACH = 3;
 
 export interface ApiListenerOptions {
   readonly paths: Pick<Paths, "runDir" | "listenerFile" | "apiTokenFile">;
@@ -44,13 +44,17 @@ export class ApiListener implements ListenerControl {
   readonly #refused = new Map<Refusal, number>();
   readonly #watch: DirectoryWatch;
   readonly #told: Rates;
+  readonly #descriptors: number;
   readonly #max: number;
 
   constructor(private readonly options: ApiListenerOptions) {
     this.#watch = new DirectoryWatch(() => this.#lookAtToken());
     this.#told = new Rates(1, () => options.clock.monotonic());
-    const descriptors = softLimit("Max open files") ?? Number.POSITIVE_INFINITY;
-    this.#max = Math.max(1, Math.min(options.connections, Math.floor((descriptors - OTHER_DESCRIPTORS) / DESCRIPTORS_EACH)));
+    const descriptors = (softLimit("Max open files") ?? Number.POSITIVE_INFINITY) - OTHER_DESCRIPTORS;
+    this.#descriptors = Math.max(JOINED_DESCRIPTORS, descriptors);
+    // As many as are set aside where one is asked something.
+    const most = this.#descriptors - JOINED_DESCRIPTORS + ASIDE_DESCRIPTORS;
+    this.#max = Math.max(1, Math.min(options.connections, most / ASIDE_DESCRIPTORS));
   }
 
   /** Serve what was asked for before this daemon was started. What keeps it from that is said in the log, and tried again by `look`. */
@@ -177,7 +181,7 @@ export class ApiListener implements ListenerControl {
         tls,
         token: () => this.#token,
         behindProxy: request.behind_proxy,
-        bounds: { ...options.bounds, proven: this.#max },
+        bounds: { ...options.bounds, proven: this.#max, descriptors: this.#descriptors },
         onRefused: (why, address) => this.#refuse(why, address),
         onFault: (error) => options.log("error", error.stack ?? error.message),
       },

@@ -1,14 +1,13 @@
 import { LIMITS } from "../../domain/limits.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { DEAF, type SocketCarrier } from "../sockets/carrier.ts";
-import { connectUnix } from "../sockets/handlers.ts";
+import type { SocketCarrier } from "../sockets/carrier.ts";
 import { type ListenAddress, listen } from "../sockets/listener.ts";
 import { addressKey, Rates } from "../sockets/quota.ts";
 import type { RequestHead } from "../sockets/request-head.ts";
-import { Splice } from "../sockets/splice.ts";
 import { STRANGERS, type StrangerBounds, Strangers } from "../sockets/strangers.ts";
 import { Comer, type Reception, type Refusal } from "./comer.ts";
-import { showsToken, tooMany } from "./first-answer.ts";
+import { answerBytes, showsToken, tooMany } from "./first-answer.ts";
+import { ASIDE_DESCRIPTORS, JOINED_DESCRIPTORS, Owned, type Ownership } from "./owned.ts";
 
 /** How much a front takes on. */
 export interface FrontBounds {
@@ -16,8 +15,10 @@ export interface FrontBounds {
   readonly strangers: StrangerBounds;
   /** How long such a connection may last, answered or not, in milliseconds. */
   readonly strangerMs: number;
-  /** Connections that have. Each takes three descriptors. */
+  /** Connections that have. Each takes three descriptors, or one while it is set aside. */
   readonly proven: number;
+  /** Descriptors of all of these. From three quarters of them on, connections that are between two requests are set aside. */
+  readonly descriptors: number;
   /** The one that was silent for longest, if for so long, ends where another one would be too many; milliseconds. */
   readonly idleMs: number;
   /** One that does not take what waits for it ends after so long, in milliseconds. */
@@ -32,6 +33,7 @@ export const FRONT_BOUNDS: FrontBounds = {
   strangers: { ...STRANGERS, atOnce: 8 },
   strangerMs: 10_000,
   proven: LIMITS.apiConnections,
+  descriptors: Number.POSITIVE_INFINITY,
   idleMs: 60_000,
   stalledMs: 300_000,
   halfClosedMs: 2_000,
@@ -57,7 +59,12 @@ export interface FrontOptions {
   readonly onFault: (error: Error) => void;
 }
 
+const AS_MANY = "there are as many connections as there may be";
 const DRAIN_LOOK_MS = 5;
+/** Of the descriptors that there may be: connections that are about to end still have theirs. */
+const ASIDE_FROM = 0.75;
+/** How long who cannot be served now may take to read that, in milliseconds. */
+const FAREWELL_MS = 2_000;
 /** How often is looked for those who do not take what waits for them, in milliseconds. */
 const LOOK_MS = 15_000;
 
@@ -71,9 +78,11 @@ export class Front {
   readonly #bounds: FrontBounds;
   readonly #strangers: Strangers;
   readonly #failures: Rates;
-  readonly #proven = new Set<Splice>();
-  /** Connections that have shown the token and are not joined yet. */
-  readonly #joining = new Set<SocketCarrier>();
+  readonly #proven = new Set<Owned>();
+  /** Of these, those between two requests, the one that has been so for longest first. */
+  readonly #resting = new Set<Owned>();
+  readonly #ownership: Ownership;
+  #descriptors = 0;
   readonly #stop: () => void;
   #look: ReturnType<typeof setInterval> | null = null;
 
@@ -82,6 +91,15 @@ export class Front {
     this.#bounds = { ...FRONT_BOUNDS, ...options.bounds };
     this.#strangers = new Strangers(this.#bounds.strangers);
     this.#failures = new Rates(this.#bounds.failuresPerMinute, () => options.clock.monotonic());
+    this.#ownership = {
+      socket: options.socket,
+      now: () => options.clock.monotonic(),
+      halfClosedMs: this.#bounds.halfClosedMs,
+      onFault: options.onFault,
+      onResting: (one, resting) => (resting ? this.#resting.add(one) : this.#resting.delete(one)),
+      mayWake: (one) => this.#mayWake(one),
+      onOver: (one) => this.#removed(one),
+    };
     const { address, stop } = listen({
       address: options.address,
       tls: options.tls,
@@ -94,7 +112,7 @@ export class Front {
 
   /** Connections by whether they have shown the token. */
   get connections(): { readonly unproven: number; readonly proven: number } {
-    return { unproven: this.#strangers.size, proven: this.#proven.size + this.#joining.size };
+    return { unproven: this.#strangers.size, proven: this.#proven.size };
   }
 
   /** Take no more connections. */
@@ -104,13 +122,13 @@ export class Front {
 
   /** End every connection that has shown the token, whatever is under way on it. */
   endProven(): void {
-    for (const carrier of this.#joining) carrier.destroy();
-    for (const splice of this.#proven) splice.destroy();
+    for (const one of [...this.#proven]) one.destroy();
   }
 
   /** Let the bytes on their way arrive for at most `graceMs`, then cut what is left. */
   async drain(graceMs: number): Promise<void> {
     this.#strangers.endBefore(Number.POSITIVE_INFINITY);
+    for (const one of [...this.#proven]) one.endAside();
     const deadline = performance.now() + graceMs;
     while (this.connections.proven > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_LOOK_MS);
     this.endProven();
@@ -128,32 +146,31 @@ export class Front {
       answer: this.options.answer,
       failed: (by) => this.#failed(by ?? ""),
       onRefused: (why) => this.options.onRefused?.(why, address),
-      onProven: (comer, bytes) => this.#admit(comer, bytes),
+      onProven: (comer, bytes) => this.#admit(comer, bytes, address),
     };
     const comer = new Comer(carrier, key, this.options.clock.monotonic(), reception);
-    return () => {
-      comer.known();
-      this.#joining.delete(carrier);
-    };
+    return () => comer.known();
   }
 
-  #added(splice: Splice): void {
-    this.#proven.add(splice);
+  #added(one: Owned): void {
+    this.#proven.add(one);
+    this.#descriptors += one.descriptors;
     const every = Math.min(LOOK_MS, this.#bounds.stalledMs / 4);
     this.#look ??= setInterval(() => this.#endStalled(), every);
   }
 
-  #removed(splice: Splice): void {
-    this.#proven.delete(splice);
+  #removed(one: Owned): void {
+    if (this.#proven.delete(one)) this.#descriptors -= one.descriptors;
+    this.#resting.delete(one);
     if (this.#proven.size > 0 || this.#look === null) return;
     clearInterval(this.#look);
     this.#look = null;
   }
 
   #endStalled(): void {
-    for (const splice of this.#proven) {
-      const quiet = splice.quietFor();
-      if (splice.held > 0 && quiet >= this.#bounds.stalledMs) splice.destroy();
+    for (const one of this.#proven) {
+      const quiet = one.quietFor();
+      if (one.held > 0 && quiet >= this.#bounds.stalledMs) one.destroy();
     }
   }
 
@@ -161,67 +178,59 @@ export class Front {
     return this.#failures.take(key) ? null : Math.ceil(this.#failures.wait(key) / 1_000);
   }
 
-  #admit(comer: Comer, bytes: Buffer): void {
-    if (this.connections.proven >= this.#bounds.proven && !this.#endSilent()) {
-      void comer.end(tooMany("there are as many connections as there may be", 5), "connections");
+  #admit(comer: Comer, bytes: Buffer, address: string): void {
+    while (this.#proven.size >= this.#bounds.proven || !this.#room(JOINED_DESCRIPTORS)) {
+      if (this.#endSilent()) continue;
+      void comer.end(tooMany(AS_MANY, 5), "connections");
       return;
     }
-    void this.#join(comer.carrier, bytes);
+    const one = new Owned(comer.carrier, address, this.#ownership);
+    this.#added(one);
+    void one.join(bytes);
+  }
+
+  /** Whether there are so many descriptors more; where they run short, connections that rest give back theirs. */
+  #room(more: number): boolean {
+    const { descriptors } = this.#bounds;
+    for (const one of this.#resting) {
+      if (this.#descriptors + more <= descriptors * ASIDE_FROM) break;
+      this.#resting.delete(one);
+      if (one.setAside()) this.#descriptors -= JOINED_DESCRIPTORS - ASIDE_DESCRIPTORS;
+    }
+    return this.#descriptors + more <= descriptors;
+  }
+
+  #mayWake(one: Owned): boolean {
+    const more = JOINED_DESCRIPTORS - ASIDE_DESCRIPTORS;
+    if (this.#room(more)) {
+      this.#descriptors += more;
+      return true;
+    }
+    void this.#sendAway(one);
+    return false;
+  }
+
+  async #sendAway({ carrier, address }: Owned): Promise<void> {
+    this.options.onRefused?.("connections", address);
+    carrier.sink = { ...carrier.sink, data: () => undefined };
+    carrier.write(await answerBytes(tooMany(AS_MANY, 5), null));
+    carrier.end();
+    setTimeout(() => carrier.destroy(), FAREWELL_MS);
   }
 
   /** Make room by ending the connection on which nothing has moved for longest. */
   #endSilent(): boolean {
-    let longest: Splice | null = null;
+    let longest: Owned | null = null;
     let silence = this.#bounds.idleMs;
-    for (const splice of this.#proven) {
-      const quiet = splice.quietFor();
+    for (const one of this.#proven) {
+      const quiet = one.quietFor();
       if (quiet < silence) continue;
-      longest = splice;
+      longest = one;
       silence = quiet;
     }
     if (longest === null) return false;
     this.#removed(longest);
     longest.destroy();
     return true;
-  }
-
-  /** Make one connection of two, with back-pressure; the end of either is the end of both. */
-  async #join(carrier: SocketCarrier, bytes: Buffer): Promise<void> {
-    let over = false;
-    let ended = false;
-    this.#joining.add(carrier);
-    carrier.pause();
-    let held = bytes;
-    // A socket that is paused may have had something to tell before.
-    carrier.sink = {
-      ...DEAF,
-      data: (chunk) => {
-        held = Buffer.concat([held, chunk]);
-      },
-      end: () => {
-        ended = true;
-      },
-      close: () => {
-        over = true;
-      },
-    };
-    try {
-      const inner = await connectUnix(this.options.socket, this.options.onFault);
-      this.#joining.delete(carrier);
-      if (over) return inner.destroy();
-      const splice = new Splice(
-        [carrier, inner],
-        () => this.options.clock.monotonic(),
-        (done) => this.#removed(done),
-        { keepsEndMs: this.#bounds.halfClosedMs },
-      );
-      this.#added(splice);
-      inner.write(held);
-      if (ended) carrier.sink.end();
-      carrier.resume();
-    } catch {
-      this.#joining.delete(carrier);
-      carrier.destroy();
-    }
   }
 }

@@ -1,4 +1,4 @@
-import { type Carrier, HIGH } from "./carrier.ts";
+import { type Carrier, DEAF, HIGH } from "./carrier.ts";
 import type { Seat, Turns } from "./turns.ts";
 
 /** How long one direction may go on after the other has ended, in milliseconds. */
@@ -17,6 +17,8 @@ export interface SpliceOptions {
   readonly keepsEndMs?: number;
   /** Says when a source is read; always, unless what it brought has to wait, where it is left out. */
   readonly turns?: Turns;
+  /** Hears what a side has said, before the other one does. */
+  readonly heard?: (side: 0 | 1, chunk: Buffer) => void;
 }
 
 /** Two carriers that are joined: whatever one brings goes to the other, until both are over. */
@@ -94,6 +96,7 @@ export class Splice {
         const seat = this.#seats[side];
         if (seat !== null) turns?.came(seat, chunk.length, at);
         this.#movedAt = at;
+        this.options.heard?.(side, chunk);
         to.write(chunk);
         if (to.waiting > HIGH) {
           from.pause();
@@ -165,5 +168,15 @@ export class Splice {
 
   destroy(): void {
     for (const side of this.sides) side.destroy();
+  }
+
+  /** Let the first go as it is, and end the second. False, and nothing is done, where bytes wait or a side has said its end. `onOver` is not told. */
+  leave(): boolean {
+    if (this.held > 0 || this.#closed > 0 || this.#overUntil !== null || this.#ended.includes(true)) return false;
+    clearTimeout(this.#linger);
+    for (const seat of this.#seats) if (seat !== null) this.options.turns?.leave(seat);
+    for (const side of this.sides) side.sink = DEAF;
+    this.sides[1].destroy();
+    return true;
   }
 }

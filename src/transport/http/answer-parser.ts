@@ -53,7 +53,8 @@ export class AnswerParser {
     while (rest.length > 0 && this.#state !== "done") {
       const next = this.#step(rest);
       if (next === null) {
-        this.#kept = rest;
+        // What lies in the chunk is its owner's again.
+        this.#kept = Buffer.from(rest);
         return;
       }
       rest = next;

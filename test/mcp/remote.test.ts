@@ -4,9 +4,11 @@ import path from "node:path";
 import { updateRemoteMcpCache, withEntry } from "../../src/config/remote-mcp-cache.ts";
 import { SourceRelay } from "../cli/source-relay.ts";
 import { environment } from "../config/environments.ts";
+import { linesOf } from "../runner/lines.ts";
 import { eventually } from "../runner/wait.ts";
 import { Agent } from "./agent.ts";
 import { entry, found, tool } from "./federation/found.ts";
+import { HttpEndpoint } from "./http-endpoint.ts";
 import { Wire } from "./wire.ts";
 
 const INSPECT = "remote_science_inspect";
@@ -146,6 +148,41 @@ test("whoever has listed the tools is told of another list, once, and of nothing
   await registered("science", [tool("inspect")], "--profile", "user");
   await changed();
   expect(told).toBe(2);
+});
+
+test("over HTTP, too, in both times of the protocol", async () => {
+  await registered("science", [tool("inspect")], "--profile", "user");
+  await using endpoint = await HttpEndpoint.of(relay);
+  const [old, later] = await Promise.all([endpoint.client("legacy"), endpoint.client("modern")]);
+  const told = { old: 0, acknowledged: 0, later: 0 };
+  old.setNotificationHandler("notifications/tools/list_changed", () => void told.old++);
+  await Promise.all([old.listTools(), later.listTools()]);
+  const listening = new AbortController();
+  const stream = await endpoint.call("subscriptions/listen", { notifications: { toolsListChanged: true } }, undefined, listening.signal);
+  const heard = (async () => {
+    for await (const line of linesOf(stream.body!)) {
+      if (line.includes("subscriptions/acknowledged")) told.acknowledged++;
+      if (line.includes("notifications/tools/list_changed")) told.later++;
+    }
+  })().catch(() => undefined);
+  await eventually(() => told.acknowledged > 0);
+  await registered("hidden", [], "--profile", "user");
+  await registered("science", [tool("inspect"), tool("more")], "--profile", "user");
+  await eventually(() => told.later > 0);
+  expect(told.later).toBe(1);
+  // An older client opens its stream when it likes, and may have missed the first.
+  let more = 0;
+  await eventually(
+    async () => {
+      if (told.old > 0) return true;
+      await registered("science", [tool("inspect"), tool(`more${++more}`)], "--profile", "user");
+      return false;
+    },
+    { everyMs: 3_000 },
+  );
+  listening.abort();
+  await heard;
+  await Promise.all([old.close(), later.close()]);
 });
 
 test("a call may name the list that it is of, where there is no connection that does", async () => {

@@ -25,6 +25,8 @@ function remedyOf({ code, data }: RelayError, request: SshRequest, client: Clien
       return `clio-relay cluster add ${cluster} --ssh-client openssh, where ssh is installed; or ${
         data["directive"] === "@cert-authority" ? "add the host's own key to known_hosts" : "leave it out for this host"
       }`;
+    case "configuration_error":
+      return `correct it there: ${sshLine(request, "-G ")} shows what ssh makes of it; CLIO_RELAY_SSH_CONFIG=FILE has another one read`;
     case "link_bringup_failed":
       return client === "builtin" ? null : `${sshLine(request, "-v ")} shows what OpenSSH tries`;
     case "passphrase_wrong":

@@ -54,10 +54,14 @@ describeWith(["sshd", "ssh"], "a login that fails", () => {
 
   test("for what ssh makes of its configuration: its words are in one line", async () => {
     const unknown = await told("builtin", { more: ["NoSuchOption 1", "NorThis 2"] });
-    expect([unknown.code, unknown.message]).toEqual([
+    expect([unknown.code, unknown.reason, unknown.message]).toEqual([
       2,
-      expect.stringMatching(/: line 1: .*; .*: line 2: .*; .*2 bad configuration options \[configuration_error\]/),
+      "configuration_error",
+      expect.stringMatching(/: line 1: .*; .*: line 2: .*; .*2 bad configuration options$/),
     ]);
+    expect(unknown.hint).toBe(
+      `correct it there: ssh -G -F ${unknown.config} login shows what ssh makes of it; CLIO_RELAY_SSH_CONFIG=FILE has another one read`,
+    );
     const variable = await told("openssh", { key: "$" + "{CLIO_RELAY_NOT_SET}/key" });
     expect([variable.code, variable.reason]).toEqual([5, "link_bringup_failed"]);
     expect(variable.message).not.toContain("\\");

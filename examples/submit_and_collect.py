@@ -41,7 +41,8 @@ class Problem(Exception):
     """A problem document (RFC 9457). Decide on `reason` and `retryable`; the rest is for people."""
 
     def __init__(self, document):
-        super().__init__(f"{document['reason']}: {document['detail']}")
+        hint = document.get("hint")
+        super().__init__(f"{document['reason']}: {document['detail']}" + (f" ({hint})" if hint else ""))
         self.reason = document["reason"]
         self.retryable = document["retryable"]
 

@@ -25,6 +25,8 @@ export interface Run {
   readonly socket: string;
   /** Below which path a worker's operations are there. */
   readonly below: string;
+  /** Methods that are not asked. */
+  readonly without?: readonly string[];
 }
 
 /** A port of loopback that leads to a Unix socket. */
@@ -45,7 +47,7 @@ async function portTo(socket: string): Promise<{ readonly port: number; close():
 }
 
 /** Have requests made up by the OpenAPI document at a socket, and the answers held against it. */
-export async function runSchemathesis(relay: Relay, { seed, examples, phases, socket, below }: Run): Promise<Findings> {
+export async function runSchemathesis(relay: Relay, { seed, examples, phases, socket, below, without = [] }: Run): Promise<Findings> {
   const job = (await relay.json<{ job_id: string }>("job", "submit", "--wait", "--", "sh", "-c", "echo said")).job_id;
   const { tasks } = await relay.json<{ tasks: { task_id: string }[] }>("job", "tasks", job);
   const { artifacts } = await relay.json<{ artifacts: { artifact_id: string }[] }>("job", "list-artifacts", job);
@@ -61,6 +63,7 @@ export async function runSchemathesis(relay: Relay, { seed, examples, phases, so
         ...["--seed", String(seed), "--max-examples", String(examples), "--phases", phases, "--workers", "1"],
         ...["--request-timeout", String(ANSWER_SECONDS), "--continue-on-failure", "--no-shrink", "--no-color"],
         ...["--include-path-regex", below === "" ? "." : `^${below}`],
+        ...without.flatMap((method) => ["--exclude-method", method]),
         ...["--checks", CHECKS, "--warnings", "off", "--generation-database", "none"],
         ...["--report-ndjson-path", report],
       ],

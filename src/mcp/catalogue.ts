@@ -43,11 +43,20 @@ interface Schemas {
 /** The schemas of each tool, made once. */
 const made = new WeakMap<Tool, Schemas>();
 
+/** What only a function knows is an object, of whose members its description tells. */
+const objects = ({
+  valibotSchema: { type },
+  jsonSchema,
+}: {
+  readonly valibotSchema: { readonly type: string };
+  readonly jsonSchema: object;
+}) => (type === "custom" ? { ...jsonSchema, type: "object" as const } : undefined);
+
 function schemasOf(tool: Tool): Schemas {
   let schemas = made.get(tool);
   if (schemas === undefined) {
     const schema = (of: Tool["input"], typeMode: "input" | "output"): JsonSchema => {
-      const { $schema: _dialect, ...rest } = toJsonSchema(of, { typeMode, errorMode: "ignore" });
+      const { $schema: _dialect, ...rest } = toJsonSchema(of, { typeMode, errorMode: "ignore", overrideSchema: objects });
       return rest;
     };
     schemas = { input: forInput(schema(tool.input, "input")), output: forOutput(schema(tool.output, "output")) };

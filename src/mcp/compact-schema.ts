@@ -115,14 +115,10 @@ function withoutParts(schema: JsonSchema): JsonSchema {
 export const forOutput = (schema: JsonSchema): JsonSchema => {
   const whole = withoutParts(withoutAnyJson(schema));
   return mapSchema(whole, (one) => {
-    const other = otherThanNull(one);
-    const { anyOf: _both, ...rest } = one;
-    const plain = other !== null && typeof other["type"] === "string" && !("enum" in other);
-    const merged = plain ? { ...other, ...rest, type: [other["type"], "null"] } : one;
-    if (Array.isArray(merged["enum"]) && merged["enum"].length > VALUES) return textOf(merged);
+    if (Array.isArray(one["enum"]) && one["enum"].length > VALUES) return textOf(one);
     const isTold = ([name]: readonly [string, unknown]): boolean =>
-      BOUNDS.has(name) || (name === "required" && one !== whole) || (name === "type" && "enum" in one && other === null);
-    return Object.fromEntries(Object.entries(merged).filter((member) => !isTold(member) && !isIdle(member)));
+      BOUNDS.has(name) || (name === "required" && one !== whole) || (name === "type" && "enum" in one);
+    return Object.fromEntries(Object.entries(one).filter((member) => !isTold(member) && !isIdle(member)));
   });
 };
 

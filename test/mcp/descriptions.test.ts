@@ -3,6 +3,7 @@ import { RelayError } from "../../src/domain/errors.ts";
 import { failureAnswer } from "../../src/mcp/answer.ts";
 import { listTools, TOOLS } from "../../src/mcp/catalogue.ts";
 import { argumentsOf } from "../../src/mcp/dispatch.ts";
+import { visitSchemas } from "../../src/mcp/federation/schema-walk.ts";
 import { INSTRUCTIONS, PROMPTS } from "../../src/mcp/prompts.ts";
 import { ADMIN_TOOLS } from "./tool-names.ts";
 
@@ -15,6 +16,19 @@ test("every argument of the relay's own tools says what it is", () => {
         .map(([argument]) => `${name}: ${argument}`),
     );
   expect(silent).toEqual([]);
+});
+
+test("every schema is of one type at a time, and of some, as clients with a dialect of their own need it", () => {
+  const odd: string[] = [];
+  for (const { name, inputSchema, outputSchema } of listTools("admin", [], TOOLS)) {
+    for (const whole of [inputSchema, outputSchema]) {
+      visitSchemas(whole, (schema) => {
+        const says = ["type", "anyOf", "enum", "const"].some((keyword) => keyword in schema);
+        if (!says || Array.isArray(schema["type"])) odd.push(`${name}: ${JSON.stringify(schema).slice(0, 80)}`);
+      });
+    }
+  }
+  expect(odd).toEqual([]);
 });
 
 test("arguments that are missing, or that there are not, are named as such", () => {

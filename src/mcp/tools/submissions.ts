@@ -147,7 +147,7 @@ const jarvis = {
   timeout_seconds: said(ofPipeline.timeout_seconds, ENDED_AFTER),
 };
 const { server, server_args, env_from, tool, arguments: given, timeout_seconds: callTimeout } = McpCallSpec.entries;
-const toolName = said(v.nonNullable(v.unwrap(tool)), "the tool to call");
+const toolName = said(v.unwrap(v.unwrap(tool)), "the tool to call");
 const toolArguments = said(given, "arguments of the tool");
 const callEnds = said(callTimeout, "wall clock after which the call is ended; 300 when left out");
 

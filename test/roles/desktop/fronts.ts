@@ -2,6 +2,7 @@ import { afterEach, expect } from "bun:test";
 import net from "node:net";
 import path from "node:path";
 import { Hono } from "hono";
+import { shownToken } from "../../../src/api/listener/bearer.ts";
 import { type SocketServer, serveOnSocket } from "../../../src/api/socket-server.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { Front, type FrontBounds, type FrontOptions } from "../../../src/roles/desktop/front.ts";
@@ -25,7 +26,9 @@ interface Behind {
   given(): number;
 }
 
-interface Limits extends Partial<Pick<FrontOptions, "answer" | "onRefused" | "clock">> {
+interface Limits extends Partial<Pick<FrontOptions, "answer" | "onRefused" | "clock" | "tls">> {
+  /** Whether the server asks for the token, too, as that of the API does. */
+  readonly asks?: boolean;
   readonly bounds?: Partial<FrontBounds>;
   readonly unprovenMs?: number;
   readonly maxUnproven?: number;
@@ -66,11 +69,24 @@ export function fronts() {
   });
 
   async function behind(limits: Limits = {}): Promise<Behind> {
-    const { answer = refused, onRefused, clock = systemClock, unprovenMs = 10_000, maxUnproven = 64, bounds } = limits;
+    const {
+      answer = refused,
+      onRefused,
+      clock = systemClock,
+      unprovenMs = 10_000,
+      maxUnproven = 64,
+      bounds,
+      tls = null,
+      asks = false,
+    } = limits;
     const socket = path.join(directory(), "front.sock");
     const aborted: string[] = [];
     let given = 0;
     const app = new Hono();
+    app.use((c, next) => {
+      if (asks && shownToken(c.req.raw.headers, TOKEN) !== "right") return Promise.resolve(c.text("no", 401));
+      return next();
+    });
     app.get("/owner", (c) => c.text("served"));
     app.post("/echo", (c) => new Response(c.req.raw.body));
     app.get("/blocks", () => {
@@ -84,7 +100,7 @@ export function fronts() {
     const server = serveOnSocket(app, socket);
     const front = new Front({
       address: { host: "127.0.0.1", port: 0 },
-      tls: null,
+      tls,
       socket,
       token: () => TOKEN,
       answer,

@@ -1,9 +1,15 @@
 import { expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import { connect as connectTls } from "node:tls";
+import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 import { BEARER, fronts, head, type Raw } from "./fronts.ts";
 
-const { behind, connect } = fronts();
+const { behind, connect, ending } = fronts();
+const directory = temporaryDirectories();
 
 /** Sockets of this process: both ends of each connection are in it. */
 const sockets = (): number => fs.readdirSync("/proc/self/fd").length;
@@ -38,6 +44,52 @@ test("connections that wait for their next request hold one descriptor each, and
   for (const raw of all.slice(6)) raw.socket.destroy();
   await eventually(() => front.connections.proven === 0);
   await eventually(() => sockets() <= before);
+});
+
+test("who is set aside is asked for the token again, in TLS, too", async () => {
+  const place = directory();
+  const [cert, key] = [path.join(place, "cert.pem"), path.join(place, "key.pem")];
+  const made = spawnSync("openssl", [
+    "req",
+    "-x509",
+    "-newkey",
+    "rsa:2048",
+    "-nodes",
+    "-keyout",
+    key,
+    "-out",
+    cert,
+    "-subj",
+    "/CN=localhost",
+    "-days",
+    "2",
+  ]);
+  expect(made.status).toBe(0);
+  const secret = { cert: fs.readFileSync(cert, "utf8"), key: fs.readFileSync(key, "utf8") };
+  for (const tls of [null, secret]) {
+    const { front } = await behind({ bounds: { descriptors: 5 }, asks: true, tls });
+    const open = async (): Promise<{ socket: net.Socket; text: () => string }> => {
+      const at = { port: front.address.port, host: "127.0.0.1" };
+      const socket = tls === null ? net.connect(at) : connectTls({ ...at, rejectUnauthorized: false });
+      ending.push(() => socket.destroy());
+      let text = "";
+      socket.on("data", (chunk: Buffer) => {
+        text += chunk.toString("latin1");
+      });
+      socket.on("error", () => undefined);
+      socket.write(head("GET /owner HTTP/1.1", BEARER));
+      await eventually(() => text.endsWith("served"));
+      return { socket, text: () => text };
+    };
+    const [first, second, third] = [await open(), await open(), await open()];
+    expect(front.connections.proven).toBe(3);
+    first.socket.write(head("GET /owner HTTP/1.1", "Authorization: Bearer other"));
+    await eventually(() => first.text().includes("HTTP/1.1 401 "));
+    second.socket.write(head("GET /owner HTTP/1.1"));
+    await eventually(() => second.text().includes("HTTP/1.1 401 "));
+    third.socket.write(head("GET /owner HTTP/1.1", BEARER));
+    await eventually(() => third.text().split("served").length === 3);
+  }
 });
 
 test("what is under way is never set aside, and who cannot be served for want of descriptors is told so", async () => {

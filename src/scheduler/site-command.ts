@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import type { Readable } from "node:stream";
+import { asOneLine } from "../lib/safe-text.ts";
 
 /** A command of a site's scheduler. */
 export interface SiteCommand {
@@ -138,7 +139,7 @@ export function runSiteCommand({ argv, environment, input = "", deadlineMs }: Si
 /** What a command said last, for people: one that speaks of both ends in its errors. */
 export function lastWords(end: SiteCommandEnd, max = 1_024): string {
   if (end.kind === "missing") return `there is no ${end.program}`;
-  const text = (end.stderr.trim() || end.stdout.trim()).slice(-max);
+  const text = asOneLine((end.stderr.trim() || end.stdout.trim()).slice(-max));
   const how =
     end.kind === "ended" ? `ended with ${end.code}` : end.by === "deadline" ? "did not end within its time" : `was ended by ${end.signal}`;
   return text === "" ? how : `${how}: ${text}`;

@@ -8,7 +8,7 @@ import { withReason } from "../print/outcome-text.ts";
 import { progressText } from "../print/progress-text.ts";
 import { agoText, bytesText, durationText } from "../print/quantities.ts";
 import { oneLine } from "../print/safe-text.ts";
-import { observedLines, schedulerText } from "../print/scheduler-text.ts";
+import { observedLines, overtaken, schedulerText } from "../print/scheduler-text.ts";
 import { printFields, printJson } from "../print/table.ts";
 import { jobId } from "../values.ts";
 import { defineVerb } from "../verb.ts";
@@ -42,6 +42,7 @@ export function statusFields(
   const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
   // A worker of an earlier version says nothing of it.
   const there = scheduler?.at(-1) ?? null;
+  const startedAs = (of: { readonly attempt: number }): string | null => (of.attempt === attempt?.attempt ? attempt.started_at : null);
   const waits = job.not_before !== null && Date.parse(job.not_before) > now && !isTerminal(job.state);
   return [
     ["job", job.job_id],
@@ -59,8 +60,10 @@ export function statusFields(
         ? null
         : `${attempt.attempt}, ${attempt.state}${attempt.started_at === null ? "" : `, started ${agoText(attempt.started_at, now)}`}`,
     ],
-    ["scheduler", there === null ? null : schedulerText(there)],
-    ...(there === null || there.status === null || there.ended_at !== null ? [] : observedLines(there.status, now)),
+    ["scheduler", there === null ? null : schedulerText(there, startedAs(there))],
+    ...(there === null || there.status === null || there.ended_at !== null || overtaken(there, startedAs(there))
+      ? []
+      : observedLines(there.status, now)),
     ["JARVIS", jarvis == null ? null : jarvisText(jarvis, isTerminal(job.state))],
     ["ended", ended === null ? null : `${ended} (${agoText(ended, now)})`],
     ["duration", ended === null ? null : lasted(beganAt({ job, attempt, scheduler }), ended)],

@@ -36,7 +36,7 @@ export function observedLines(status: SchedulerStatus, now: number): Line[] {
   return [
     ["place in its queue", positionText(status)],
     ["nodes", nodes === null ? null : oneLine(nodes)],
-    ["asked for", all([cpus === null ? null : `${cpus} CPUs`, memory])],
+    ["asked for", all([cpus === null ? null : `${cpus} CPU${cpus === 1 ? "" : "s"}`, memory])],
     ["partition", all([partition, qos, account])],
     ["time limit", limitText(status, now)],
     ["batch script", exit_code === null ? null : all([`exit code ${exit_code}`, signaled])],
@@ -44,8 +44,18 @@ export function observedLines(status: SchedulerStatus, now: number): Line[] {
   ];
 }
 
-/** One line on what an attempt has at a scheduler. */
-export function schedulerText({ provider, native_id, submission, marker, scheduler_cluster, status, retained }: JobScheduler): string {
+/** What the scheduler said of a job before that began to run, and has not been asked since; it waits for nothing any more. */
+export function overtaken({ status }: JobScheduler, startedAt: string | null): boolean {
+  return status?.phase === "pending" && startedAt !== null && Date.parse(startedAt) >= Date.parse(status.observed_at);
+}
+
+/**
+ * One line on what an attempt has at a scheduler.
+ *
+ * @param startedAt when the attempt began to run there; null while it has not
+ */
+export function schedulerText(record: JobScheduler, startedAt: string | null = null): string {
+  const { provider, native_id, submission, marker, scheduler_cluster, status, retained } = record;
   switch (submission) {
     case "intended":
       return `${provider}: being submitted`;
@@ -55,7 +65,8 @@ export function schedulerText({ provider, native_id, submission, marker, schedul
       return `${provider}: refused`;
     case "submitted": {
       const place = scheduler_cluster === null ? "" : ` on ${oneLine(scheduler_cluster)}`;
-      const phase = status === null ? "submitted" : phaseText(status);
+      const phase =
+        status === null ? "submitted" : overtaken(record, startedAt) ? `was ${phaseText(status)} before it started` : phaseText(status);
       return `${provider} ${native_id}${place}: ${phase}${retained ? "; it was left to go on" : ""}`;
     }
   }

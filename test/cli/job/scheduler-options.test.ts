@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { COMMANDS } from "../../../src/cli/commands.ts";
 import { runCli } from "../../../src/cli/main.ts";
-import { observedLines, phaseText, schedulerText } from "../../../src/cli/print/scheduler-text.ts";
+import { observedLines, overtaken, phaseText, schedulerText } from "../../../src/cli/print/scheduler-text.ts";
 import type { SchedulerStatus } from "../../../src/domain/scheduler.ts";
+import type { JobScheduler } from "../../../src/domain/views.ts";
 import { capturedIo } from "../captured-io.ts";
 import { initialized, withWorker } from "../source-relay.ts";
 
@@ -135,6 +136,7 @@ test("what a scheduler said a while ago is told as that, and time goes on", () =
     "time limit": "00:00:31 of 01:00:00",
     "last news": "30s ago",
   });
+  expect(lines({ cpus: 1 })).toMatchObject({ "asked for": "1 CPU, 4G" });
   expect(phaseText(status)).toBe("running (RUNNING)");
   expect(lines({ phase: "failed", exit_code: 0, signal: 9 })).toMatchObject({
     "time limit": "00:00:01 of 01:00:00",
@@ -170,4 +172,24 @@ test("what an attempt has at a scheduler is one line, whatever is known of it", 
   const there = { ...record, submission: "submitted", native_id: "7", scheduler_cluster: "ridge" } as const;
   expect(schedulerText(there)).toBe("slurm 7 on ridge: submitted");
   expect(schedulerText({ ...there, retained: true })).toEndWith("; it was left to go on");
+});
+
+test("what the scheduler said of a job before that began to run is told as that", () => {
+  const said = { phase: "pending", raw_state: "PENDING", reason: "None", observed_at: "2030-01-01T00:00:05.000Z" } as SchedulerStatus;
+  const there = {
+    provider: "slurm",
+    native_id: "7",
+    scheduler_cluster: null,
+    submission: "submitted",
+    retained: false,
+    status: said,
+  } as JobScheduler;
+  const before = "2030-01-01T00:00:04.000Z";
+  const after = "2030-01-01T00:00:06.000Z";
+  expect([null, before, after].map((startedAt) => overtaken(there, startedAt))).toEqual([false, false, true]);
+  expect(overtaken({ ...there, status: { ...said, phase: "running" } }, after)).toBe(false);
+  expect(overtaken({ ...there, status: null }, after)).toBe(false);
+  expect(schedulerText(there)).toBe("slurm 7: pending (PENDING)");
+  expect(schedulerText(there, before)).toBe("slurm 7: pending (PENDING)");
+  expect(schedulerText(there, after)).toBe("slurm 7: was pending (PENDING) before it started");
 });

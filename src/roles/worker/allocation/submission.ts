@@ -120,7 +120,8 @@ export class Submission {
     const patient = !complete && this.#now - since >= this.times.refusedPatience;
     if (patient && !this.fenced) return this.#unresolved(`${name} has refused it (${words})${missing}`);
     if (patient || this.#nones >= 2) return { kind: "refused", said: words, away };
-    this.#nextLook = this.#now + (complete ? this.times.refusedAgain : this.#backoff.next());
+    const again = this.fenced ? this.times.refusedAgain : this.times.unfencedAgain;
+    this.#nextLook = this.#now + (complete ? again : this.#backoff.next());
     this.#obstacle = `${name} has refused it (${words}); whether it has the job nevertheless is looked up once more${missing}`;
     return OPEN;
   }

@@ -1,7 +1,9 @@
 /** How long is waited for what, in milliseconds (docs/schedulers.md). */
 export interface AllocationTimes {
-  /** Between the two looks for the marker of a submission that was refused. */
+  /** Between the two looks for the marker of a submission that was refused, where nothing of it can start any more. */
   readonly refusedAgain: number;
+  /** The same where a job that turns up late would run. */
+  readonly unfencedAgain: number;
   /** For sources that do not answer, before a refusal is believed without them. */
   readonly refusedPatience: number;
   /** Between looks for a marker in doubt: at first, and at most. */
@@ -21,7 +23,8 @@ export interface AllocationTimes {
 }
 
 export const ALLOCATION_TIMES: AllocationTimes = {
-  refusedAgain: 15_000,
+  refusedAgain: 4_000,
+  unfencedAgain: 15_000,
   refusedPatience: 300_000,
   doubtFirst: 5_000,
   doubtMost: 60_000,

@@ -10,6 +10,7 @@ import { FakeScheduler } from "./fake-scheduler.ts";
 /** What a worker waits for here, as short as the steps of a test need. */
 export const TIMES = {
   refusedAgain: 100,
+  unfencedAgain: 100,
   refusedPatience: 500,
   doubtFirst: 50,
   doubtMost: 100,

@@ -5,7 +5,7 @@ import { type Address, HttpPeer } from "../src/api/client/http-peer.ts";
 import { ClusterClient } from "../src/api/client.ts";
 import { readEnvironment } from "../src/config/environment.ts";
 import { type Paths, resolvePaths } from "../src/config/paths.ts";
-import { PLAIN_COPIES } from "../src/lib/plain-copies.ts";
+import { PLAIN_COPIES } from "../src/lib/system/plain-copies.ts";
 import { eventually } from "../test/runner/wait.ts";
 import type { BenchContext } from "./row.ts";
 

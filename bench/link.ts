@@ -1,5 +1,5 @@
 import path from "node:path";
-import { PLAIN_COPIES } from "../src/lib/plain-copies.ts";
+import { PLAIN_COPIES } from "../src/lib/system/plain-copies.ts";
 import type { LinkProcessOptions } from "./link-process.ts";
 import type { BenchContext } from "./row.ts";
 

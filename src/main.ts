@@ -1,7 +1,7 @@
 import { readEnvironment } from "./config/environment.ts";
 import { VERSION } from "./config/version.ts";
-import { systemClock } from "./lib/clock.ts";
-import { safeText } from "./lib/safe-text.ts";
+import { safeText } from "./lib/text/safe-text.ts";
+import { systemClock } from "./lib/waiting/clock.ts";
 
 /** Each branch loads only what it needs: a shim is to stay small, and a command is to start at once. */
 async function main(argv: readonly string[]): Promise<number> {

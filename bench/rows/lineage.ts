@@ -1,8 +1,8 @@
 import * as v from "valibot";
 import { JobSubmission } from "../../src/domain/job.ts";
 import { LIMITS } from "../../src/domain/limits.ts";
-import { systemClock, timestamp } from "../../src/lib/clock.ts";
-import { self } from "../../src/lib/process-identity.ts";
+import { self } from "../../src/lib/system/process-identity.ts";
+import { systemClock, timestamp } from "../../src/lib/waiting/clock.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import type { QueueStore } from "../../src/queue/store.ts";
 import type { BenchContext, Result, Row } from "../row.ts";

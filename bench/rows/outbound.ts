@@ -2,7 +2,7 @@ import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { newRoom } from "../../src/config/frp-room.ts";
-import { PLAIN_COPIES } from "../../src/lib/plain-copies.ts";
+import { PLAIN_COPIES } from "../../src/lib/system/plain-copies.ts";
 import { frpcConfiguration, visitorConfiguration } from "../../src/transport/frp/configuration.ts";
 import { freePorts } from "../../src/transport/frp/free-ports.ts";
 import { ON_ONE_PROCESSOR } from "../../src/transport/frp/frpc.ts";

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { PLAIN_COPIES } from "../../src/lib/plain-copies.ts";
+import { PLAIN_COPIES } from "../../src/lib/system/plain-copies.ts";
 import { linesOf } from "../../test/runner/lines.ts";
 import { authority } from "../../test/transport/outbound/certificates.ts";
 import { residentBytes } from "../installation.ts";

@@ -4,7 +4,7 @@ import { HttpPeer } from "../../src/api/client/http-peer.ts";
 import { InputClient } from "../../src/api/client/input-client.ts";
 import { InputFile } from "../../src/api/staging/input-file.ts";
 import { snapshots, stage } from "../../src/api/staging/stage.ts";
-import { PLAIN_COPIES } from "../../src/lib/plain-copies.ts";
+import { PLAIN_COPIES } from "../../src/lib/system/plain-copies.ts";
 import { install, residentBytes } from "../installation.ts";
 import { startLink } from "../link.ts";
 import type { BenchContext, Result, Row } from "../row.ts";

@@ -1,5 +1,5 @@
 import { isRelayError } from "../domain/errors.ts";
-import { giveBack } from "../lib/give-back.ts";
+import { giveBack } from "../lib/system/give-back.ts";
 
 /** Content of up to this is read before it is answered: what fails then is an answer of its own, and the length is said. */
 const AT_ONCE_BYTES = 512 * 1024;

@@ -1,4 +1,4 @@
-import { giveBack } from "../lib/give-back.ts";
+import { giveBack } from "../lib/system/give-back.ts";
 
 /** For how long what is still sent of a request that has its answer already is read over, and how long it may stop meanwhile; milliseconds. */
 const READ_OVER = { allMs: 30_000, quietMs: 1_000 };

@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import { type ErrorCode, RelayError } from "../domain/errors.ts";
 import { LIMITS } from "../domain/limits.ts";
-import { Deadlines } from "../lib/deadlines.ts";
-import { roundedNumber, wouldRound } from "../lib/rounded-number.ts";
-import { parsedInUnicode } from "../lib/unicode-json.ts";
+import { roundedNumber, wouldRound } from "../lib/text/rounded-number.ts";
+import { parsedInUnicode } from "../lib/text/unicode-json.ts";
+import { Deadlines } from "../lib/waiting/deadlines.ts";
 
 const MAX_DEPTH = 64;
 const MAX_ISSUES = 20;

@@ -2,8 +2,8 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Hono } from "hono";
 import { RelayError } from "../domain/errors.ts";
-import { makePrivateDirectory } from "../lib/atomic-file.ts";
-import { type FileLock, tryLock } from "../lib/file-lock.ts";
+import { makePrivateDirectory } from "../lib/files/atomic-file.ts";
+import { type FileLock, tryLock } from "../lib/files/file-lock.ts";
 import { afterRequest } from "./read-over.ts";
 import { withWebSockets } from "./web-socket.ts";
 

@@ -1,6 +1,6 @@
-import { Bell } from "../lib/bell.ts";
-import type { Clock } from "../lib/clock.ts";
-import { timestamp } from "../lib/clock.ts";
+import { Bell } from "../lib/waiting/bell.ts";
+import type { Clock } from "../lib/waiting/clock.ts";
+import { timestamp } from "../lib/waiting/clock.ts";
 
 const KEEP_ALIVE_MS = 15_000;
 /** How long a client may leave what it was sent before its stream is cut, in milliseconds. */

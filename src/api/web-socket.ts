@@ -2,7 +2,7 @@ import type { Server, ServerWebSocket, WebSocketHandler } from "bun";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { flag } from "../domain/query.ts";
-import { Bell } from "../lib/bell.ts";
+import { Bell } from "../lib/waiting/bell.ts";
 import { jsonAnswer } from "./client/json-answer.ts";
 import { readSse, type SseMessage } from "./client/sse-reader.ts";
 import { CREDENTIALS } from "./listener/bearer.ts";

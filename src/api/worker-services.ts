@@ -4,7 +4,7 @@ import type { LinkInfo } from "../domain/link.ts";
 import type { LogChunk, LogStream, StreamCapture } from "../domain/log.ts";
 import type { PipelineInputs, PipelineQuestion } from "../domain/pipeline.ts";
 import type { JarvisExecution, WorkerStatus } from "../domain/views.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "../lib/waiting/clock.ts";
 import type { AuditReport, QueueStore, RepairReport } from "../queue/store.ts";
 import type { InputServices } from "./input-services.ts";
 import type { KeyServices } from "./key-services.ts";

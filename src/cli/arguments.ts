@@ -1,5 +1,5 @@
 import { RelayError } from "../domain/errors.ts";
-import { nearest } from "../lib/nearest.ts";
+import { nearest } from "../lib/text/nearest.ts";
 import type { Reader } from "./values.ts";
 import type { Flag, Flags, Positionals, Verb } from "./verb.ts";
 

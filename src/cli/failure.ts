@@ -1,6 +1,6 @@
 import { namedFileFailure } from "../config/named-file.ts";
 import { EXIT, errorRule, hintOf, RelayError } from "../domain/errors.ts";
-import { SystemLimit } from "../lib/process-limits.ts";
+import { SystemLimit } from "../lib/system/process-limits.ts";
 import { type CliIo, OutputClosed } from "./io.ts";
 import { jsonText, oneLine } from "./print/safe-text.ts";
 

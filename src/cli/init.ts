@@ -5,7 +5,7 @@ import { updateClusters } from "../config/clusters.ts";
 import { mayHaveWorkers } from "../config/environment.ts";
 import { prepareRunDirectory } from "../config/run-directory.ts";
 import { EXIT } from "../domain/errors.ts";
-import { makePrivateDirectory } from "../lib/atomic-file.ts";
+import { makePrivateDirectory } from "../lib/files/atomic-file.ts";
 import { printJson } from "./print/table.ts";
 import { defineVerb, refused } from "./verb.ts";
 

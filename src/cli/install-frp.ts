@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { EXIT } from "../domain/errors.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../lib/files/atomic-file.ts";
 import { installFrp } from "../transport/frp/install.ts";
 import { ownPlatform } from "../transport/frp/programs.ts";
 import { FRP_VERSION } from "../transport/frp/release.ts";

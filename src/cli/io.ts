@@ -2,10 +2,10 @@ import fs from "node:fs";
 import path from "node:path";
 import { type Environment, variable } from "../config/environment.ts";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
-import type { ControllingTerminal } from "../lib/controlling-terminal.ts";
-import { LossyOutput } from "../lib/lossy-output.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import type { ControllingTerminal } from "../lib/system/controlling-terminal.ts";
+import { LossyOutput } from "../lib/text/lossy-output.ts";
+import { type Clock, systemClock } from "../lib/waiting/clock.ts";
 import { shownText } from "./print/safe-text.ts";
 
 /** A stream that is written to. */
@@ -71,8 +71,8 @@ export function processIo(env: Environment, self: readonly string[]): CliIo {
       bytes: () => Bun.stdin.stream() as unknown as AsyncIterable<Uint8Array>,
     },
     async terminal() {
-      if (process.platform === "win32") return (await import("../lib/windows-console.ts")).WindowsConsole.open();
-      const { ControllingTerminal } = await import("../lib/controlling-terminal.ts");
+      if (process.platform === "win32") return (await import("../lib/system/windows-console.ts")).WindowsConsole.open();
+      const { ControllingTerminal } = await import("../lib/system/controlling-terminal.ts");
       return ControllingTerminal.open();
     },
     env,

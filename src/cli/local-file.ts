@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { namedFileFailure } from "../config/named-file.ts";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
 import type { CliIo } from "./io.ts";
 import { resolveLocal } from "./local-path.ts";
 

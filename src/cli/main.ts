@@ -1,7 +1,7 @@
 import { runCommand } from "citty";
 import { readEnvironment } from "../config/environment.ts";
 import { EXIT, RelayError } from "../domain/errors.ts";
-import { nearest } from "../lib/nearest.ts";
+import { nearest } from "../lib/text/nearest.ts";
 import { COMMON, parseArguments, quoted } from "./arguments.ts";
 import { commandTree, type RunVerb } from "./command-tree.ts";
 import { COMMANDS, type Command, NOUNS } from "./commands.ts";

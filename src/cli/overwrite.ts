@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno, writeFileAtomic } from "../lib/atomic-file.ts";
-import { readRegular } from "../lib/regular-file.ts";
+import { isErrno, writeFileAtomic } from "../lib/files/atomic-file.ts";
+import { readRegular } from "../lib/files/regular-file.ts";
 import { noDirectory, unusable } from "./local-file.ts";
 import { toggle } from "./verb.ts";
 

@@ -1,9 +1,9 @@
 import { RelayError } from "../domain/errors.ts";
 import { isId } from "../domain/id.ts";
 import { parseRelayUrl } from "../domain/relay-url.ts";
-import { nearest } from "../lib/nearest.ts";
-import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/quantity.ts";
-import { roundedNumber, wouldRound } from "../lib/rounded-number.ts";
+import { nearest } from "../lib/text/nearest.ts";
+import { parseBytes, parseDecimal, parseDuration, parseWhole } from "../lib/text/quantity.ts";
+import { roundedNumber, wouldRound } from "../lib/text/rounded-number.ts";
 
 /** What a shell may suggest for a value: these words, or what there is of a kind. */
 export type Suggestion =

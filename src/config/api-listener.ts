@@ -3,7 +3,7 @@ import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { text } from "../domain/primitives.ts";
-import { fsyncDirectory, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
+import { fsyncDirectory, makePrivateDirectory, writeFileAtomic } from "../lib/files/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
 import { readPrivateDocument } from "./private-document.ts";

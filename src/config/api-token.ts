@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { createFileExclusive, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
+import { createFileExclusive, makePrivateDirectory, writeFileAtomic } from "../lib/files/atomic-file.ts";
 import { type Environment, variable } from "./environment.ts";
 import { readPrivateFile } from "./private-file.ts";
 import { parseRelayToken } from "./relay-token.ts";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { FrpOffering } from "../domain/frp.ts";
-import { writeFileAtomic } from "../lib/atomic-file.ts";
+import { writeFileAtomic } from "../lib/files/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import { readPrivateDocument } from "./private-document.ts";
 

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { FrpRoom } from "../domain/frp.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../lib/files/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
 import { readPrivateDocument } from "./private-document.ts";

@@ -1,9 +1,9 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
 import { sha256Hex } from "../lib/digest.ts";
-import { fileSystemKind, isSurelyLocal } from "../lib/file-system.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { fileSystemKind, isSurelyLocal } from "../lib/files/file-system.ts";
 import { type Environment, variable } from "./environment.ts";
 
 /** Where an installation keeps what. Directories need not exist; nothing is made here. */

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import { RelayError } from "../domain/errors.ts";
-import { readSmallFile } from "../lib/regular-file.ts";
+import { readSmallFile } from "../lib/files/regular-file.ts";
 
 const MAX_BYTES = 1024 * 1024;
 

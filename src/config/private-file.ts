@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 
 /**

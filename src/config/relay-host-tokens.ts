@@ -1,6 +1,6 @@
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { readSmallFile } from "../lib/regular-file.ts";
+import { readSmallFile } from "../lib/files/regular-file.ts";
 import { type Environment, variable } from "./environment.ts";
 import { readPrivateFile } from "./private-file.ts";
 import { parseRelayToken, relayToken } from "./relay-token.ts";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
 import type { Environment } from "./environment.ts";
 import type { Paths } from "./paths.ts";
 

@@ -1,5 +1,5 @@
 import { RelayError } from "../domain/errors.ts";
-import { readSmallFile } from "../lib/regular-file.ts";
+import { readSmallFile } from "../lib/files/regular-file.ts";
 import type { Paths } from "./paths.ts";
 import type { FileValues } from "./settings.ts";
 

@@ -3,8 +3,8 @@ import { AGENT_ADAPTERS, agentArguments } from "../domain/agent.ts";
 import { RelayError } from "../domain/errors.ts";
 import { isId } from "../domain/id.ts";
 import { LIMITS } from "../domain/limits.ts";
-import { nearest } from "../lib/nearest.ts";
-import { parseBytes, parseDuration, parseWhole } from "../lib/quantity.ts";
+import { nearest } from "../lib/text/nearest.ts";
+import { parseBytes, parseDuration, parseWhole } from "../lib/text/quantity.ts";
 import { type Environment, variable } from "./environment.ts";
 
 /** One setting: its default and how to read it. The name in `SETTINGS` is its name in config.toml. */

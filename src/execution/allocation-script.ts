@@ -1,4 +1,4 @@
-import { FEW_THREADS } from "../lib/few-threads.ts";
+import { FEW_THREADS } from "../lib/system/few-threads.ts";
 import { CANNOT_RUN } from "./spool-records.ts";
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;

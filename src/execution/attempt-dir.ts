@@ -4,12 +4,12 @@ import * as v from "valibot";
 import { ProcessIdentity } from "../domain/attempt.ts";
 import { RelayError } from "../domain/errors.ts";
 import { LOG_STREAMS, type LogStream } from "../domain/log.ts";
-import { removeAbandoned } from "../lib/abandoned-files.ts";
-import { createFileExclusive, isErrno, makePrivateDirectory, takeFreeName, writeFileAtomic } from "../lib/atomic-file.ts";
-import { isThere } from "../lib/file-system.ts";
-import { HeldDirectory } from "../lib/held-directory.ts";
-import type { Identity } from "../lib/process-identity.ts";
-import { readRegular, regularSize } from "../lib/regular-file.ts";
+import { removeAbandoned } from "../lib/files/abandoned-files.ts";
+import { createFileExclusive, isErrno, makePrivateDirectory, takeFreeName, writeFileAtomic } from "../lib/files/atomic-file.ts";
+import { isThere } from "../lib/files/file-system.ts";
+import { HeldDirectory } from "../lib/files/held-directory.ts";
+import { readRegular, regularSize } from "../lib/files/regular-file.ts";
+import type { Identity } from "../lib/system/process-identity.ts";
 import { clearPlace, holdAttempt, inAttempt } from "./own-place.ts";
 import {
   ATTEMPT_MARK,

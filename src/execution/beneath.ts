@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
 

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../lib/atomic-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
 
 /** Name of a cgroup, or of the part of it that systemd makes for a scope, that holds one shim and its job and nothing else. */
 export const SHIM_GROUP_PREFIX = "clio-relay-shim-";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../lib/atomic-file.ts";
-import { FEW_THREADS } from "../lib/few-threads.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { FEW_THREADS } from "../lib/system/few-threads.ts";
 import { enterCgroup, makeShimCgroup, removeCgroup } from "./cgroup.ts";
 import type { ShimProcess, ShimSpawner } from "./launcher.ts";
 

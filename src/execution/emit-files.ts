@@ -2,8 +2,8 @@ import fs from "node:fs";
 import path from "node:path";
 import type { EmitLine } from "../domain/emit-line.ts";
 import { LIMITS } from "../domain/limits.ts";
-import { isErrno } from "../lib/atomic-file.ts";
-import { type FirstEntries, firstEntries } from "../lib/first-entries.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { type FirstEntries, firstEntries } from "../lib/files/first-entries.ts";
 import { parseEmitLine, tooLong } from "./emit-line.ts";
 
 /** Lines of one event file from `offset` up to `next_offset`, both in bytes and both at the start of a line. */

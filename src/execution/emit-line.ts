@@ -3,7 +3,7 @@ import type { EmitLine } from "../domain/emit-line.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { NewProgress } from "../domain/progress.ts";
 import { NewTaskEvent } from "../domain/task.ts";
-import { parsedInUnicode } from "../lib/unicode-json.ts";
+import { parsedInUnicode } from "../lib/text/unicode-json.ts";
 
 const REASON_MAX_LENGTH = 500;
 

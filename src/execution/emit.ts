@@ -6,8 +6,8 @@ import { RelayError } from "../domain/errors.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { NewProgress, type NewProgressInput } from "../domain/progress.ts";
 import { NewTaskEvent, type NewTaskEventInput } from "../domain/task.ts";
-import { isErrno } from "../lib/atomic-file.ts";
-import { processStat } from "../lib/process-identity.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { processStat } from "../lib/system/process-identity.ts";
 
 /** What a process of a job reports. */
 export type Emission = ({ readonly type: "progress" } & NewProgressInput) | ({ readonly type: "task-event" } & NewTaskEventInput);

@@ -1,6 +1,6 @@
-import { isErrno } from "../lib/atomic-file.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { ProcessStat } from "../lib/process-identity.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import type { ProcessStat } from "../lib/system/process-identity.ts";
+import type { Clock } from "../lib/waiting/clock.ts";
 
 /** How long KILL is repeated before what is left counts as residual. */
 export const FORCED_MS = 30_000;

@@ -1,6 +1,6 @@
 import { isRelayError } from "../domain/errors.ts";
 import { LOG_STREAMS } from "../domain/log.ts";
-import type { Identity } from "../lib/process-identity.ts";
+import type { Identity } from "../lib/system/process-identity.ts";
 import { readExit, readStart } from "./attempt-dir.ts";
 import type { ExitRecord, StartRecord } from "./spool-records.ts";
 

@@ -1,6 +1,6 @@
 import type fs from "node:fs";
 import { RelayError } from "../domain/errors.ts";
-import { readUpTo } from "../lib/regular-file.ts";
+import { readUpTo } from "../lib/files/regular-file.ts";
 
 /** What tells one version of a file from another (stat(2)). */
 export interface FileVersion {

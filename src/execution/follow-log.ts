@@ -1,8 +1,8 @@
 import type fs from "node:fs";
 import path from "node:path";
-import { Bell } from "../lib/bell.ts";
-import { DirectoryWatch } from "../lib/directory-watch.ts";
-import { regularSize } from "../lib/regular-file.ts";
+import { DirectoryWatch } from "../lib/files/directory-watch.ts";
+import { regularSize } from "../lib/files/regular-file.ts";
+import { Bell } from "../lib/waiting/bell.ts";
 import { ofAttemptFile, openAttemptFile } from "./own-place.ts";
 import { type LogPiece, logPieces, type SpoolLog } from "./spool-log.ts";
 

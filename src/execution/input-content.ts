@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { ContentKey, UploadKey } from "../domain/input.ts";
-import { fsyncDirectory, isErrno } from "../lib/atomic-file.ts";
-import type { HeldDirectory } from "../lib/held-directory.ts";
+import { fsyncDirectory, isErrno } from "../lib/files/atomic-file.ts";
+import type { HeldDirectory } from "../lib/files/held-directory.ts";
 import { hashFile } from "./file-hash.ts";
 import { openPart } from "./input-part.ts";
 import { CONTENT_NAME, holdContent, holdInputs, partName } from "./input-place.ts";

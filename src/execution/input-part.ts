@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { UploadKey } from "../domain/input.ts";
-import { isErrno } from "../lib/atomic-file.ts";
-import { regularSize } from "../lib/regular-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { regularSize } from "../lib/files/regular-file.ts";
 import { hashFile } from "./file-hash.ts";
 import { holdInputs, partName } from "./input-place.ts";
 

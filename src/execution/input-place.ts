@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { UploadKey } from "../domain/input.ts";
-import { isErrno, makePrivateDirectory } from "../lib/atomic-file.ts";
-import { HeldDirectory } from "../lib/held-directory.ts";
+import { isErrno, makePrivateDirectory } from "../lib/files/atomic-file.ts";
+import { HeldDirectory } from "../lib/files/held-directory.ts";
 
 /*
  * Where inputs lie below a cluster's spool; docs/staging.md. A job can put a link in the place of any of it, so each directory is opened step by step and

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../lib/atomic-file.ts";
-import { type Identity, isAlive } from "../lib/process-identity.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { type Identity, isAlive } from "../lib/system/process-identity.ts";
 import { initialVariable } from "./process-table.ts";
 import { findJob } from "./processes.ts";
 import { attemptMark, FILES } from "./spool-records.ts";

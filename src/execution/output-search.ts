@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../lib/atomic-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
 import { isBeneath } from "./beneath.ts";
 import { ALTERNATIVES_MAX } from "./braces.ts";
 import type { OutputIssue } from "./output-issue.ts";

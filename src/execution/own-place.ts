@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../lib/atomic-file.ts";
-import { HeldDirectory } from "../lib/held-directory.ts";
-import { type NoFile, openRegularHandle } from "../lib/regular-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { HeldDirectory } from "../lib/files/held-directory.ts";
+import { type NoFile, openRegularHandle } from "../lib/files/regular-file.ts";
 import { FILES } from "./spool-records.ts";
 
 /*

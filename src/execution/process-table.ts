@@ -1,6 +1,6 @@
 import fs from "node:fs";
-import { isErrno } from "../lib/atomic-file.ts";
-import { isOver, type ProcessStat, processStat } from "../lib/process-identity.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { isOver, type ProcessStat, processStat } from "../lib/system/process-identity.ts";
 
 /**
  * Every process that this user can look at (proc(5)). Those that end meanwhile are left out, and those that the system hides

@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from "../lib/clock.ts";
-import { bootId, type Identity, isOver, type ProcessStat } from "../lib/process-identity.ts";
+import { bootId, type Identity, isOver, type ProcessStat } from "../lib/system/process-identity.ts";
+import { type Clock, systemClock } from "../lib/waiting/clock.ts";
 import { cgroupProcesses, killCgroup, removeCgroup } from "./cgroup.ts";
 import { endProcesses } from "./end-processes.ts";
 import { allProcesses, descendantsIn, hasInitialVariable } from "./process-table.ts";

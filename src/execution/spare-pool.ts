@@ -1,5 +1,5 @@
 import path from "node:path";
-import { within } from "../lib/within.ts";
+import { within } from "../lib/waiting/within.ts";
 import type { LaunchedShim, ShimLauncher, ShimProcess, ShimSpawner } from "./launcher.ts";
 import { FILES } from "./spool-records.ts";
 

@@ -1,8 +1,8 @@
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
 import type { LogSegment, LogStream } from "../domain/log.ts";
-import { readUpTo, regularSize } from "../lib/regular-file.ts";
-import { completeUtf8Length } from "../lib/utf8.ts";
+import { readUpTo, regularSize } from "../lib/files/regular-file.ts";
+import { completeUtf8Length } from "../lib/text/utf8.ts";
 import { attemptDirectory } from "./attempt-dir.ts";
 import { ofAttemptFile, openAttemptFile } from "./own-place.ts";
 import { logFile } from "./spool-records.ts";

@@ -1,7 +1,7 @@
 import type { Outcome } from "../domain/job.ts";
 import type { LogStream, StreamCapture } from "../domain/log.ts";
 import type { SchedulerName } from "../domain/scheduler.ts";
-import type { Identity } from "../lib/process-identity.ts";
+import type { Identity } from "../lib/system/process-identity.ts";
 import type { WorkdirIdentity } from "./workdir.ts";
 
 /** Version of every record in an attempt's directory. A shim writes what it knows; a newer worker still reads it. */

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory, isErrno } from "../lib/atomic-file.ts";
-import { type FileInTheMaking, makeWholeFile } from "../lib/whole-file.ts";
+import { fsyncDirectory, isErrno } from "../lib/files/atomic-file.ts";
+import { type FileInTheMaking, makeWholeFile } from "../lib/files/whole-file.ts";
 
 /** Up to this size a document is written at once, without a thread. */
 const SMALL_BYTES = 64 * 1024;

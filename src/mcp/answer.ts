@@ -1,6 +1,6 @@
 import { problemOf } from "../api/problem.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
-import { inUnicode } from "../lib/unicode-json.ts";
+import { inUnicode } from "../lib/text/unicode-json.ts";
 import { forAgent } from "./hints.ts";
 import type { Content } from "./tool.ts";
 

@@ -3,8 +3,8 @@ import { errorRule, RelayError } from "../domain/errors.ts";
 import type { Event } from "../domain/event.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { isTerminal } from "../domain/transitions.ts";
-import { Backoff } from "../lib/backoff.ts";
-import { sleep } from "../lib/sleep.ts";
+import { Backoff } from "../lib/waiting/backoff.ts";
+import { sleep } from "../lib/waiting/sleep.ts";
 import type { Place } from "./clusters.ts";
 
 const FIRST_MS = 200;

@@ -1,4 +1,4 @@
-import { SharedTurns } from "../lib/shared-turns.ts";
+import { SharedTurns } from "../lib/waiting/shared-turns.ts";
 
 /** Requests that wait for something to happen, at a time. A process sends 256 at most (docs/measured.md): what is answered at once must not stand behind those. */
 const HELD = 192;

@@ -1,6 +1,6 @@
 import { RelayError } from "../domain/errors.ts";
-import { jsonExcess } from "../lib/json-excess.ts";
-import { roundedNumber, wouldRound } from "../lib/rounded-number.ts";
+import { jsonExcess } from "../lib/text/json-excess.ts";
+import { roundedNumber, wouldRound } from "../lib/text/rounded-number.ts";
 
 /** What a client's JSON has at most. */
 export const JSON_BOUNDS = {

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import * as v from "valibot";
-import { inUnicode } from "../lib/unicode-json.ts";
+import { inUnicode } from "../lib/text/unicode-json.ts";
 import { readAddress } from "./resources/address.ts";
 import { watchResource } from "./resources/watch.ts";
 import type { McpService } from "./service.ts";

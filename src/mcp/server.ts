@@ -11,7 +11,7 @@ import {
   UnsupportedProtocolVersionError,
 } from "@modelcontextprotocol/server";
 import { isRelayError } from "../domain/errors.ts";
-import { inUnicode } from "../lib/unicode-json.ts";
+import { inUnicode } from "../lib/text/unicode-json.ts";
 import { failureAnswer, type ToolAnswer } from "./answer.ts";
 import { runTool, submitTool } from "./dispatch.ts";
 import { pageOf } from "./federation/listing.ts";

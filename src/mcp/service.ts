@@ -1,7 +1,7 @@
 import type { DesktopClient } from "../api/client/desktop-client.ts";
 import type { ClusterEntry } from "../config/cluster-entry.ts";
 import type { Metadata } from "../domain/primitives.ts";
-import { watchValue } from "../lib/watched-value.ts";
+import { watchValue } from "../lib/waiting/watched-value.ts";
 import { type Listed, listTools, TOOLS } from "./catalogue.ts";
 import { Clusters } from "./clusters.ts";
 import { toolOf } from "./dispatch.ts";

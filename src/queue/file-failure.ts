@@ -1,5 +1,5 @@
 import { RelayError } from "../domain/errors.ts";
-import { fileSystemKind } from "../lib/file-system.ts";
+import { fileSystemKind } from "../lib/files/file-system.ts";
 
 const LOCAL_DISK_HINT = "stop the process that has it open, or set CLIO_RELAY_CORE_DIR to a directory on a local disk";
 

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError } from "../domain/errors.ts";
-import { isErrno } from "../lib/atomic-file.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
 import { goOnWithoutLog, refuseIncomplete } from "./completeness.ts";
 import { acquireOwnership, type Ownership, type OwnershipOptions } from "./ownership.ts";
 import { refuseOtherKinds } from "./queue-files.ts";

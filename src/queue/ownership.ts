@@ -4,11 +4,11 @@ import * as v from "valibot";
 import { ProcessIdentity } from "../domain/attempt.ts";
 import { RelayError } from "../domain/errors.ts";
 import { Id, Timestamp } from "../domain/primitives.ts";
-import { fsyncDirectory, makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
-import { type Clock, timestamp } from "../lib/clock.ts";
-import { tryLock } from "../lib/file-lock.ts";
-import { type Identity, isAlive } from "../lib/process-identity.ts";
-import { readSmallFile } from "../lib/regular-file.ts";
+import { fsyncDirectory, makePrivateDirectory, writeFileAtomic } from "../lib/files/atomic-file.ts";
+import { tryLock } from "../lib/files/file-lock.ts";
+import { readSmallFile } from "../lib/files/regular-file.ts";
+import { type Identity, isAlive } from "../lib/system/process-identity.ts";
+import { type Clock, timestamp } from "../lib/waiting/clock.ts";
 import { fileSystemFailure } from "./file-failure.ts";
 import { refuseOtherKind } from "./queue-files.ts";
 

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import { RelayError } from "../domain/errors.ts";
-import { fileSystemKind } from "../lib/file-system.ts";
+import { fileSystemKind } from "../lib/files/file-system.ts";
 
 /** What has a name: `file` for a regular file, words for anything else, null for nothing. Links are not followed. */
 export function whatIs(name: string): "file" | string | null {

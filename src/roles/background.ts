@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { makePrivateDirectory } from "../lib/atomic-file.ts";
+import { makePrivateDirectory } from "../lib/files/atomic-file.ts";
 import { putAside } from "./stderr-file.ts";
 
 const POLL_MS = 15;

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
-import { type Clock, timestamp } from "../lib/clock.ts";
-import { safeText } from "../lib/safe-text.ts";
+import { safeText } from "../lib/text/safe-text.ts";
+import { type Clock, timestamp } from "../lib/waiting/clock.ts";
 
 export type Level = "info" | "warn" | "error";
 

@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../domain/errors.ts";
-import { createFileExclusive, makePrivateDirectory } from "../lib/atomic-file.ts";
-import { readRegular } from "../lib/regular-file.ts";
+import { createFileExclusive, makePrivateDirectory } from "../lib/files/atomic-file.ts";
+import { readRegular } from "../lib/files/regular-file.ts";
 import { makeKeyPair } from "../transport/session/key-pair.ts";
 
 const MAX_BYTES = 256 * 1024;

@@ -1,5 +1,5 @@
-import { isErrno } from "../lib/atomic-file.ts";
-import { sleep } from "../lib/sleep.ts";
+import { isErrno } from "../lib/files/atomic-file.ts";
+import { sleep } from "../lib/waiting/sleep.ts";
 
 /** How long is waited before it is tried again to get into the queue of a listener, in milliseconds. */
 const QUEUE_MS = 50;

@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { duplicate } from "../lib/libc.ts";
+import { duplicate } from "../lib/system/libc.ts";
 
 /** Size at which a log is put aside as `<name>.1`, in place of the one before; both together are the bound. */
 export const ROTATE_BYTES = 4 * 1024 * 1024;

@@ -5,8 +5,8 @@ import type { ClusterClient } from "../api/client.ts";
 import type { ProcessIdentity } from "../domain/attempt.ts";
 import { ProcessIdentity as Schema } from "../domain/attempt.ts";
 import { isRelayError, RelayError } from "../domain/errors.ts";
-import { isAlive } from "../lib/process-identity.ts";
-import { readSmallFile } from "../lib/regular-file.ts";
+import { readSmallFile } from "../lib/files/regular-file.ts";
+import { isAlive } from "../lib/system/process-identity.ts";
 
 /** How long a worker may take to say who it is. */
 const ANSWER_MS = 3_000;

@@ -1,7 +1,7 @@
 import type { SchedulerStatus } from "../domain/scheduler.ts";
-import { Backoff } from "../lib/backoff.ts";
-import { type Clock, timestamp } from "../lib/clock.ts";
-import type { Timers } from "../lib/timers.ts";
+import { Backoff } from "../lib/waiting/backoff.ts";
+import { type Clock, timestamp } from "../lib/waiting/clock.ts";
+import type { Timers } from "../lib/waiting/timers.ts";
 import { type NativeJob, nativeKey, type SchedulerProvider } from "./provider.ts";
 import { blankStatus } from "./status.ts";
 

@@ -1,5 +1,5 @@
 import type { SchedulerName } from "../domain/scheduler.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
+import { type Clock, systemClock } from "../lib/waiting/clock.ts";
 import { GridEngineProvider } from "./gridengine/provider.ts";
 import type { SchedulerProvider } from "./provider.ts";
 import { type RunSiteCommand, runSiteCommand, siteEnvironment } from "./site-command.ts";

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import type { Readable } from "node:stream";
-import { asOneLine } from "../lib/safe-text.ts";
+import { asOneLine } from "../lib/text/safe-text.ts";
 
 /** A command of a site's scheduler. */
 export interface SiteCommand {

@@ -1,4 +1,4 @@
-import { behindSetup } from "../lib/setup-text.ts";
+import { behindSetup } from "../lib/system/setup-text.ts";
 import { lastWords, type RunSiteCommand, siteEnvironment } from "./site-command.ts";
 
 const DEADLINE_MS = 30_000;

@@ -2,9 +2,9 @@ import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../domain/errors.ts";
 import { Count, Sequence, Timestamp } from "../domain/primitives.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../lib/atomic-file.ts";
-import { type Clock, timestamp } from "../lib/clock.ts";
-import { readRegular } from "../lib/regular-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../lib/files/atomic-file.ts";
+import { readRegular } from "../lib/files/regular-file.ts";
+import { type Clock, timestamp } from "../lib/waiting/clock.ts";
 
 const Text = v.pipe(v.string(), v.maxLength(2_048));
 

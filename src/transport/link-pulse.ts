@@ -1,6 +1,6 @@
-import type { Clock } from "../lib/clock.ts";
-import type { Timers } from "../lib/timers.ts";
-import { SLEPT_MS, WakeWatch } from "../lib/wake.ts";
+import type { Clock } from "../lib/waiting/clock.ts";
+import type { Timers } from "../lib/waiting/timers.ts";
+import { SLEPT_MS, WakeWatch } from "../lib/waiting/wake.ts";
 
 /** When the other side is asked for a sign of life, and what its silence means; milliseconds. */
 export interface PulseTimes {

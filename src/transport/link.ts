@@ -1,8 +1,8 @@
 import { type ErrorData, isRelayError, type RelayError } from "../domain/errors.ts";
 import type { LinkInfo, LinkState } from "../domain/link.ts";
 import { PROTOCOL } from "../domain/link.ts";
-import { type Clock, systemClock, timestamp } from "../lib/clock.ts";
-import { systemTimers, type Timers } from "../lib/timers.ts";
+import { type Clock, systemClock, timestamp } from "../lib/waiting/clock.ts";
+import { systemTimers, type Timers } from "../lib/waiting/timers.ts";
 import { fetchResumed } from "./bulk/resumed-transfer.ts";
 import { TransferWindows } from "./bulk/transfer-windows.ts";
 import { ChannelPool } from "./http/channel-pool.ts";

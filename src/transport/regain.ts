@@ -1,7 +1,7 @@
 import { isRelayError, RelayError } from "../domain/errors.ts";
-import type { Clock } from "../lib/clock.ts";
-import { Pace } from "../lib/pace.ts";
-import type { Timers } from "../lib/timers.ts";
+import type { Clock } from "../lib/waiting/clock.ts";
+import { Pace } from "../lib/waiting/pace.ts";
+import type { Timers } from "../lib/waiting/timers.ts";
 import { growsTo, retryAfter } from "./meeting/codes.ts";
 import { settled } from "./settled.ts";
 

@@ -1,6 +1,6 @@
 import { RelayError } from "../domain/errors.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Timers } from "../lib/timers.ts";
+import type { Clock } from "../lib/waiting/clock.ts";
+import type { Timers } from "../lib/waiting/timers.ts";
 import { PULSE, Pulse, type PulseTimes } from "./link-pulse.ts";
 import type { Session } from "./session/session.ts";
 

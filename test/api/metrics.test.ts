@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { HttpPeer } from "../../src/api/client/http-peer.ts";
 import { Metrics } from "../../src/roles/relay-host/metrics.ts";
-import { readExposition } from "../lib/exposition-reader.ts";
+import { readExposition } from "../lib/text/exposition-reader.ts";
 import { familiesOf } from "../rigs/prometheus-client/parser.ts";
 import { startDaemon } from "../roles/desktop/daemon.ts";
 import { WorkerHarness } from "../roles/worker/harness.ts";

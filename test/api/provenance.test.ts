@@ -3,7 +3,7 @@ import { type CrateFile, crateFiles } from "../../src/api/provenance/crate-files
 import type { History } from "../../src/api/provenance/history.ts";
 import { provDocument } from "../../src/api/provenance/prov-json.ts";
 import { type CrateWords, crateMetadata } from "../../src/api/provenance/ro-crate.ts";
-import { FilePaths } from "../../src/lib/file-paths.ts";
+import { FilePaths } from "../../src/lib/files/file-paths.ts";
 import { artifact, commandJob, history, transform } from "./history.ts";
 
 const NOBODY: CrateWords = { license: null, author: null };

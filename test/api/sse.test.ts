@@ -4,8 +4,8 @@ import path from "node:path";
 import fc from "fast-check";
 import { readSse, type SseMessage } from "../../src/api/client/sse-reader.ts";
 import { type OutgoingMessage, sseResponse, waker } from "../../src/api/sse.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { Notifier } from "../../src/lib/notifier.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
+import { Notifier } from "../../src/lib/waiting/notifier.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 

@@ -4,7 +4,7 @@ import * as v from "valibot";
 import { readSse } from "../../src/api/client/sse-reader.ts";
 import { type Growing, StreamQuery, streamRoutes } from "../../src/api/routes/streams.ts";
 import type { WorkerServices } from "../../src/api/worker-services.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 
 /** What comes of a stream of five entries, read one at a time, when the worker begins to drain behind the first. */
 async function drained(query: Record<string, string>, look: (cursor: number) => void = () => undefined) {

@@ -4,7 +4,7 @@ import type { WorkerServices } from "../../src/api/worker-services.ts";
 import { RelayError } from "../../src/domain/errors.ts";
 import { type JobSubmission, laneOf } from "../../src/domain/job.ts";
 import type { SchedulerName, SchedulerRequest } from "../../src/domain/scheduler.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 

@@ -6,7 +6,7 @@ import { problemResponse } from "../../src/api/problem.ts";
 import { type OutgoingMessage, sseResponse } from "../../src/api/sse.ts";
 import { withWebSockets } from "../../src/api/web-socket.ts";
 import { RelayError } from "../../src/domain/errors.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";
 import { listen } from "./web-socket-client.ts";

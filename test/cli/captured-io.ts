@@ -1,6 +1,6 @@
 import type { CliIo, Output } from "../../src/cli/io.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 
 /** An output that keeps what is written to it. */
 export class Captured implements Output {

@@ -7,7 +7,7 @@ import { jsonText, oneLine, SafeStream, shownText } from "../../src/cli/print/sa
 import { styleFor } from "../../src/cli/print/style.ts";
 import { cut, printTable } from "../../src/cli/print/table.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
-import { safeText } from "../../src/lib/safe-text.ts";
+import { safeText } from "../../src/lib/text/safe-text.ts";
 import { Captured } from "./captured-io.ts";
 
 describe("text for a terminal", () => {

@@ -18,7 +18,7 @@ import { directSpawner, SHIM_ENVIRONMENT, spawnDetached } from "../../src/execut
 import type { ShimSpawner } from "../../src/execution/launcher.ts";
 import { endJob } from "../../src/execution/processes.ts";
 import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
-import { identify, processStat } from "../../src/lib/process-identity.ts";
+import { identify, processStat } from "../../src/lib/system/process-identity.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";

@@ -6,7 +6,7 @@ import { LIMITS } from "../../src/domain/limits.ts";
 import { type Emission, emit, emitFileName } from "../../src/execution/emit.ts";
 import { type EmitFiles, readEmitFiles } from "../../src/execution/emit-files.ts";
 import { parseEmitLine } from "../../src/execution/emit-line.ts";
-import { firstEntries } from "../../src/lib/first-entries.ts";
+import { firstEntries } from "../../src/lib/files/first-entries.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 
 const temporary = temporaryDirectories();

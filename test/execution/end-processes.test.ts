@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { endProcesses } from "../../src/execution/end-processes.ts";
-import type { ProcessStat } from "../../src/lib/process-identity.ts";
+import type { ProcessStat } from "../../src/lib/system/process-identity.ts";
 
 /** A machine with processes that react to signals as told, on a clock of its own. */
 class Machine {

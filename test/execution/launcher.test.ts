@@ -7,7 +7,7 @@ import { directSpawner, SHIM_ENVIRONMENT } from "../../src/execution/direct-spaw
 import type { ShimLauncher, ShimProcess, ShimSpawner } from "../../src/execution/launcher.ts";
 import { chooseScope, scopeArgv, unitOf } from "../../src/execution/scope-spawner.ts";
 import { SpareShimLauncher } from "../../src/execution/spare-pool.ts";
-import { identify, processStat } from "../../src/lib/process-identity.ts";
+import { identify, processStat } from "../../src/lib/system/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
 import { FROM_SOURCE, SPARE_SPOOL, sh, testAttempts } from "./attempts.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { LogStream } from "../../src/domain/log.ts";
 import { OutputBudget } from "../../src/execution/shim/output-budget.ts";
-import { completeUtf8Length } from "../../src/lib/utf8.ts";
+import { completeUtf8Length } from "../../src/lib/text/utf8.ts";
 
 const quota = (stream_bytes: number, job_bytes = 1e9, used = { stdout: 0, stderr: 0 }) => ({ stream_bytes, job_bytes, used });
 

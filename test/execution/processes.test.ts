@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { allProcesses, descendantsIn, descendantsOf, hasInitialVariable } from "../../src/execution/process-table.ts";
 import { endJob, findJob } from "../../src/execution/processes.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { becomeSubreaper } from "../../src/lib/libc.ts";
-import { bootId, type Identity, identify, isOver, type ProcessStat, processStat } from "../../src/lib/process-identity.ts";
+import { becomeSubreaper } from "../../src/lib/system/libc.ts";
+import { bootId, type Identity, identify, isOver, type ProcessStat, processStat } from "../../src/lib/system/process-identity.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { eventually } from "../runner/wait.ts";
 
 const children: Bun.Subprocess[] = [];

@@ -4,8 +4,8 @@ import path from "node:path";
 import { readExit, readProcess, readStart, voidAttempt, writeExit } from "../../src/execution/attempt-dir.ts";
 import { endJob, findJob } from "../../src/execution/processes.ts";
 import type { ExitRecord } from "../../src/execution/spool-records.ts";
-import { removeAbandoned } from "../../src/lib/abandoned-files.ts";
-import { identify, isAlive } from "../../src/lib/process-identity.ts";
+import { removeAbandoned } from "../../src/lib/files/abandoned-files.ts";
+import { identify, isAlive } from "../../src/lib/system/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
 import { bash, FROM_SOURCE, SPARE_SPOOL, sh, testAttempts } from "./attempts.ts";
 

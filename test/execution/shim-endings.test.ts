@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import { readProcess, writeCancel } from "../../src/execution/attempt-dir.ts";
 import { descendantsOf } from "../../src/execution/process-table.ts";
-import { identify, isOver, processStat } from "../../src/lib/process-identity.ts";
+import { identify, isOver, processStat } from "../../src/lib/system/process-identity.ts";
 import { eventually } from "../runner/wait.ts";
 import { bash, FROM_SOURCE, sh, testAttempts } from "./attempts.ts";
 

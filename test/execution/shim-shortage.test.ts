@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { writeCancel } from "../../src/execution/attempt-dir.ts";
 import { SHIM_ENVIRONMENT } from "../../src/execution/direct-spawner.ts";
-import { systemClock, timestamp } from "../../src/lib/clock.ts";
+import { systemClock, timestamp } from "../../src/lib/waiting/clock.ts";
 import { describeWith } from "../runner/components.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 import { eventually } from "../runner/wait.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import { readProcess, readStart } from "../../src/execution/attempt-dir.ts";
-import { bootId } from "../../src/lib/process-identity.ts";
+import { bootId } from "../../src/lib/system/process-identity.ts";
 import { bash, sh, testAttempts } from "./attempts.ts";
 
 const attempt = testAttempts();

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { runShim } from "../../src/execution/shim/main.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 
 /** What a shim may open at once: enough for a claim, too little for a job's logs and pipes. */
 const FREE = 6;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { FEW_THREADS } from "../../src/lib/few-threads.ts";
+import { FEW_THREADS } from "../../src/lib/system/few-threads.ts";
 import { describeWith } from "../runner/components.ts";
 import { Relay } from "../runner/relay.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";

@@ -2,12 +2,12 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { Backoff } from "../../src/lib/backoff.ts";
-import { tryLock } from "../../src/lib/file-lock.ts";
+import { tryLock } from "../../src/lib/files/file-lock.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { flock } from "../../src/lib/libc.ts";
-import { Notifier } from "../../src/lib/notifier.ts";
 import { service } from "../../src/lib/service.ts";
+import { flock } from "../../src/lib/system/libc.ts";
+import { Backoff } from "../../src/lib/waiting/backoff.ts";
+import { Notifier } from "../../src/lib/waiting/notifier.ts";
 
 test("identifiers are unlike each other and fit the grammar", () => {
   const ids = new Set(Array.from({ length: 1000 }, () => newId("job")));
@@ -117,7 +117,7 @@ describe("tryLock", () => {
     const script = path.join(path.dirname(file), "holder.ts");
     fs.writeFileSync(
       script,
-      `import { tryLock } from ${JSON.stringify(path.resolve("src/lib/file-lock.ts"))};
+      `import { tryLock } from ${JSON.stringify(path.resolve("src/lib/files/file-lock.ts"))};
        globalThis.lock = tryLock(process.argv[2]);
        const child = Bun.spawn(["sleep", "60"], { detached: true });
        console.log(child.pid);

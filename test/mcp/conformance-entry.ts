@@ -13,7 +13,7 @@ import { Installation } from "../../src/cli/installation.ts";
 import { processIo } from "../../src/cli/io.ts";
 import { readEnvironment } from "../../src/config/environment.ts";
 import { RelayError } from "../../src/domain/errors.ts";
-import { sleep } from "../../src/lib/sleep.ts";
+import { sleep } from "../../src/lib/waiting/sleep.ts";
 import { TOOLS } from "../../src/mcp/catalogue.ts";
 import { httpEndpoint } from "../../src/mcp/http/handler.ts";
 import { McpService } from "../../src/mcp/service.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { within } from "../../src/lib/within.ts";
+import { within } from "../../src/lib/waiting/within.ts";
 import { Outgoing } from "../../src/mcp/stdio/outgoing.ts";
 import { initialized, MAIN, type SourceRelay } from "../cli/source-relay.ts";
 import { eventually } from "../runner/wait.ts";

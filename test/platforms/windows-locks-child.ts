@@ -1,8 +1,8 @@
 /** On Windows: locks the file and says `locked` or `held`; asked to stay, it keeps the lock until it is killed. */
 import fs from "node:fs";
-import { writeFileAtomic } from "../../src/lib/atomic-file.ts";
-import { tryLock } from "../../src/lib/file-lock.ts";
-import { identify, isAlive } from "../../src/lib/process-identity.ts";
+import { writeFileAtomic } from "../../src/lib/files/atomic-file.ts";
+import { tryLock } from "../../src/lib/files/file-lock.ts";
+import { identify, isAlive } from "../../src/lib/system/process-identity.ts";
 
 const [file = "", command = ""] = process.argv.slice(2);
 const lock = tryLock(file);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { RelayError } from "../../src/domain/errors.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import type { Reading, Writing } from "../../src/queue/sqlite/access.ts";
 import { Committer } from "../../src/queue/sqlite/committer.ts";
 import { Counts } from "../../src/queue/sqlite/counts.ts";

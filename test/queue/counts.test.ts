@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import path from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import type { Writing } from "../../src/queue/sqlite/access.ts";
 import { Budget } from "../../src/queue/sqlite/checks/budget.ts";
 import type { Damage } from "../../src/queue/sqlite/checks/damage.ts";

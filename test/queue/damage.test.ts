@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import os from "node:os";
-import { systemClock } from "../../src/lib/clock.ts";
-import { self } from "../../src/lib/process-identity.ts";
+import { self } from "../../src/lib/system/process-identity.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import type { Writing } from "../../src/queue/sqlite/access.ts";
 import { jobIndexes } from "../../src/queue/sqlite/checks/job-index.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";

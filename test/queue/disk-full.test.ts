@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError } from "../../src/domain/errors.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import type { QueueStore } from "../../src/queue/store.ts";
 import { ManualClock } from "../contract/queue-store/manual-clock.ts";

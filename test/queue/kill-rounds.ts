@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import path from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
-import { self } from "../../src/lib/process-identity.ts";
+import { self } from "../../src/lib/system/process-identity.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { type OwnedQueue, openOwnedQueue } from "../../src/queue/owned-queue.ts";
 import { temporaryDirectory } from "../runner/temporary.ts";
 

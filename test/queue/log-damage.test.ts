@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError, type RelayError } from "../../src/domain/errors.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { auditOffline, repairOffline } from "../../src/roles/worker/offline.ts";
 import { command } from "../contract/queue-store/scene.ts";

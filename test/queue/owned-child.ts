@@ -1,6 +1,7 @@
 /** Owns the queue in a directory, submits as many jobs as it is told, prints `ready`, and waits to be killed. */
-import { systemClock } from "../../src/lib/clock.ts";
-import { self } from "../../src/lib/process-identity.ts";
+
+import { self } from "../../src/lib/system/process-identity.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { openOwnedQueue } from "../../src/queue/owned-queue.ts";
 import { command } from "../contract/queue-store/scene.ts";
 

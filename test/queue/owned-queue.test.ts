@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { type ErrorCode, isRelayError, type RelayError } from "../../src/domain/errors.ts";
-import { self } from "../../src/lib/process-identity.ts";
+import { self } from "../../src/lib/system/process-identity.ts";
 import type { OwnedQueue } from "../../src/queue/owned-queue.ts";
 import { auditOffline, repairOffline } from "../../src/roles/worker/offline.ts";
 import { command } from "../contract/queue-store/scene.ts";

@@ -1,6 +1,7 @@
 /** Owns the queue in a directory until it is killed. */
-import { systemClock } from "../../src/lib/clock.ts";
-import { self } from "../../src/lib/process-identity.ts";
+
+import { self } from "../../src/lib/system/process-identity.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { acquireOwnership } from "../../src/queue/ownership.ts";
 
 acquireOwnership(process.argv[2]!, {

@@ -4,8 +4,8 @@
  */
 import fs from "node:fs";
 import { isRelayError } from "../../src/domain/errors.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { self } from "../../src/lib/process-identity.ts";
+import { self } from "../../src/lib/system/process-identity.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { openOwnedQueue } from "../../src/queue/owned-queue.ts";
 import { command } from "../contract/queue-store/scene.ts";
 

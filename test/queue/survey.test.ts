@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import type { Reading } from "../../src/queue/sqlite/access.ts";
 import { STEP_BYTES, STEP_ROWS } from "../../src/queue/sqlite/checks/budget.ts";
 import { Counts } from "../../src/queue/sqlite/counts.ts";

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { isRelayError } from "../../src/domain/errors.ts";
 import { JOB_STATES, type JobState } from "../../src/domain/job.ts";
 import { canTransition } from "../../src/domain/transitions.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import type { Writing } from "../../src/queue/sqlite/access.ts";
 import { Counts } from "../../src/queue/sqlite/counts.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";

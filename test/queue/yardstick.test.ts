@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import path from "node:path";
 import { bareDatabase, bareInsert, submissionRows } from "../../bench/yardsticks/bare-insert.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { openDatabase } from "../../src/queue/sqlite/database-file.ts";
 import { openQueue } from "../../src/queue/sqlite/open.ts";
 import { command } from "../contract/queue-store/scene.ts";

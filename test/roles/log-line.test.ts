@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { logLine } from "../../src/roles/log-line.ts";
 
 test("what others have said commands no terminal that shows the log, and begins no entry of its own", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { type Identity, isAlive } from "../../src/lib/process-identity.ts";
+import { type Identity, isAlive } from "../../src/lib/system/process-identity.ts";
 import { startRelay } from "./relay.ts";
 import { eventually } from "./wait.ts";
 

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { type Identity, isAlive } from "../../src/lib/process-identity.ts";
+import { type Identity, isAlive } from "../../src/lib/system/process-identity.ts";
 import { kill, processesMarked } from "./leftovers.ts";
 import { removeTree } from "./remove.ts";
 import { eventually } from "./wait.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { identify } from "../../src/lib/process-identity.ts";
+import { identify } from "../../src/lib/system/process-identity.ts";
 import { describeWith } from "./components.ts";
 import { neighboursOf } from "./neighbours.ts";
 import { filesOf, SUITES, testFiles } from "./suites.ts";
@@ -116,7 +116,7 @@ describe("the runner", () => {
     expect(result.stdout).toContain('"hollow" asserted nothing');
   });
 
-  const needsSystemd = `${HEAD}import { COMPONENTS, describeWith } from "../runner/components.ts";
+  const needsSystemd = `${HEAD}import { COMPONENTS, describeWith } from "./components.ts";
     COMPONENTS.systemd.probe = () => "nobody started it";
     describeWith("systemd", "units", () => { test("b", () => { expect(1).toBe(1); }); });\n`;
 

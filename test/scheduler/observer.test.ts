@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { SchedulerStatus } from "../../src/domain/scheduler.ts";
-import type { Timers } from "../../src/lib/timers.ts";
+import type { Timers } from "../../src/lib/waiting/timers.ts";
 import { SchedulerObserver } from "../../src/scheduler/observer.ts";
 import { type Look, type NativeJob, nativeKey, type Observation, type SchedulerProvider } from "../../src/scheduler/provider.ts";
 import { blankStatus } from "../../src/scheduler/status.ts";

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { schedulersOf } from "../../src/roles/worker/allocation/scheduling.ts";
 import { runSiteCommand } from "../../src/scheduler/site-command.ts";
 import { environmentBehind } from "../../src/scheduler/site-setup.ts";

@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import type { Attempt } from "../../src/domain/attempt.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
-import { type Identity, isAlive } from "../../src/lib/process-identity.ts";
+import { type Identity, isAlive } from "../../src/lib/system/process-identity.ts";
 import { processesMarked } from "../runner/leftovers.ts";
 import { Relay } from "../runner/relay.ts";
 import { soakSettings } from "../runner/soak.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Identity } from "../../src/lib/process-identity.ts";
+import type { Identity } from "../../src/lib/system/process-identity.ts";
 import { scaled } from "../runner/soak.ts";
 import { Campaign } from "./campaign.ts";
 

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import { identify } from "../../src/lib/process-identity.ts";
+import { identify } from "../../src/lib/system/process-identity.ts";
 import { pattern } from "./pattern.ts";
 import { countsText, daemonFile, effectFile, patternKey, type Work } from "./work.ts";
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import net from "node:net";
 import path from "node:path";
 import { RelayError } from "../../src/domain/errors.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { type DialRequest, dial } from "../../src/transport/dial.ts";
 import { Ledger } from "../../src/transport/ledger.ts";
 import { ProcessStream, withoutCredentials } from "../../src/transport/process-stream.ts";

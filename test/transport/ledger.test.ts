@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/waiting/clock.ts";
 import { type Dialing, Ledger } from "../../src/transport/ledger.ts";
 import { temporaryDirectories } from "../runner/temporary.ts";
 

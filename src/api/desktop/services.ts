@@ -1,5 +1,5 @@
 import type { ClusterEntry } from "../../config/cluster-entry.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { Access } from "../listener/access.ts";
 import type { HostTask } from "./host-views.ts";
 import type { AttendedEvent, AttendedRequest, LinkStatus } from "./link-views.ts";

@@ -1,5 +1,5 @@
 import type { Artifact, ArtifactKind } from "../../domain/artifact.ts";
-import { FilePaths } from "../../lib/file-paths.ts";
+import { FilePaths } from "../../lib/files/file-paths.ts";
 import type { History } from "./history.ts";
 
 /** A file that a crate is about. */

@@ -13,7 +13,7 @@ import {
 import { LIMITS } from "../../domain/limits.ts";
 import { Sha256 } from "../../domain/primitives.ts";
 import { flag, whole } from "../../domain/query.ts";
-import { Turns } from "../../lib/turns.ts";
+import { Turns } from "../../lib/waiting/turns.ts";
 import { ownName } from "../called.ts";
 import { json, type Operation, operation } from "../operation.ts";
 import { parse, readBytes, readJsonBody } from "../request.ts";

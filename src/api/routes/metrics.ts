@@ -1,4 +1,4 @@
-import { EXPOSITION_TYPE } from "../../lib/exposition.ts";
+import { EXPOSITION_TYPE } from "../../lib/text/exposition.ts";
 import { type Operation, operation } from "../operation.ts";
 
 /** GET /metrics. @param id of the operation @param text in Prometheus' text format */

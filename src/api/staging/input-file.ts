@@ -5,8 +5,8 @@ import { namedFileFailure } from "../../config/named-file.ts";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import { isBeneath, type OpenFile, openBeneath } from "../../execution/beneath.ts";
 import { goesOnAt, hashFile, sameVersion } from "../../execution/file-hash.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
 import { sha256Hex } from "../../lib/digest.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
 

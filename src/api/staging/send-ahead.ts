@@ -1,6 +1,6 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import type { UploadKey } from "../../domain/input.ts";
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
 import type { OpenInput } from "./input-file.ts";
 import { AGAIN, type Sending, sendContent } from "./send-content.ts";
 

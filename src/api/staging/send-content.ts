@@ -1,6 +1,6 @@
 import { type ErrorCode, RelayError } from "../../domain/errors.ts";
 import type { Upload, UploadKey } from "../../domain/input.ts";
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
 import type { InputClient } from "../client/input-client.ts";
 import type { InputFile, OpenInput } from "./input-file.ts";
 

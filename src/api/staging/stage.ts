@@ -1,7 +1,7 @@
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { ContentKey, InputRecord, Upload } from "../../domain/input.ts";
 import type { Owner } from "../../domain/job.ts";
-import { Turns } from "../../lib/turns.ts";
+import { Turns } from "../../lib/waiting/turns.ts";
 import type { InputClient } from "../client/input-client.ts";
 import type { InputFile } from "./input-file.ts";
 import { AHEAD_BYTES, hashSending } from "./send-ahead.ts";

@@ -1,6 +1,6 @@
 import type { AttendedEvent, AttendedRequest, PromptEvent } from "../../api/desktop/link-views.ts";
 import { isRelayError } from "../../domain/errors.ts";
-import { safeText } from "../../lib/safe-text.ts";
+import { safeText } from "../../lib/text/safe-text.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import type { CliIo } from "../io.ts";
 import { bytesText } from "../print/quantities.ts";

@@ -1,5 +1,5 @@
 import type { PromptEvent } from "../../api/desktop/link-views.ts";
-import { safeText } from "../../lib/safe-text.ts";
+import { safeText } from "../../lib/text/safe-text.ts";
 import { Interrupted } from "../failure.ts";
 import type { CliIo, Terminal } from "../io.ts";
 

@@ -3,7 +3,7 @@ import path from "node:path";
 import { variable } from "../../config/environment.ts";
 import { relayAuthorities } from "../../config/relay-ca.ts";
 import { parseRelayToken, relayToken } from "../../config/relay-token.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/files/atomic-file.ts";
 import type { Installation } from "../installation.ts";
 import type { CliIo } from "../io.ts";
 

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { type Environment, readEnvironment } from "../../config/environment.ts";
-import { safeText } from "../../lib/safe-text.ts";
+import { safeText } from "../../lib/text/safe-text.ts";
 import { type Candidate, type Wanted, wantedAt } from "./wanted.ts";
 import { bashQuoted, bashWords, shellWords, type Typed } from "./words.ts";
 

@@ -1,5 +1,5 @@
 import { EXIT } from "../../domain/errors.ts";
-import { sleep } from "../../lib/sleep.ts";
+import { sleep } from "../../lib/waiting/sleep.ts";
 import { newBytes, tailOf } from "../../roles/desktop/log-file.ts";
 import { interruptible } from "../follow/interrupt.ts";
 import { jsonText, SafeStream } from "../print/safe-text.ts";

@@ -1,7 +1,7 @@
 import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { RelayError } from "../../domain/errors.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { bodyBytes } from "./body-bytes.ts";
 import type { Reconnect } from "./reconnect.ts";
 

@@ -1,6 +1,6 @@
 import type { ClusterClient } from "../../api/client.ts";
 import { isRelayError } from "../../domain/errors.ts";
-import { sleep } from "../../lib/sleep.ts";
+import { sleep } from "../../lib/waiting/sleep.ts";
 import type { Reconnect } from "./reconnect.ts";
 
 /** How long nothing may come through before the worker is asked whether it lives, and how long it has to say so; milliseconds. */

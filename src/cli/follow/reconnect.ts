@@ -1,7 +1,7 @@
 import { EXIT, errorRule, isRelayError, RelayError } from "../../domain/errors.ts";
-import { Backoff } from "../../lib/backoff.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { sleep } from "../../lib/sleep.ts";
+import { Backoff } from "../../lib/waiting/backoff.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
+import { sleep } from "../../lib/waiting/sleep.ts";
 import type { Output } from "../io.ts";
 import { oneLine } from "../print/safe-text.ts";
 

@@ -3,7 +3,7 @@ import type { Job, JobState } from "../../domain/job.ts";
 import type { LogStream } from "../../domain/log.ts";
 import type { Progress } from "../../domain/progress.ts";
 import type { JobStatus } from "../../domain/views.ts";
-import { safeText } from "../../lib/safe-text.ts";
+import { safeText } from "../../lib/text/safe-text.ts";
 import type { CliIo, Output } from "../io.ts";
 import { endLine } from "../print/outcome-text.ts";
 import { progressLine, progressText } from "../print/progress-text.ts";

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { makeWholeFile } from "../../lib/whole-file.ts";
+import { makeWholeFile } from "../../lib/files/whole-file.ts";
 import { artifactBytes } from "../follow/artifact-bytes.ts";
 import { withLifeSigns } from "../follow/life-signs.ts";
 import { Reconnect } from "../follow/reconnect.ts";

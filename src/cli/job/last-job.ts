@@ -2,8 +2,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import { isId } from "../../domain/id.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
-import { readSmallFile } from "../../lib/regular-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
 import type { CliIo } from "../io.ts";
 
 /** The job that `last` means. */

@@ -2,7 +2,7 @@ import type { ClusterClient } from "../../api/client.ts";
 import type { Artifact } from "../../domain/artifact.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { FilePaths } from "../../lib/file-paths.ts";
+import { FilePaths } from "../../lib/files/file-paths.ts";
 
 /** All artifacts of a job, in the order in which they were made. */
 async function* artifactsOf(cluster: ClusterClient, jobId: string): AsyncGenerator<Artifact> {

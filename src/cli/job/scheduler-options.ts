@@ -1,6 +1,6 @@
 import { RelayError } from "../../domain/errors.ts";
 import type { SchedulerName, SchedulerRequest } from "../../domain/scheduler.ts";
-import { parseMemory, parseWallTime } from "../../lib/quantity.ts";
+import { parseMemory, parseWallTime } from "../../lib/text/quantity.ts";
 import { oneOf, type Reader, text, whole } from "../values.ts";
 import { also, type FlagValues, list, option } from "../verb.ts";
 

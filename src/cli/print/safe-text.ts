@@ -1,4 +1,4 @@
-import { safeText } from "../../lib/safe-text.ts";
+import { safeText } from "../../lib/text/safe-text.ts";
 
 const BREAKS = /[\t\n\r]/g;
 

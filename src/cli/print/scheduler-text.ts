@@ -1,6 +1,6 @@
 import type { SchedulerStatus } from "../../domain/scheduler.ts";
 import type { JobScheduler } from "../../domain/views.ts";
-import { wallTimeText } from "../../lib/quantity.ts";
+import { wallTimeText } from "../../lib/text/quantity.ts";
 import { agoText } from "./quantities.ts";
 import { oneLine } from "./safe-text.ts";
 

@@ -2,7 +2,7 @@ import { type ClusterEntry, type FrpEntry, isFrp } from "../../config/cluster-en
 import { authoritiesFile, readRoom } from "../../config/frp-room.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { FrpRoom } from "../../domain/frp.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
 import type { FrpServer } from "../../transport/frp/configuration.ts";
 import { authorities, caFiles } from "../../transport/outbound/certificates.ts";
 import type { Installation } from "../installation.ts";

@@ -12,7 +12,7 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import { parseRelayUrl } from "../../domain/relay-url.ts";
 import { CONFIGURATION_MAX_BYTES, WorkerConfiguration, type WorkerConfigured } from "../../domain/worker-configuration.ts";
 import { programsOf, WORKER_PROGRAMS } from "../../domain/worker-programs.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/files/atomic-file.ts";
 import { hostPublicKey, nextHostKey } from "../../roles/worker/host-key.ts";
 import { allowClients } from "../../roles/worker/link-keys.ts";
 import { fingerprintOf, lineOfPublicKey } from "../../transport/session/keys.ts";

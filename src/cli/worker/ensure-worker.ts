@@ -1,9 +1,9 @@
 import fs from "node:fs";
 import { variable } from "../../config/environment.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { FEW_THREADS } from "../../lib/few-threads.ts";
-import { tryLock } from "../../lib/file-lock.ts";
-import { PLAIN_COPIES } from "../../lib/plain-copies.ts";
+import { tryLock } from "../../lib/files/file-lock.ts";
+import { FEW_THREADS } from "../../lib/system/few-threads.ts";
+import { PLAIN_COPIES } from "../../lib/system/plain-copies.ts";
 import { startInBackground } from "../../roles/background.ts";
 import { backgroundEnvironment } from "../../roles/background-environment.ts";
 import { probe } from "../../roles/probe.ts";

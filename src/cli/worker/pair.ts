@@ -9,7 +9,7 @@ import { EXIT, RelayError } from "../../domain/errors.ts";
 import { mayYetBeMet, notMet, notMetText } from "../../domain/met.ts";
 import { parseRelayUrl } from "../../domain/relay-url.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/files/atomic-file.ts";
 import { quoted } from "../arguments.ts";
 import { keptCa } from "../cluster/relay-token.ts";
 import { CLUSTER } from "../cluster-option.ts";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
-import { behindSetup } from "../../lib/setup-text.ts";
+import { behindSetup } from "../../lib/system/setup-text.ts";
 import type { Command, CommandEnd, RunCommand } from "./command.ts";
 
 /** Where a cluster's JARVIS-CD is looked for, and what its commands are given. */

@@ -1,6 +1,6 @@
 import { MCP_LIMITS } from "../../domain/mcp-call.ts";
 import type { JsonObject } from "../../domain/primitives.ts";
-import type { Line } from "../../lib/bounded-lines.ts";
+import type { Line } from "../../lib/text/bounded-lines.ts";
 import { CallFailed, ServerError } from "./call-failed.ts";
 import type { CallOutput } from "./call-output.ts";
 import { isObject, type Message, messagesOf } from "./message.ts";

@@ -1,6 +1,6 @@
 import { MCP_LIMITS } from "../../domain/mcp-call.ts";
 import type { JsonObject } from "../../domain/primitives.ts";
-import { readRegular } from "../../lib/regular-file.ts";
+import { readRegular } from "../../lib/files/regular-file.ts";
 import { emit } from "../emit.ts";
 import { CallFailed } from "./call-failed.ts";
 import { isObject } from "./message.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/primitives.ts";
-import { jsonExcess } from "../../lib/json-excess.ts";
+import { jsonExcess } from "../../lib/text/json-excess.ts";
 
 /** A message of JSON-RPC 2.0, as far as it matters who it is for. */
 export interface Message {

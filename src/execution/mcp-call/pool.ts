@@ -1,10 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory } from "../../lib/atomic-file.ts";
-import { linesOf } from "../../lib/bounded-lines.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { startFileThreads } from "../../lib/file-threads.ts";
-import { becomeSubreaper } from "../../lib/libc.ts";
+import { fsyncDirectory } from "../../lib/files/atomic-file.ts";
+import { startFileThreads } from "../../lib/files/file-threads.ts";
+import { becomeSubreaper } from "../../lib/system/libc.ts";
+import { linesOf } from "../../lib/text/bounded-lines.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { runAttempt } from "../shim/attempt.ts";
 import { heldAttempt } from "../shim/held-attempt.ts";
 import { JobProcesses } from "../shim/job-processes.ts";

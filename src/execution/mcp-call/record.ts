@@ -1,5 +1,5 @@
 import path from "node:path";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
 import type { CallEnd } from "./one-call.ts";
 import { CALL_FILES } from "./request-file.ts";
 

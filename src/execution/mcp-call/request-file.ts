@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import type { McpCallSpec } from "../../domain/specs.ts";
-import type { Identity } from "../../lib/process-identity.ts";
+import type { Identity } from "../../lib/system/process-identity.ts";
 
 /** Names in an attempt's directory; docs/spool.md has their meaning. */
 export const CALL_FILES = {

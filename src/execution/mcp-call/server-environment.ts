@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { type Identity, isAlive } from "../../lib/process-identity.ts";
+import { type Identity, isAlive } from "../../lib/system/process-identity.ts";
 import { ATTEMPT_MARK } from "../spool-records.ts";
 import { CallFailed } from "./call-failed.ts";
 

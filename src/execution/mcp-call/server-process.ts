@@ -1,6 +1,6 @@
 import { MCP_LIMITS } from "../../domain/mcp-call.ts";
-import { type Line, linesOf } from "../../lib/bounded-lines.ts";
-import { within } from "../../lib/within.ts";
+import { type Line, linesOf } from "../../lib/text/bounded-lines.ts";
+import { within } from "../../lib/waiting/within.ts";
 import { CallFailed } from "./call-failed.ts";
 import type { CallOutput } from "./call-output.ts";
 

@@ -1,6 +1,6 @@
 import type { McpResult } from "../../domain/mcp-call.ts";
 import type { JsonObject } from "../../domain/primitives.ts";
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/waiting/within.ts";
 import { CallFailed, ServerError } from "./call-failed.ts";
 import type { Dialogue } from "./dialogue.ts";
 import { isObject } from "./message.ts";

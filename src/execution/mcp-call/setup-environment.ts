@@ -1,4 +1,4 @@
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/waiting/within.ts";
 import { commandLine } from "../shim/command-line.ts";
 import type { AttemptSpec } from "../spool-records.ts";
 

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isThere } from "../../lib/file-system.ts";
+import { isThere } from "../../lib/files/file-system.ts";
 import { FILES } from "../spool-records.ts";
 import type { TermSignal } from "./term-signal.ts";
 

@@ -1,10 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { Outcome } from "../../domain/job.ts";
-import { createFileExclusive, fsyncDirectory, isErrno } from "../../lib/atomic-file.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
-import { isThere } from "../../lib/file-system.ts";
-import type { HeldDirectory } from "../../lib/held-directory.ts";
+import { createFileExclusive, fsyncDirectory, isErrno } from "../../lib/files/atomic-file.ts";
+import { isThere } from "../../lib/files/file-system.ts";
+import type { HeldDirectory } from "../../lib/files/held-directory.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import { type AttemptSpec, type ExitRecord, type ExitStream, FILES, RECORD_VERSION, type Usage } from "../spool-records.ts";
 import { type Surroundings, withSurroundings } from "./allocation.ts";
 import type { PassedSignals } from "./allocation-signals.ts";

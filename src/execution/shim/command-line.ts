@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
 import { type AttemptSpec, FILES } from "../spool-records.ts";
 
 /** What is handed to the kernel. */

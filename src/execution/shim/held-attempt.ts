@@ -1,5 +1,5 @@
 import path from "node:path";
-import { HeldDirectory } from "../../lib/held-directory.ts";
+import { HeldDirectory } from "../../lib/files/held-directory.ts";
 
 /** Hold an attempt's directory; null where that cannot be done: an attempt without one of its own cannot be claimed, and there is nowhere to say so. */
 export function heldAttempt(directory: string): HeldDirectory | null {

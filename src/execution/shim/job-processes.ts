@@ -1,5 +1,5 @@
-import { reap } from "../../lib/libc.ts";
-import { isOver, type ProcessStat } from "../../lib/process-identity.ts";
+import { reap } from "../../lib/system/libc.ts";
+import { isOver, type ProcessStat } from "../../lib/system/process-identity.ts";
 import { descendantsOf } from "../process-table.ts";
 
 /** The job's processes as its shim sees them: being a subreaper, it has all of them below it. */

@@ -1,12 +1,12 @@
 import fs from "node:fs";
 import os from "node:os";
 import type { Outcome } from "../../domain/job.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { startFileThreads } from "../../lib/file-threads.ts";
-import type { HeldDirectory } from "../../lib/held-directory.ts";
-import { becomeSubreaper } from "../../lib/libc.ts";
-import { within } from "../../lib/within.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
+import { startFileThreads } from "../../lib/files/file-threads.ts";
+import type { HeldDirectory } from "../../lib/files/held-directory.ts";
+import { becomeSubreaper } from "../../lib/system/libc.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
+import { within } from "../../lib/waiting/within.ts";
 import { CANNOT_RUN } from "../spool-records.ts";
 import { type Surroundings, surroundings } from "./allocation.ts";
 import { PassedSignals, termOrCancel } from "./allocation-signals.ts";

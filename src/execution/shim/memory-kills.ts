@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
 import { exclusiveCgroup, ownCgroup, ownMemoryGroupV1 } from "../cgroup.ts";
 import type { Allocation } from "../spool-records.ts";
 

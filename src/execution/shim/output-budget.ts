@@ -1,5 +1,5 @@
 import type { LogStream } from "../../domain/log.ts";
-import { completeUtf8Length } from "../../lib/utf8.ts";
+import { completeUtf8Length } from "../../lib/text/utf8.ts";
 import type { OutputQuota } from "../spool-records.ts";
 
 export type QuotaReason = "stream_quota" | "job_quota";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import type { LogStream } from "../../domain/log.ts";
-import { PreparedFile } from "../../lib/atomic-file.ts";
-import { self } from "../../lib/process-identity.ts";
+import { PreparedFile } from "../../lib/files/atomic-file.ts";
+import { self } from "../../lib/system/process-identity.ts";
 import { exclusiveCgroup } from "../cgroup.ts";
 import { type Allocation, FILES, logFile, RECORD_VERSION, type StartRecord } from "../spool-records.ts";
 import { ReservedFile } from "./reserved-file.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { FILES } from "../spool-records.ts";
 import type { ShimLog } from "./shim-log.ts";
 

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { type AttemptSpec, FILES, RECORD_VERSION } from "../spool-records.ts";
 import { outcomeOf } from "./outcome.ts";
 import { readSpecFile } from "./spec-file.ts";

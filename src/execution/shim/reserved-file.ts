@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { createFileExclusive, fsyncDirectory, isErrno, takeFreeName } from "../../lib/atomic-file.ts";
-import { isThere } from "../../lib/file-system.ts";
+import { createFileExclusive, fsyncDirectory, isErrno, takeFreeName } from "../../lib/files/atomic-file.ts";
+import { isThere } from "../../lib/files/file-system.ts";
 
 /**
  * A file whose room is taken before it is needed, so that a disk that fills up meanwhile does not keep it from being written. The

@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { dropPages } from "../../lib/libc.ts";
+import { dropPages } from "../../lib/system/libc.ts";
 
 const HEADER = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p [0-9a-f]+ [0-9a-f:]+ (\d+)/;
 const WORTHWHILE_KB = 64;

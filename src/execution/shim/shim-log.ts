@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import type { Clock } from "../../lib/clock.ts";
-import { timestamp } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
+import { timestamp } from "../../lib/waiting/clock.ts";
 import { FILES } from "../spool-records.ts";
 
 const MAX_BYTES = 64 * 1024;

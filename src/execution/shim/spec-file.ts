@@ -1,5 +1,5 @@
 import path from "node:path";
-import { readSmallFile } from "../../lib/regular-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
 import { type AttemptSpec, FILES, RECORD_MAX_BYTES } from "../spool-records.ts";
 
 const isText = (value: unknown): value is string => typeof value === "string" && !value.includes("\0");

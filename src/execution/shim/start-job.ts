@@ -1,10 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { LogStream, StreamCapture } from "../../domain/log.ts";
-import { isErrno, writeFileAtomic } from "../../lib/atomic-file.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
-import { pipe } from "../../lib/libc.ts";
-import { bootId, type Identity, processStat, self } from "../../lib/process-identity.ts";
+import { isErrno, writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { pipe } from "../../lib/system/libc.ts";
+import { bootId, type Identity, processStat, self } from "../../lib/system/process-identity.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import {
   type AttemptSpec,
   FILES,

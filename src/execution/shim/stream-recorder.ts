@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import type { LogStream, StreamCapture } from "../../domain/log.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { ExitStream } from "../spool-records.ts";
 import type { OutputBudget } from "./output-budget.ts";
 

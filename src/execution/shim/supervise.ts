@@ -1,6 +1,6 @@
-import type { Clock } from "../../lib/clock.ts";
-import { isOver, processStat } from "../../lib/process-identity.ts";
-import { within } from "../../lib/within.ts";
+import { isOver, processStat } from "../../lib/system/process-identity.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
+import { within } from "../../lib/waiting/within.ts";
 import { type EndedProcesses, endProcesses } from "../end-processes.ts";
 import type { AttemptSpec } from "../spool-records.ts";
 import { JobProcesses } from "./job-processes.ts";

@@ -6,7 +6,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { MCP_FAILURES, MCP_LIMITS, type McpFailure, McpResult } from "../../domain/mcp-call.ts";
 import { ByteCount, Id, jsonBytes, Sha256 } from "../../domain/primitives.ts";
 import { sha256Hex } from "../../lib/digest.ts";
-import { jsonExcess } from "../../lib/json-excess.ts";
+import { jsonExcess } from "../../lib/text/json-excess.ts";
 import { asked } from "../asked.ts";
 import type { Place } from "../clusters.ts";
 import type { Content } from "../tool.ts";

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import type { ToolDefinition } from "../../config/remote-mcp-cache.ts";
 import { RelayError } from "../../domain/errors.ts";
 import { JsonValue, recordOf } from "../../domain/primitives.ts";
-import { inUnicode } from "../../lib/unicode-json.ts";
+import { inUnicode } from "../../lib/text/unicode-json.ts";
 import type { Listed } from "../catalogue.ts";
 import { argumentsProblem } from "../dispatch.ts";
 import { type Admitted, submitted } from "../submit.ts";

@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/waiting/within.ts";
 import type { McpService } from "../service.ts";
 import type { Address } from "./address.ts";
 

@@ -1,4 +1,4 @@
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/waiting/within.ts";
 
 /** Characters that may wait for the client before no more of its requests are read. */
 const WAITING = 1024 * 1024;

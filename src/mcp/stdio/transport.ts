@@ -1,6 +1,6 @@
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
-import { linesOf } from "../../lib/bounded-lines.ts";
-import { within } from "../../lib/within.ts";
+import { linesOf } from "../../lib/text/bounded-lines.ts";
+import { within } from "../../lib/waiting/within.ts";
 import { JSON_BOUNDS, roundedArgument, tooMuch } from "../json-bounds.ts";
 import { acknowledged, isListen, type Listening, listening, type Message, type MessageId, resourceUpdated } from "../listen.ts";
 import type { McpService } from "../service.ts";

@@ -3,8 +3,8 @@ import { RelayError } from "../../domain/errors.ts";
 import { DeltaPayload, type Event } from "../../domain/event.ts";
 import type { LogStream } from "../../domain/log.ts";
 import { Count, Timestamp } from "../../domain/primitives.ts";
-import { LinearPattern } from "../../lib/linear-pattern.ts";
-import { PatternError } from "../../lib/pattern-syntax.ts";
+import { LinearPattern } from "../../lib/text/linear-pattern.ts";
+import { PatternError } from "../../lib/text/pattern-syntax.ts";
 import { asked } from "../asked.ts";
 import type { Place } from "../clusters.ts";
 

@@ -3,7 +3,7 @@ import { RelayError } from "../../domain/errors.ts";
 import { edgeCursor, USE_EVIDENCE } from "../../domain/lineage.ts";
 import { LogStream } from "../../domain/log.ts";
 import { ByteCount, Id, Sequence, Sha256 } from "../../domain/primitives.ts";
-import { completeUtf8Length } from "../../lib/utf8.ts";
+import { completeUtf8Length } from "../../lib/text/utf8.ts";
 import { asked } from "../asked.ts";
 import type { Place } from "../clusters.ts";
 import { logPiece, textPiece } from "../log-piece.ts";

@@ -2,8 +2,8 @@ import type { Database, Statement } from "bun:sqlite";
 import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
-import { openRegular, readRegular } from "../../lib/regular-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { openRegular, readRegular } from "../../lib/files/regular-file.ts";
 import { whatIs } from "../queue-files.ts";
 import { FRAME_HEADER_BYTES, frameOffset, readLog, saltsOfFrame } from "./write-ahead-log.ts";
 

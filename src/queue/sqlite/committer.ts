@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { RelayError } from "../../domain/errors.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import type { Topic } from "../store.ts";
 import type { Reading, Writing } from "./access.ts";
 import { relayFailure } from "./sqlite-failure.ts";

@@ -2,7 +2,7 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
-import { fsyncDirectory } from "../../lib/atomic-file.ts";
+import { fsyncDirectory } from "../../lib/files/atomic-file.ts";
 import { nameForDamaged } from "../queue-files.ts";
 import { keepLog, lookInto, makeEmpty, quickCheck } from "./database-file.ts";
 import { MIGRATIONS, schemaVersion } from "./migrate.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import fs from "node:fs";
-import { takePlace } from "../../lib/atomic-file.ts";
+import { takePlace } from "../../lib/files/atomic-file.ts";
 import first from "./migrations/0001.sql" with { type: "text" };
 import lineage from "./migrations/0002.sql" with { type: "text" };
 import inputs from "./migrations/0003.sql" with { type: "text" };

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
-import type { Clock } from "../../lib/clock.ts";
-import { Notifier } from "../../lib/notifier.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
+import { Notifier } from "../../lib/waiting/notifier.ts";
 import type { QueueStore, Topic } from "../store.ts";
 import type { Reading } from "./access.ts";
 import { audit } from "./audit.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 
 /**
  * Wall-clock time that never steps: the wall clock once, and from then on the monotonic clock. Leases and delays are measured in it, so

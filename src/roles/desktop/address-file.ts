@@ -6,8 +6,8 @@ import type { Paths } from "../../config/paths.ts";
 import { readPrivateFile } from "../../config/private-file.ts";
 import { ProcessIdentity } from "../../domain/attempt.ts";
 import { isRelayError } from "../../domain/errors.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
-import { isAlive } from "../../lib/process-identity.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { isAlive } from "../../lib/system/process-identity.ts";
 
 const MAX_BYTES = 64 * 1024;
 

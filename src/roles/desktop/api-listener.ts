@@ -8,9 +8,9 @@ import { makeApiToken, readApiToken, rotateApiToken } from "../../config/api-tok
 import type { Environment } from "../../config/environment.ts";
 import type { Paths } from "../../config/paths.ts";
 import { readPem } from "../../config/pem.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
-import { DirectoryWatch } from "../../lib/directory-watch.ts";
-import { softLimit } from "../../lib/process-limits.ts";
+import { DirectoryWatch } from "../../lib/files/directory-watch.ts";
+import { softLimit } from "../../lib/system/process-limits.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import type { Level } from "../log-line.ts";
 import { Rates } from "../sockets/quota.ts";
 import { REFUSALS, type Refusal } from "./comer.ts";

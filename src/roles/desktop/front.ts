@@ -1,5 +1,5 @@
 import { LIMITS } from "../../domain/limits.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { SocketCarrier } from "../sockets/carrier.ts";
 import { type ListenAddress, listen } from "../sockets/listener.ts";
 import { addressKey, Rates } from "../sockets/quota.ts";

@@ -1,6 +1,6 @@
 import { pulledBody } from "../../api/content-body.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
 
 /** Keeps an eye on work while it is waited for. */
 export type Watched = <T>(work: () => Promise<T>) => Promise<T>;

@@ -4,7 +4,7 @@ import { RelayError } from "../../domain/errors.ts";
 import type { FrpOffering } from "../../domain/frp.ts";
 import { notMetText } from "../../domain/met.ts";
 import { programsOf, type WorkerPrograms } from "../../domain/worker-programs.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { openArtifact } from "../../transport/bootstrap/artifact.ts";
 import { bootstrap } from "../../transport/bootstrap/bootstrap.ts";
 import { installEndpointService } from "../../transport/bootstrap/endpoint-service.ts";

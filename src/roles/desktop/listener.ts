@@ -7,7 +7,7 @@ import { afterRequest } from "../../api/read-over.ts";
 import { serveOnSocket } from "../../api/socket-server.ts";
 import { withWebSockets } from "../../api/web-socket.ts";
 import type { Paths } from "../../config/paths.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { ListenAddress } from "../sockets/listener.ts";
 import type { DaemonRecord } from "./address-file.ts";
 import { Front, type FrontBounds, type FrontOptions } from "./front.ts";

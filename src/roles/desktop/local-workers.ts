@@ -1,6 +1,6 @@
 import type { LinkStatus } from "../../api/desktop/link-views.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
-import { within } from "../../lib/within.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
+import { within } from "../../lib/waiting/within.ts";
 import { nobodyListens, probe } from "../probe.ts";
 
 /** A question that nobody has answered for so long is asked anew, in milliseconds. */

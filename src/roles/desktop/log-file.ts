@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { makePrivateDirectory } from "../../lib/atomic-file.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { makePrivateDirectory } from "../../lib/files/atomic-file.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { type Level, logLine } from "../log-line.ts";
 import { putAside, ROTATE_BYTES } from "../stderr-file.ts";
 

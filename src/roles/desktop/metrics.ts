@@ -1,8 +1,8 @@
 import type { LinkStatus } from "../../api/desktop/link-views.ts";
 import type { ListenerStatus } from "../../api/desktop/listener-views.ts";
 import { LINK_STATES } from "../../domain/link.ts";
-import { Exposition, type Sample } from "../../lib/exposition.ts";
-import { addProcess } from "../../lib/process-metrics.ts";
+import { addProcess } from "../../lib/system/process-metrics.ts";
+import { Exposition, type Sample } from "../../lib/text/exposition.ts";
 
 /** What there is to be told of a daemon. */
 export interface DesktopNumbers {

@@ -1,4 +1,4 @@
-import { type Clock, timestamp } from "../../lib/clock.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import { Rates } from "../sockets/quota.ts";
 
 export type Fields = Readonly<Record<string, string | number | boolean | null>>;

@@ -1,4 +1,4 @@
-import { Counter, Exposition } from "../../lib/exposition.ts";
+import { Counter, Exposition } from "../../lib/text/exposition.ts";
 
 const COUNTERS = {
   connections_total: ["Connections that were taken", null],

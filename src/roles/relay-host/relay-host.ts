@@ -1,4 +1,4 @@
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { SocketCarrier } from "../sockets/carrier.ts";
 import { type ListenAddress, type Listener, listen } from "../sockets/listener.ts";
 import { addressKey } from "../sockets/quota.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
 import { RELAY_HOST_UNIT, type RelayHostUnit, relayHostUnit } from "./unit.ts";
 
 /** Where the machine's units lie, and what a relay-host has of its own. */

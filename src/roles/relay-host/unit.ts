@@ -1,4 +1,4 @@
-import { PLAIN_COPIES } from "../../lib/plain-copies.ts";
+import { PLAIN_COPIES } from "../../lib/system/plain-copies.ts";
 import { environmentLines, programOf, unitWord } from "../../transport/service/unit.ts";
 
 /** The machine's unit of a relay-host. */

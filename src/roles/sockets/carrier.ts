@@ -1,5 +1,5 @@
 import type { Socket } from "bun";
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
 import { WaitingBytes } from "./waiting-bytes.ts";
 
 /** A source is not read while more than this of it waits. */

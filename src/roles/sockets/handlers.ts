@@ -1,5 +1,5 @@
 import type { Socket } from "bun";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
 import { SocketCarrier } from "./carrier.ts";
 
 /** What a socket of Bun's knows of itself. */

@@ -1,4 +1,4 @@
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
 
 const BLOCK = 64 * 1024;
 /** Blocks that are kept for the next who waits: 4 MiB. */

@@ -2,8 +2,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { makePrivateDirectory } from "../../lib/atomic-file.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { makePrivateDirectory } from "../../lib/files/atomic-file.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 
 /** How long a look that found everything well is good for, so that a thousand submissions a second do not look a thousand times. */
 const GOOD_FOR_MS = 10;

@@ -1,6 +1,6 @@
 import type { Capacity } from "../../domain/endpoint.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { QueueStore } from "../../queue/store.ts";
 import type { Schedulers } from "./allocation/schedulers.ts";
 import type { Engines } from "./engines/engine.ts";

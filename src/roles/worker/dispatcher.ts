@@ -3,7 +3,7 @@ import type { Attempt } from "../../domain/attempt.ts";
 import { slotsOf } from "../../domain/endpoint.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import { type Job, LANES, type Lane } from "../../domain/job.ts";
-import { Backoff } from "../../lib/backoff.ts";
+import { Backoff } from "../../lib/waiting/backoff.ts";
 import type { Finding } from "../../queue/store.ts";
 import { AttemptRun } from "./attempt-run.ts";
 import type { WorkerContext } from "./context.ts";

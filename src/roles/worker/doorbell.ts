@@ -1,6 +1,6 @@
 import path from "node:path";
-import { Bell } from "../../lib/bell.ts";
-import { DirectoryWatch } from "../../lib/directory-watch.ts";
+import { DirectoryWatch } from "../../lib/files/directory-watch.ts";
+import { Bell } from "../../lib/waiting/bell.ts";
 
 /** Output alone is looked at no more often than this, so that a chatty job costs few commits. */
 const OUTPUT_INTERVAL_MS = 50;

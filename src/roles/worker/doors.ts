@@ -3,7 +3,7 @@ import path from "node:path";
 import type { Duplex } from "node:stream";
 import type { Hono } from "hono";
 import { keepServing, type SocketServer, serveOnSocket } from "../../api/socket-server.ts";
-import { systemTimers } from "../../lib/timers.ts";
+import { systemTimers } from "../../lib/waiting/timers.ts";
 import { Ledger } from "../../transport/ledger.ts";
 import type { WorkerContext } from "./context.ts";
 import type { FrpKeeper } from "./frp-keeper.ts";

@@ -1,11 +1,11 @@
 import path from "node:path";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
 import type { FrpPresence } from "../../domain/views.ts";
-import { makePrivateDirectory } from "../../lib/atomic-file.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { sha256Hex } from "../../lib/digest.ts";
-import { Pace } from "../../lib/pace.ts";
-import type { Timers } from "../../lib/timers.ts";
+import { makePrivateDirectory } from "../../lib/files/atomic-file.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
+import { Pace } from "../../lib/waiting/pace.ts";
+import type { Timers } from "../../lib/waiting/timers.ts";
 import { type FrpProxy, type FrpServer, type FrpType, frpcConfiguration } from "../../transport/frp/configuration.ts";
 import { Echo } from "../../transport/frp/echo.ts";
 import { freePorts } from "../../transport/frp/free-ports.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import path from "node:path";
-import { readSmallFile } from "../../lib/regular-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
 
 /** Of the worker's private key, beside its queue. */
 export const hostKeyFile = (coreDir: string): string => path.join(coreDir, "link-host-key");

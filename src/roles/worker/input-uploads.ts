@@ -4,11 +4,11 @@ import { LIMITS } from "../../domain/limits.ts";
 import { completeContent, hasContent, touchContent } from "../../execution/input-content.ts";
 import { appendPart, beginPart, hashPart, partLength, removePart, touchPart } from "../../execution/input-part.ts";
 import { type InputEntry, listInputs, partName } from "../../execution/input-place.ts";
-import { Bell } from "../../lib/bell.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { giveBack } from "../../lib/give-back.ts";
-import { Notifier } from "../../lib/notifier.ts";
-import { Turns } from "../../lib/turns.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
+import { Bell } from "../../lib/waiting/bell.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
+import { Notifier } from "../../lib/waiting/notifier.ts";
+import { Turns } from "../../lib/waiting/turns.ts";
 import { PartFlushes } from "./part-flushes.ts";
 import { writingSpool } from "./writing-spool.ts";
 

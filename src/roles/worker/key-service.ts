@@ -2,7 +2,7 @@ import type { KeyServices } from "../../api/key-services.ts";
 import { RelayError } from "../../domain/errors.ts";
 import type { LinkKeys } from "../../domain/link-keys.ts";
 import { parseRelayUrl } from "../../domain/relay-url.ts";
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { type Clock, systemClock } from "../../lib/waiting/clock.ts";
 import { hostKeyPrint } from "./host-key-print.ts";
 import type { LinkSessions } from "./link-sessions.ts";
 

@@ -6,7 +6,7 @@ import { directSpawner, SHIM_ENVIRONMENT } from "../../execution/direct-spawner.
 import type { ShimLauncher } from "../../execution/launcher.ts";
 import { chooseScope, scopeSpawner } from "../../execution/scope-spawner.ts";
 import { SpareShimLauncher } from "../../execution/spare-pool.ts";
-import { removeAbandoned } from "../../lib/abandoned-files.ts";
+import { removeAbandoned } from "../../lib/files/abandoned-files.ts";
 import type { Log } from "./context.ts";
 
 export interface LauncherOptions {

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
-import { isErrno, makePrivateDirectory } from "../../lib/atomic-file.ts";
-import { lockWithin } from "../../lib/waited-lock.ts";
+import { isErrno, makePrivateDirectory } from "../../lib/files/atomic-file.ts";
+import { lockWithin } from "../../lib/files/waited-lock.ts";
 
 const WAIT_MS = 5_000;
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import type { Duplex } from "node:stream";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { SessionServer } from "../../transport/session/session-server.ts";
 import { hostKeyPrint, nextHostKeyFile } from "./host-key-print.ts";
 import type { Pairings } from "./pairings.ts";

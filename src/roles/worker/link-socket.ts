@@ -3,8 +3,8 @@ import net from "node:net";
 import path from "node:path";
 import type { SocketServer } from "../../api/socket-server.ts";
 import { RelayError } from "../../domain/errors.ts";
-import { makePrivateDirectory } from "../../lib/atomic-file.ts";
-import { tryLock } from "../../lib/file-lock.ts";
+import { makePrivateDirectory } from "../../lib/files/atomic-file.ts";
+import { tryLock } from "../../lib/files/file-lock.ts";
 import type { LinkSessions } from "./link-sessions.ts";
 
 export interface LinkSocketOptions {

@@ -4,8 +4,8 @@ import { hasTraces, readExit, readStart, shimOfLater, voidAttempt } from "../../
 import { isClaimOf } from "../../execution/exit-record.ts";
 import { findJob } from "../../execution/processes.ts";
 import { attemptMark, type ExitRecord } from "../../execution/spool-records.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
-import { isAlive } from "../../lib/process-identity.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
+import { isAlive } from "../../lib/system/process-identity.ts";
 import { AGAIN, type AttemptHost, type Beginning, claimed, type HostedAttempt, OVER, WAITS } from "./attempt-host.ts";
 import { AttemptLaunch } from "./attempt-launch.ts";
 import { endLostAttempt, NOBODY, type ShimClaim } from "./lost-shim.ts";

@@ -1,6 +1,6 @@
 import { createConsola } from "consola/basic";
-import { systemClock } from "../../lib/clock.ts";
-import { LossyOutput } from "../../lib/lossy-output.ts";
+import { LossyOutput } from "../../lib/text/lossy-output.ts";
+import { systemClock } from "../../lib/waiting/clock.ts";
 import { type Level, logLine, omittedText } from "../log-line.ts";
 import { stderrFile } from "../stderr-file.ts";
 import type { Log } from "./context.ts";

@@ -3,8 +3,8 @@ import { slotsOf } from "../../domain/endpoint.ts";
 import { isRelayError } from "../../domain/errors.ts";
 import { JOB_KINDS, type Job, LANES } from "../../domain/job.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
-import { Counter, Exposition, Histogram } from "../../lib/exposition.ts";
-import { addProcess } from "../../lib/process-metrics.ts";
+import { addProcess } from "../../lib/system/process-metrics.ts";
+import { Counter, Exposition, Histogram } from "../../lib/text/exposition.ts";
 import type { QueueStore, Settlement } from "../../queue/store.ts";
 
 /** From a commit on a fast disk to one on a disk that is in trouble, in seconds. */

@@ -1,8 +1,8 @@
 import { RelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { systemClock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
-import { self } from "../../lib/process-identity.ts";
+import { self } from "../../lib/system/process-identity.ts";
+import { systemClock } from "../../lib/waiting/clock.ts";
 import { hasQueue, type OwnedQueue, openOwnedQueue } from "../../queue/owned-queue.ts";
 import type { AuditReport, RepairReport } from "../../queue/store.ts";
 

@@ -1,6 +1,6 @@
 import type { Capacity, Endpoint } from "../../domain/endpoint.ts";
 import type { ShimLauncher } from "../../execution/launcher.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { QueueStore } from "../../queue/store.ts";
 import type { Scheduling } from "./allocation/scheduling.ts";
 import type { Log, WorkerLimits } from "./context.ts";

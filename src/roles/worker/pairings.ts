@@ -1,5 +1,5 @@
 import type { PairingCodeMade } from "../../domain/link-keys.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { newPairingCode, writeCode } from "../../transport/pairing/code.ts";
 import { pairingKey } from "../../transport/pairing/pairing-key.ts";
 import type { PairingDoor } from "../../transport/session/admission.ts";

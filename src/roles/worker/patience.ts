@@ -1,6 +1,6 @@
 import { isRelayError } from "../../domain/errors.ts";
 import { LIMITS } from "../../domain/limits.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
 
 /** Failures of the machine or of a server that pass by themselves, or with somebody's help, and are no fault of the job's files. */
 const PASSING_ERRNOS = [

@@ -2,9 +2,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { isId } from "../../domain/id.ts";
 import { WORKER_RECORD, type WorkerRecord } from "../../domain/worker-record.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
 import { newId } from "../../lib/ids.ts";
-import { readSmallFile } from "../../lib/regular-file.ts";
 
 const MAX_BYTES = 16 * 1024;
 

@@ -1,7 +1,7 @@
 import { readSpec } from "../../execution/attempt-dir.ts";
 import { homeElsewhere } from "../../execution/other-copy.ts";
 import type { StartRecord } from "../../execution/spool-records.ts";
-import type { Identity } from "../../lib/process-identity.ts";
+import type { Identity } from "../../lib/system/process-identity.ts";
 import type { Fence } from "../../queue/store.ts";
 import type { WorkerContext, WorkerLimits } from "./context.ts";
 import { settleUnstarted } from "./settlement.ts";

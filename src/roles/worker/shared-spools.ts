@@ -3,8 +3,8 @@ import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import type { SchedulerJob } from "../../domain/scheduler.ts";
 import { jobDirectory } from "../../execution/attempt-dir.ts";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
-import { readSmallFile } from "../../lib/regular-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
 import type { QueueStore } from "../../queue/store.ts";
 
 /** Beside the queue: shared spools that jobs of it may lie in, one a line, the newest first; before each what marks it, where it was marked. */

@@ -1,8 +1,8 @@
 import path from "node:path";
 import { inAttempt } from "../../execution/own-place.ts";
 import { FILES } from "../../execution/spool-records.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { readRegular } from "../../lib/regular-file.ts";
+import { readRegular } from "../../lib/files/regular-file.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 
 /** A command that a shim can start is started long before. */
 const SLOW_MS = 2_000;

@@ -1,6 +1,6 @@
 import type { Endpoint } from "../../domain/endpoint.ts";
 import type { WorkerStatus } from "../../domain/views.ts";
-import { timestamp } from "../../lib/clock.ts";
+import { timestamp } from "../../lib/waiting/clock.ts";
 import type { WorkerContext } from "./context.ts";
 
 /** What worker status shows, as of now. */

@@ -1,4 +1,4 @@
-import { within } from "../../lib/within.ts";
+import { within } from "../../lib/waiting/within.ts";
 import type { Log } from "./context.ts";
 
 /** Longer than any step takes that comes to an end. */

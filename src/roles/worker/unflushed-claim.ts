@@ -3,7 +3,7 @@ import type { Endpoint } from "../../domain/endpoint.ts";
 import type { Job } from "../../domain/job.ts";
 import { LIMITS } from "../../domain/limits.ts";
 import { attemptDirectory, readStart } from "../../execution/attempt-dir.ts";
-import { bootId } from "../../lib/process-identity.ts";
+import { bootId } from "../../lib/system/process-identity.ts";
 import type { WorkerContext } from "./context.ts";
 import { keepsServer } from "./engines/mcp/attempt.ts";
 import { placeFor } from "./job-place.ts";

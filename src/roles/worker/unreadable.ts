@@ -4,8 +4,8 @@ import { attemptDirectory, hasTraces, jobDirectory, readStart, voidAttempt, writ
 import { homeElsewhere } from "../../execution/other-copy.ts";
 import { endJob, findJob, type JobProcesses } from "../../execution/processes.ts";
 import { attemptMark } from "../../execution/spool-records.ts";
-import { timestamp } from "../../lib/clock.ts";
-import { type Identity, isAlive } from "../../lib/process-identity.ts";
+import { type Identity, isAlive } from "../../lib/system/process-identity.ts";
+import { timestamp } from "../../lib/waiting/clock.ts";
 import type { Finding, QueueStore, RepairReport, UnreadableJob } from "../../queue/store.ts";
 import { mayRunAtScheduler } from "./allocation/unwatched.ts";
 import type { WorkerContext } from "./context.ts";

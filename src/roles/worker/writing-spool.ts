@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import { isErrno } from "../../lib/atomic-file.ts";
+import { isErrno } from "../../lib/files/atomic-file.ts";
 
 /**
  * Do something that writes to the spool for a request.

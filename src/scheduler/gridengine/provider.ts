@@ -2,7 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import type { SchedulerRequest, SchedulerStatus } from "../../domain/scheduler.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import { cancelOutcome, notOurs, submitOutcome } from "../outcomes.ts";
 import { Places } from "../position.ts";
 import {

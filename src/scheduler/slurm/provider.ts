@@ -1,6 +1,6 @@
 import { RelayError } from "../../domain/errors.ts";
 import type { SchedulerRequest, SchedulerStatus } from "../../domain/scheduler.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import { cancelOutcome, notOurs, submitOutcome } from "../outcomes.ts";
 import {
   type BatchJob,

@@ -1,6 +1,6 @@
 import { RelayError } from "../../domain/errors.ts";
 import type { WorkerConfiguration } from "../../domain/worker-configuration.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { deliverJarvis, type JarvisInstalled } from "../jarvis/deliver.ts";
 import type { Payload } from "../jarvis/source.ts";
 import type { Remote } from "../script/remote.ts";

@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import type { Remote } from "../script/remote.ts";
 import { activateService, observe } from "../service/activate.ts";
 import { installService, type ServiceInstall, supervisor } from "../service/install.ts";

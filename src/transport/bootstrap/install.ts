@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import { type Clock, timestamp } from "../../lib/clock.ts";
+import { type Clock, timestamp } from "../../lib/waiting/clock.ts";
 import type { Answer } from "../script/frame.ts";
 import layout from "../script/layout.sh" with { type: "text" };
 import lock from "../script/lock.sh" with { type: "text" };

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { ProcessIdentity } from "../../domain/attempt.ts";
 import { Count, looseText, Sha256, Timestamp } from "../../domain/primitives.ts";
-import { isOver } from "../../lib/process-identity.ts";
+import { isOver } from "../../lib/system/process-identity.ts";
 import type { Answer } from "../script/frame.ts";
 import layout from "../script/layout.sh" with { type: "text" };
 import { accepted } from "../script/refusal.ts";

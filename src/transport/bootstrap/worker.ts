@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import { type WorkerConfiguration, WorkerConfigured } from "../../domain/worker-configuration.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { workerHangs } from "../link-failures.ts";
 import type { Remote } from "../script/remote.ts";
 import { activateService, observe } from "../service/activate.ts";

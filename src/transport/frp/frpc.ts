@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
-import { makePrivateDirectory } from "../../lib/atomic-file.ts";
+import { makePrivateDirectory } from "../../lib/files/atomic-file.ts";
 import { startInside } from "../dial.ts";
 import type { ProcessStream } from "../process-stream.ts";
 import { endLeftOver, recordProcess } from "./left-over.ts";

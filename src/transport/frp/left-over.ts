@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import * as v from "valibot";
-import { writeFileAtomic } from "../../lib/atomic-file.ts";
-import { type Identity, identify, isAlive } from "../../lib/process-identity.ts";
-import { readSmallFile } from "../../lib/regular-file.ts";
+import { writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
+import { type Identity, identify, isAlive } from "../../lib/system/process-identity.ts";
 
 const MAX_BYTES = 4 * 1024;
 const GONE_MS = 2_000;

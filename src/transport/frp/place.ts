@@ -1,7 +1,7 @@
 import path from "node:path";
 import { RelayError } from "../../domain/errors.ts";
 import type { FrpPlace, FrpRoom } from "../../domain/frp.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/files/atomic-file.ts";
 import { authorities, type CaFile } from "../outbound/certificates.ts";
 import { proxyFor } from "../outbound/proxy-choice.ts";
 import type { FrpServer } from "./configuration.ts";

@@ -3,8 +3,8 @@ import path from "node:path";
 import * as v from "valibot";
 import { RelayError } from "../../domain/errors.ts";
 import { Sha256, text } from "../../domain/primitives.ts";
-import { makePrivateDirectory, writeFileAtomic } from "../../lib/atomic-file.ts";
-import { readSmallFile } from "../../lib/regular-file.ts";
+import { makePrivateDirectory, writeFileAtomic } from "../../lib/files/atomic-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
 
 const MAX_BYTES = 64 * 1024;
 

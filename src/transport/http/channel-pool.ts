@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { type Clock, systemClock } from "../../lib/waiting/clock.ts";
 import { type ChannelAnswer, HttpChannel, NoAnswer } from "./http-channel.ts";
 import { type ChannelRequest, doubtOf, isSafe } from "./request-head.ts";
 

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../domain/errors.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import { windowOf } from "../receive-window.ts";
 import { AnswerParser, type AnswerSink } from "./answer-parser.ts";
 import { headersOf } from "./end-to-end.ts";

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../domain/errors.ts";
-import { systemTimers, type Timers } from "../../lib/timers.ts";
+import { systemTimers, type Timers } from "../../lib/waiting/timers.ts";
 import { type CloseCode, closedBy, type MeetingEnd } from "./codes.ts";
 import { encode, FrameParser } from "./frames.ts";
 import type { FromClient, FromRelay } from "./messages.ts";

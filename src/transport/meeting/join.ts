@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { systemTimers, type Timers } from "../../lib/timers.ts";
+import { systemTimers, type Timers } from "../../lib/waiting/timers.ts";
 import { ControlStream, codeOf } from "./control-stream.ts";
 import { type Comer, OPENING_MS, open, proven, unexpected } from "./opening.ts";
 import { roomOf } from "./proof.ts";

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { systemTimers, type Timers } from "../../lib/timers.ts";
+import { systemTimers, type Timers } from "../../lib/waiting/timers.ts";
 import type { Refusal } from "./codes.ts";
 import { ControlStream, codeOf } from "./control-stream.ts";
 import { SILENCE_MS } from "./join.ts";

@@ -1,6 +1,6 @@
 import tls from "node:tls";
 import { RelayError } from "../../domain/errors.ts";
-import { readSmallFile } from "../../lib/regular-file.ts";
+import { readSmallFile } from "../../lib/files/regular-file.ts";
 
 const MAX_BYTES = 8 * 1024 * 1024;
 const PEM = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[\s\S]*?-----END (?:TRUSTED |X509 )?CERTIFICATE-----/;

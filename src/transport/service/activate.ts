@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/waiting/clock.ts";
 import layout from "../script/layout.sh" with { type: "text" };
 import lock from "../script/lock.sh" with { type: "text" };
 import { accepted } from "../script/refusal.ts";

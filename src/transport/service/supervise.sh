@@ -22,7 +22,7 @@ if [ -e "$file.stopped" ]; then
   exit 0
 fi
 
-# As units of services do: lib/plain-copies.ts.
+# As units of services do: lib/system/plain-copies.ts.
 export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.cpu.x86_rep_movsb_threshold=0x40000000}"
 
 stopping=

@@ -1,5 +1,5 @@
-import { FEW_THREADS } from "../../lib/few-threads.ts";
-import { PLAIN_COPIES } from "../../lib/plain-copies.ts";
+import { FEW_THREADS } from "../../lib/system/few-threads.ts";
+import { PLAIN_COPIES } from "../../lib/system/plain-copies.ts";
 
 /** The user's unit of a cluster's worker. */
 export const unitName = (cluster: string): string => `clio-relay-worker-${cluster}.service`;

@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ServerChannel } from "ssh2";
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
 import type { Wire } from "./wire.ts";
 
 /** Above this much that waits, a source is not read; the window of a channel alone would let 2 MiB wait for each. */

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { giveBack } from "../../lib/give-back.ts";
+import { giveBack } from "../../lib/system/give-back.ts";
 
 /** The software version that both sides name (RFC 4253, section 4.2: no minus sign). */
 export const IDENTIFICATION = "ClioRelay";

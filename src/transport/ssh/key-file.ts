@@ -1,5 +1,5 @@
 import fs from "node:fs";
-import { readRegular } from "../../lib/regular-file.ts";
+import { readRegular } from "../../lib/files/regular-file.ts";
 import { typeOf } from "../session/keys.ts";
 import { Fields } from "./public-key.ts";
 

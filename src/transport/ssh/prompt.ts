@@ -1,5 +1,5 @@
 import { RelayError } from "../../domain/errors.ts";
-import { safeText } from "../../lib/safe-text.ts";
+import { safeText } from "../../lib/text/safe-text.ts";
 
 /** A question to the person who asked for the connection. */
 export interface Prompt {

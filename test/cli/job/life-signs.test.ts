@@ -5,7 +5,7 @@ import { ClusterClient } from "../../../src/api/client.ts";
 import { type Patience, withLifeSigns } from "../../../src/cli/follow/life-signs.ts";
 import { Reconnect } from "../../../src/cli/follow/reconnect.ts";
 import { RelayError } from "../../../src/domain/errors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { temporaryDirectory } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { isOutage, Reconnect } from "../../../src/cli/follow/reconnect.ts";
 import { type ErrorCode, RelayError } from "../../../src/domain/errors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 
 const failure = (code: ErrorCode): RelayError => new RelayError(code, "as a test has it");
 

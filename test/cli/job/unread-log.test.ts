@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
-import { pipe } from "../../../src/lib/libc.ts";
+import { pipe } from "../../../src/lib/system/libc.ts";
 import { freePort } from "../../rigs/free-port.ts";
 import { TOKEN } from "../../roles/relay-host/place.ts";
 import { eventually } from "../../runner/wait.ts";

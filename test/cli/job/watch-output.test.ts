@@ -7,8 +7,8 @@ import { ClusterClient } from "../../../src/api/client.ts";
 import { Reconnect } from "../../../src/cli/follow/reconnect.ts";
 import { WatchOutput } from "../../../src/cli/follow/watch-output.ts";
 import type { Event, EventType } from "../../../src/domain/event.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { completeUtf8Length } from "../../../src/lib/utf8.ts";
+import { completeUtf8Length } from "../../../src/lib/text/utf8.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 
 /** A worker whose job has written so much, and gives whole characters only. */
 function logServer(socket: string, log: { bytes: Uint8Array; ended: boolean }) {

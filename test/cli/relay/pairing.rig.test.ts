@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import { EXIT } from "../../../src/domain/errors.ts";
-import { writeFileAtomic } from "../../../src/lib/atomic-file.ts";
+import { writeFileAtomic } from "../../../src/lib/files/atomic-file.ts";
 import { readCode, writeCode } from "../../../src/transport/pairing/code.ts";
 import { fingerprintOf, publicKeyFromLine } from "../../../src/transport/session/keys.ts";
 import { SessionServer } from "../../../src/transport/session/session-server.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../../src/lib/clock.ts";
+import type { Clock } from "../../../src/lib/waiting/clock.ts";
 import type { QueueStore } from "../../../src/queue/store.ts";
 
 export interface BackendOptions {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../../src/lib/clock.ts";
+import type { Clock } from "../../../src/lib/waiting/clock.ts";
 
 /** A clock that stands still until it is told otherwise, and whose wall clock can be set. */
 export class ManualClock implements Clock {

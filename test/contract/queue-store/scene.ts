@@ -8,7 +8,7 @@ import type { Job, JobSubmission, Lane, Outcome, OutcomeReason } from "../../../
 import { LIMITS } from "../../../src/domain/limits.ts";
 import type { LogStream, StreamCapture } from "../../../src/domain/log.ts";
 import type { Page } from "../../../src/domain/page.ts";
-import { timestamp } from "../../../src/lib/clock.ts";
+import { timestamp } from "../../../src/lib/waiting/clock.ts";
 import type { Claim, Fence, QueueStore, Settlement } from "../../../src/queue/store.ts";
 import type { Backend, BackendFactory } from "./backend.ts";
 import { ManualClock } from "./manual-clock.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
 import { markerOf, SchedulerJob, SchedulerRequest, type SchedulerStatus } from "../../../src/domain/scheduler.ts";
-import { timestamp } from "../../../src/lib/clock.ts";
+import { timestamp } from "../../../src/lib/waiting/clock.ts";
 import type { Claim, Fence } from "../../../src/queue/store.ts";
 import { command, type OpenScene, ROOMY, refused, type Scene, settlement, started } from "./scene.ts";
 

@@ -7,7 +7,7 @@ import { McpCallSpec } from "../../../src/domain/specs.ts";
 import type { CallFailed } from "../../../src/execution/mcp-call/call-failed.ts";
 import { type CallEnd, oneCall } from "../../../src/execution/mcp-call/one-call.ts";
 import { CALL_FILES } from "../../../src/execution/mcp-call/request-file.ts";
-import { self } from "../../../src/lib/process-identity.ts";
+import { self } from "../../../src/lib/system/process-identity.ts";
 
 const SERVER = path.join(import.meta.dir, "server-process.ts");
 

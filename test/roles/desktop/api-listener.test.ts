@@ -6,7 +6,7 @@ import path from "node:path";
 import { Hono } from "hono";
 import * as v from "valibot";
 import { ListenerRequest, type ListenerRequestInput } from "../../../src/config/api-listener.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { ApiListener } from "../../../src/roles/desktop/api-listener.ts";
 import { eventually } from "../../runner/wait.ts";
 import { startDaemon } from "./daemon.ts";

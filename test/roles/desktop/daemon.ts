@@ -6,7 +6,7 @@ import { updateClusters } from "../../../src/config/clusters.ts";
 import { type Environment, readEnvironment } from "../../../src/config/environment.ts";
 import { type Paths, resolvePaths } from "../../../src/config/paths.ts";
 import { prepareRunDirectory } from "../../../src/config/run-directory.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { addressOf, readDaemonRecord } from "../../../src/roles/desktop/address-file.ts";
 import type { Patience } from "../../../src/roles/desktop/forward.ts";
 import { runDesktop } from "../../../src/roles/desktop/run.ts";

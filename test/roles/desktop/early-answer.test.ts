@@ -4,7 +4,7 @@ import path from "node:path";
 import { Hono } from "hono";
 import { afterRequest } from "../../../src/api/read-over.ts";
 import { readBytes } from "../../../src/api/request.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { forwardToSocket } from "../../../src/roles/desktop/forward.ts";
 import { onTcp, type TcpServer } from "../../../src/roles/desktop/listener.ts";
 import { LocalWorkers } from "../../../src/roles/desktop/local-workers.ts";

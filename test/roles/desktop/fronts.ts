@@ -4,7 +4,7 @@ import path from "node:path";
 import { Hono } from "hono";
 import { shownToken } from "../../../src/api/listener/bearer.ts";
 import { type SocketServer, serveOnSocket } from "../../../src/api/socket-server.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { Front, type FrontBounds, type FrontOptions } from "../../../src/roles/desktop/front.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";
 import { eventually } from "../../runner/wait.ts";

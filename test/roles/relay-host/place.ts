@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import type { Duplex } from "node:stream";
 import { parseRelayUrl, type RelayScheme, type RelayUrl } from "../../../src/domain/relay-url.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import type { MeetingTimes } from "../../../src/roles/relay-host/guest.ts";
 import { journal } from "../../../src/roles/relay-host/journal.ts";
 import type { MeetingLimits } from "../../../src/roles/relay-host/limits.ts";

@@ -8,8 +8,8 @@ import { prepareAttempt, readStart, voidAttempt } from "../../../src/execution/a
 import { directSpawner } from "../../../src/execution/direct-spawner.ts";
 import { jobEnvironment } from "../../../src/execution/environment.ts";
 import { SpareShimLauncher } from "../../../src/execution/spare-pool.ts";
-import { systemClock, timestamp } from "../../../src/lib/clock.ts";
-import { identify, isAlive, self } from "../../../src/lib/process-identity.ts";
+import { identify, isAlive, self } from "../../../src/lib/system/process-identity.ts";
+import { systemClock, timestamp } from "../../../src/lib/waiting/clock.ts";
 import { openQueue } from "../../../src/queue/sqlite/open.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { InputClient } from "../../../src/api/client/input-client.ts";
 import { isRelayError } from "../../../src/domain/errors.ts";
-import { isAlive } from "../../../src/lib/process-identity.ts";
+import { isAlive } from "../../../src/lib/system/process-identity.ts";
 import { auditOffline } from "../../../src/roles/worker/offline.ts";
 import { fillInodes, fillUp, smallFileSystems } from "../../execution/tmpfs.ts";
 import { describeWith } from "../../runner/components.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { isAlive } from "../../../src/lib/process-identity.ts";
+import { isAlive } from "../../../src/lib/system/process-identity.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { systemTimers } from "../../../src/lib/timers.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
+import { systemTimers } from "../../../src/lib/waiting/timers.ts";
 import { FrpKeeper } from "../../../src/roles/worker/frp-keeper.ts";
 import { frpProgram } from "../../rigs/frp/programs.ts";
 import { Frps } from "../../rigs/frp/server.ts";

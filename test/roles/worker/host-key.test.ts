@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import type { Clock } from "../../../src/lib/clock.ts";
+import type { Clock } from "../../../src/lib/waiting/clock.ts";
 import { hostKey, hostPublicKey, nextHostKey, rotateHostKey, settleHostKey } from "../../../src/roles/worker/host-key.ts";
 import { announcedHostKey, hostKeyPrint } from "../../../src/roles/worker/host-key-print.ts";
 import { LinkSessions } from "../../../src/roles/worker/link-sessions.ts";

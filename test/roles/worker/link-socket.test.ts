@@ -3,7 +3,7 @@ import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { PassThrough } from "node:stream";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { runBridge } from "../../../src/roles/worker/bridge.ts";
 import { hostPublicKey } from "../../../src/roles/worker/host-key.ts";
 import { allowClients } from "../../../src/roles/worker/link-keys.ts";

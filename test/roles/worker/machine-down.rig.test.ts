@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import type { JobSubmissionInput } from "../../../src/domain/job.ts";
-import { bootId } from "../../../src/lib/process-identity.ts";
+import { bootId } from "../../../src/lib/system/process-identity.ts";
 import { describeWith } from "../../runner/components.ts";
 import { removeTree } from "../../runner/remove.ts";
 import { eventually } from "../../runner/wait.ts";

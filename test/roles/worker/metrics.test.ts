@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { HttpPeer } from "../../../src/api/client/http-peer.ts";
-import { readExposition, sampleValue } from "../../lib/exposition-reader.ts";
+import { readExposition, sampleValue } from "../../lib/text/exposition-reader.ts";
 import { eventually } from "../../runner/wait.ts";
 import { WorkerHarness } from "./harness.ts";
 

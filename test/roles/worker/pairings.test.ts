@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import type { PairingCodeMade } from "../../../src/domain/link-keys.ts";
-import type { Clock } from "../../../src/lib/clock.ts";
+import type { Clock } from "../../../src/lib/waiting/clock.ts";
 import { hostKey, hostPublicKey } from "../../../src/roles/worker/host-key.ts";
 import { allowClients, listClients, revokeClient } from "../../../src/roles/worker/link-keys.ts";
 import { LinkSessions } from "../../../src/roles/worker/link-sessions.ts";

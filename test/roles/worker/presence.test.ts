@@ -4,7 +4,7 @@ import path from "node:path";
 import * as v from "valibot";
 import { LinkInfo } from "../../../src/domain/link.ts";
 import { WorkerRecord } from "../../../src/domain/worker-record.ts";
-import { bootId } from "../../../src/lib/process-identity.ts";
+import { bootId } from "../../../src/lib/system/process-identity.ts";
 import { WorkerHarness } from "./harness.ts";
 
 test("a worker that serves says who it is and where, keeps its id, and leaves no record when it drains", async () => {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { type Identity, identify, processStat } from "../../../src/lib/process-identity.ts";
+import { type Identity, identify, processStat } from "../../../src/lib/system/process-identity.ts";
 import type { WorkerContext } from "../../../src/roles/worker/context.ts";
 import { Patience } from "../../../src/roles/worker/patience.ts";
 import { ShimWatch } from "../../../src/roles/worker/shim-watch.ts";

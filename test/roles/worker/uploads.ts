@@ -4,8 +4,8 @@ import path from "node:path";
 import { type ErrorCode, isRelayError, type RelayError } from "../../../src/domain/errors.ts";
 import type { ContentKey, UploadKey } from "../../../src/domain/input.ts";
 import { inputPath } from "../../../src/execution/input-place.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
 import { sha256Hex } from "../../../src/lib/digest.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { InputUploads } from "../../../src/roles/worker/input-uploads.ts";
 import type { PartFlushes } from "../../../src/roles/worker/part-flushes.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { type Identity, identify, isAlive } from "../../../src/lib/process-identity.ts";
+import { type Identity, identify, isAlive } from "../../../src/lib/system/process-identity.ts";
 import { eventually } from "../../runner/wait.ts";
 import { historyFaults, WorkerHarness } from "./harness.ts";
 import { McpCalls } from "./mcp-calls.ts";

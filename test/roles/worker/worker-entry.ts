@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { ShimLauncher } from "../../../src/execution/launcher.ts";
-import { systemTimers } from "../../../src/lib/timers.ts";
+import { systemTimers } from "../../../src/lib/waiting/timers.ts";
 import type { Scheduling } from "../../../src/roles/worker/allocation/scheduling.ts";
 import { chooseLauncher } from "../../../src/roles/worker/launch.ts";
 import { runWorker } from "../../../src/roles/worker/run.ts";

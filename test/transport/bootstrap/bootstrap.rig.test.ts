@@ -6,7 +6,7 @@ import { version } from "../../../package.json";
 import { DEFAULT_CAPACITY } from "../../../src/config/cluster-entry.ts";
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
 import { WorkerConfigured } from "../../../src/domain/worker-configuration.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { openArtifact } from "../../../src/transport/bootstrap/artifact.ts";
 import { type BootstrapOptions, bootstrap } from "../../../src/transport/bootstrap/bootstrap.ts";
 import { uninstall } from "../../../src/transport/bootstrap/install.ts";
@@ -194,7 +194,7 @@ describe("what is refused before anything is changed", () => {
     fs.writeFileSync(path.join(core, "owner.json"), JSON.stringify(owner));
     expect((await failure(bootstrap(at(place), await options()), "wrong_login_node")).data).toMatchObject({ worker_hostname: "login2" });
 
-    const { self } = await import("../../../src/lib/process-identity.ts");
+    const { self } = await import("../../../src/lib/system/process-identity.ts");
     fs.writeFileSync(path.join(core, "owner.json"), JSON.stringify({ ...owner, ...self() }));
     const error = await failure(bootstrap(at(place), await options()), "queue_owned");
     expect(error.data).toMatchObject({ pid: process.pid, program: fs.realpathSync(process.execPath) });

@@ -1,4 +1,4 @@
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { deliver } from "../../../src/transport/bootstrap/install.ts";
 import { program, remoteAt } from "./host.ts";
 

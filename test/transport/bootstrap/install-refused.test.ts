@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { openDatabase } from "../../../src/queue/sqlite/database-file.ts";
 import { MIGRATIONS } from "../../../src/queue/sqlite/migrate.ts";
 import { prepare, rollback, uninstall } from "../../../src/transport/bootstrap/install.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { isThere } from "../../../src/lib/file-system.ts";
+import { isThere } from "../../../src/lib/files/file-system.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { deliver, type Place, rollback, uninstall } from "../../../src/transport/bootstrap/install.ts";
 import { remoteOver } from "../../../src/transport/script/remote.ts";
 import { temporaryDirectories } from "../../runner/temporary.ts";

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { refuseUnfit } from "../../../src/transport/bootstrap/choose.ts";
 import { deliver, type Place } from "../../../src/transport/bootstrap/install.ts";
 import { type HostProbe, probeHost } from "../../../src/transport/bootstrap/probe.ts";

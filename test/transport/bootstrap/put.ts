@@ -1,5 +1,5 @@
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { deliver, type Place } from "../../../src/transport/bootstrap/install.ts";
 import { program, remoteAt } from "./host.ts";
 

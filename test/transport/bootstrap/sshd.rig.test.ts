@@ -3,7 +3,7 @@ import path from "node:path";
 import { version } from "../../../package.json";
 import { DEFAULT_CAPACITY } from "../../../src/config/cluster-entry.ts";
 import { isRelayError } from "../../../src/domain/errors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { openArtifact } from "../../../src/transport/bootstrap/artifact.ts";
 import { type BootstrapOptions, bootstrap } from "../../../src/transport/bootstrap/bootstrap.ts";
 import { stopWorker } from "../../../src/transport/bootstrap/worker.ts";

@@ -6,7 +6,7 @@ import path from "node:path";
 import type { Duplex } from "node:stream";
 import { RelayError } from "../../../src/domain/errors.ts";
 import { FRP_PROTOCOLS } from "../../../src/domain/frp.ts";
-import { identify, isAlive } from "../../../src/lib/process-identity.ts";
+import { identify, isAlive } from "../../../src/lib/system/process-identity.ts";
 import { type FrpServer, frpcConfiguration, frpsConfiguration, visitorConfiguration } from "../../../src/transport/frp/configuration.ts";
 import { type Frpc, startFrpc } from "../../../src/transport/frp/frpc.ts";
 import { type FrpVisit, proxyName, visit } from "../../../src/transport/frp/visit.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../../../src/lib/clock.ts";
-import type { Timers } from "../../../src/lib/timers.ts";
+import type { Clock } from "../../../src/lib/waiting/clock.ts";
+import type { Timers } from "../../../src/lib/waiting/timers.ts";
 
 /** Long enough for a few round trips over sockets of this process, however seldom it has its turn. */
 export async function aMoment(): Promise<void> {

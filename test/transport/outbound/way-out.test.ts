@@ -6,7 +6,7 @@ import path from "node:path";
 import tls from "node:tls";
 import { isRelayError, type RelayError } from "../../../src/domain/errors.ts";
 import { parseRelayUrl } from "../../../src/domain/relay-url.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { type DialOutRequest, dialOut } from "../../../src/transport/dial.ts";
 import { Ledger } from "../../../src/transport/ledger.ts";
 import { WAY_OUT_TIMES } from "../../../src/transport/outbound/way-out.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fs from "node:fs";
 import path from "node:path";
 import * as v from "valibot";
-import { PLAIN_COPIES } from "../../../src/lib/plain-copies.ts";
+import { PLAIN_COPIES } from "../../../src/lib/system/plain-copies.ts";
 import { Answer } from "../../../src/transport/script/frame.ts";
 import { ServiceStatus, statusOf } from "../../../src/transport/service/status.ts";
 import { userUnit } from "../../../src/transport/service/unit.ts";

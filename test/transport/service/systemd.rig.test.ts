@@ -4,7 +4,7 @@ import path from "node:path";
 import { version } from "../../../package.json";
 import { DEFAULT_CAPACITY } from "../../../src/config/cluster-entry.ts";
 import { type ErrorCode, isRelayError } from "../../../src/domain/errors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { openArtifact } from "../../../src/transport/bootstrap/artifact.ts";
 import { type BootstrapOptions, bootstrap } from "../../../src/transport/bootstrap/bootstrap.ts";
 import { type EndpointServiceOptions, installEndpointService } from "../../../src/transport/bootstrap/endpoint-service.ts";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../../src/domain/errors.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { Ledger } from "../../../src/transport/ledger.ts";
 import { connectSsh, type SshConnection } from "../../../src/transport/ssh/connect.ts";
 import type { Prompt, Prompter } from "../../../src/transport/ssh/prompt.ts";

@@ -1,4 +1,4 @@
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/waiting/clock.ts";
 import { Ledger } from "../../../src/transport/ledger.ts";
 import { connectOpenSsh } from "../../../src/transport/ssh/openssh/connect.ts";
 import { thisAccount } from "./this-account.ts";

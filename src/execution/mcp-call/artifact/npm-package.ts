@@ -4,7 +4,7 @@ import zlib from "node:zlib";
 import type { ServerArtifact } from "../../../domain/mcp-call.ts";
 import type { JsonObject } from "../../../domain/primitives.ts";
 import { canonicalJson, sha256Hex } from "../../../lib/digest.ts";
-import { readRegular } from "../../../lib/regular-file.ts";
+import { readRegular } from "../../../lib/files/regular-file.ts";
 import { isObject } from "../message.ts";
 import { hashOf } from "./hash-of.ts";
 import { ARTIFACT_BOUNDS, Mutable, ReadSoFar } from "./mutable.ts";

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { ServerArtifact } from "../../../domain/mcp-call.ts";
 import { canonicalJson, sha256Hex } from "../../../lib/digest.ts";
-import { readRegular } from "../../../lib/regular-file.ts";
+import { readRegular } from "../../../lib/files/regular-file.ts";
 import { hashOf } from "./hash-of.ts";
 import { ARTIFACT_BOUNDS, Mutable, ReadSoFar } from "./mutable.ts";
 

@@ -2,7 +2,7 @@ import os from "node:os";
 import * as v from "valibot";
 import { ProcessIdentity } from "../../../domain/attempt.ts";
 import { isTerminal } from "../../../domain/transitions.ts";
-import { bootId } from "../../../lib/process-identity.ts";
+import { bootId } from "../../../lib/system/process-identity.ts";
 import type { Reading, Writing } from "../access.ts";
 import { attemptRows } from "../attempt-rows.ts";
 import { JobEdit } from "../job-edit.ts";

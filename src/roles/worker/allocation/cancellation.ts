@@ -1,9 +1,9 @@
 import type { NewEvent } from "../../../domain/event.ts";
 import type { SchedulerJob } from "../../../domain/scheduler.ts";
 import { writeCancel } from "../../../execution/attempt-dir.ts";
-import { isErrno } from "../../../lib/atomic-file.ts";
-import { Backoff } from "../../../lib/backoff.ts";
-import { timestamp } from "../../../lib/clock.ts";
+import { isErrno } from "../../../lib/files/atomic-file.ts";
+import { Backoff } from "../../../lib/waiting/backoff.ts";
+import { timestamp } from "../../../lib/waiting/clock.ts";
 import type { CancelOutcome, SchedulerProvider } from "../../../scheduler/provider.ts";
 import type { HostedAttempt } from "../attempt-host.ts";
 import { Question } from "./question.ts";

@@ -1,7 +1,7 @@
 import type { CancellationRequest } from "../../../domain/job.ts";
 import { hasEnded, type SchedulerJob, type SchedulerStatus } from "../../../domain/scheduler.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
-import { type Clock, timestamp } from "../../../lib/clock.ts";
+import { type Clock, timestamp } from "../../../lib/waiting/clock.ts";
 import { logsLack } from "../spool-damage.ts";
 import type { AllocationTimes } from "./times.ts";
 import { besidesOf, endedFor, explained, mayBeTheirs, queuedAgain } from "./words.ts";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { writeFileAtomic } from "../../../lib/atomic-file.ts";
-import { readSmallFile } from "../../../lib/regular-file.ts";
+import { writeFileAtomic } from "../../../lib/files/atomic-file.ts";
+import { readSmallFile } from "../../../lib/files/regular-file.ts";
 
 /** Beside the queue: paths of executables that batch scripts name, one a line. What installs and removes versions keeps these (transport/script/layout.sh). */
 const NAME = "batch-executables";

@@ -1,4 +1,4 @@
-import type { Turns } from "../../../lib/turns.ts";
+import type { Turns } from "../../../lib/waiting/turns.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 
 /** A provider whose questions and orders about single jobs are run a few at a time. Submissions have turns of their own, and observations come one by one. */

@@ -2,7 +2,7 @@ import { isRelayError } from "../../../domain/errors.ts";
 import { LOG_STREAMS, type LogStream, type StreamCapture } from "../../../domain/log.ts";
 import type { SchedulerJob } from "../../../domain/scheduler.ts";
 import { readTruncation } from "../../../execution/attempt-dir.ts";
-import { timestamp } from "../../../lib/clock.ts";
+import { timestamp } from "../../../lib/waiting/clock.ts";
 import type { HostedAttempt } from "../attempt-host.ts";
 
 /**

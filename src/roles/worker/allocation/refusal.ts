@@ -1,8 +1,8 @@
 import path from "node:path";
 import { inAttempt } from "../../../execution/own-place.ts";
 import { FILES } from "../../../execution/spool-records.ts";
-import { writeFileAtomic } from "../../../lib/atomic-file.ts";
-import { readRegular } from "../../../lib/regular-file.ts";
+import { writeFileAtomic } from "../../../lib/files/atomic-file.ts";
+import { readRegular } from "../../../lib/files/regular-file.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 
 const MAX_BYTES = 16 * 1024;

@@ -7,10 +7,10 @@ import {
   type SchedulerName,
   type SchedulerRequest,
 } from "../../../domain/scheduler.ts";
-import type { Clock } from "../../../lib/clock.ts";
-import type { Timers } from "../../../lib/timers.ts";
-import { Turns } from "../../../lib/turns.ts";
-import { within } from "../../../lib/within.ts";
+import type { Clock } from "../../../lib/waiting/clock.ts";
+import type { Timers } from "../../../lib/waiting/timers.ts";
+import { Turns } from "../../../lib/waiting/turns.ts";
+import { within } from "../../../lib/waiting/within.ts";
 import type { QueueStore } from "../../../queue/store.ts";
 import { SchedulerObserver } from "../../../scheduler/observer.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";

@@ -1,6 +1,6 @@
 import type { SchedulerChoice, SchedulerName } from "../../../domain/scheduler.ts";
 import { handedOnEnvironment } from "../../../execution/environment.ts";
-import { systemTimers } from "../../../lib/timers.ts";
+import { systemTimers } from "../../../lib/waiting/timers.ts";
 import type { SchedulerProvider } from "../../../scheduler/provider.ts";
 import { schedulerProvider } from "../../../scheduler/schedulers.ts";
 import { runSiteCommand, siteEnvironment } from "../../../scheduler/site-command.ts";

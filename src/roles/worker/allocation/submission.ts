@@ -1,6 +1,6 @@
 import { isRelayError } from "../../../domain/errors.ts";
 import type { SchedulerJob } from "../../../domain/scheduler.ts";
-import { Backoff } from "../../../lib/backoff.ts";
+import { Backoff } from "../../../lib/waiting/backoff.ts";
 import type { SubmissionFinding } from "../../../queue/store.ts";
 import type { BatchJob, Lookup, MarkerFinding, SchedulerProvider, SubmitOutcome } from "../../../scheduler/provider.ts";
 import type { HostedAttempt } from "../attempt-host.ts";

@@ -4,7 +4,7 @@ import type { Outcome } from "../../../domain/job.ts";
 import { hasEnded, type SchedulerStatus } from "../../../domain/scheduler.ts";
 import { inAttempt } from "../../../execution/own-place.ts";
 import { type ExitRecord, FILES } from "../../../execution/spool-records.ts";
-import { openRegular } from "../../../lib/regular-file.ts";
+import { openRegular } from "../../../lib/files/regular-file.ts";
 
 const LOG_MAX_BYTES = 64 * 1024;
 const LOG_WORDS_MAX = 1_000;

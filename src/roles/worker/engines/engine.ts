@@ -5,7 +5,7 @@ import type { PipelineInputs, PipelineQuestion } from "../../../domain/pipeline.
 import type { JarvisExecution } from "../../../domain/views.ts";
 import type { LaunchedShim } from "../../../execution/launcher.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
-import type { Clock } from "../../../lib/clock.ts";
+import type { Clock } from "../../../lib/waiting/clock.ts";
 import type { Fence, QueueStore } from "../../../queue/store.ts";
 
 /** A job of one kind. */

@@ -6,8 +6,8 @@ import type { PipelineInputs, PipelineQuestion } from "../../../domain/pipeline.
 import { handedOnEnvironment } from "../../../execution/environment.ts";
 import type { ShimLauncher } from "../../../execution/launcher.ts";
 import type { ExitRecord } from "../../../execution/spool-records.ts";
-import type { Clock } from "../../../lib/clock.ts";
-import { systemTimers } from "../../../lib/timers.ts";
+import type { Clock } from "../../../lib/waiting/clock.ts";
+import { systemTimers } from "../../../lib/waiting/timers.ts";
 import type { QueueStore } from "../../../queue/store.ts";
 import { runSiteCommand } from "../../../scheduler/site-command.ts";
 import type { Schedulers } from "../allocation/schedulers.ts";

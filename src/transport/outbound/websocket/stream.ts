@@ -1,6 +1,6 @@
 import { randomFillSync } from "node:crypto";
 import { Duplex } from "node:stream";
-import { giveBack } from "../../../lib/give-back.ts";
+import { giveBack } from "../../../lib/system/give-back.ts";
 import { FrameError, FrameReader, frameHeader, maskInto, OPCODE, PAYLOAD_MAX } from "./frames.ts";
 
 /** Longest frame that is taken (docs/wire.md, Carriers). */

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { RelayError } from "../../../domain/errors.ts";
-import { readRegular } from "../../../lib/regular-file.ts";
+import { readRegular } from "../../../lib/files/regular-file.ts";
 import { fitsList, fitsPattern } from "../patterns.ts";
 import { DIRECTIVES, directiveName } from "./directives.ts";
 import { decideMatch } from "./match.ts";

@@ -1,5 +1,5 @@
 import { RelayError } from "../../../domain/errors.ts";
-import { asOneLine } from "../../../lib/safe-text.ts";
+import { asOneLine } from "../../../lib/text/safe-text.ts";
 import { withoutCredentials } from "../../process-stream.ts";
 import { untilAborted } from "../../until-aborted.ts";
 import { DIRECTIVES, directiveName } from "./directives.ts";

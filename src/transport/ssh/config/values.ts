@@ -1,5 +1,5 @@
 import { RelayError } from "../../../domain/errors.ts";
-import { parseWhole } from "../../../lib/quantity.ts";
+import { parseWhole } from "../../../lib/text/quantity.ts";
 import type { Setting, Settings } from "./read.ts";
 
 const UNITS: Readonly<Record<string, number>> = { "": 1, s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };

@@ -1,5 +1,5 @@
 import { RelayError } from "../../../domain/errors.ts";
-import { readRegular } from "../../../lib/regular-file.ts";
+import { readRegular } from "../../../lib/files/regular-file.ts";
 import { typeOf } from "../../session/keys.ts";
 import { fitsHostList } from "../patterns.ts";
 

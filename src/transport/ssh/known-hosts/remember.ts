@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
-import { fsyncDirectory } from "../../../lib/atomic-file.ts";
-import { lockWithin } from "../../../lib/waited-lock.ts";
+import { fsyncDirectory } from "../../../lib/files/atomic-file.ts";
+import { lockWithin } from "../../../lib/files/waited-lock.ts";
 import { hashedName, knownKeys } from "./file.ts";
 
 const LOCK_WAIT_MS = 5_000;

@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
-import { systemClock } from "../../../lib/clock.ts";
-import { asOneLine } from "../../../lib/safe-text.ts";
+import { asOneLine } from "../../../lib/text/safe-text.ts";
+import { systemClock } from "../../../lib/waiting/clock.ts";
 import { dial, settleFailure, startInside } from "../../dial.ts";
 import type { LedgerLine } from "../../ledger.ts";
 import { type ProcessEnd, type ProcessStream, withoutCredentials } from "../../process-stream.ts";

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import net from "node:net";
 import { RelayError } from "../../../domain/errors.ts";
-import type { Clock } from "../../../lib/clock.ts";
+import type { Clock } from "../../../lib/waiting/clock.ts";
 import { Fields, FrameSplitter, frame } from "./mux-frames.ts";
 import { type Holder, MuxSession } from "./mux-session.ts";
 

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { isRelayError, RelayError } from "../../../domain/errors.ts";
-import type { Clock } from "../../../lib/clock.ts";
+import type { Clock } from "../../../lib/waiting/clock.ts";
 import type { ExecChannel, Session, SessionStats } from "../../session/session.ts";
 import { untilAborted } from "../../until-aborted.ts";
 import { type FarEnd, MAX_PACKET, MESSAGE, MuxChannel, type MuxWire, WINDOW } from "./mux-channel.ts";

@@ -1,5 +1,5 @@
 import { RelayError } from "../../../domain/errors.ts";
-import type { Clock } from "../../../lib/clock.ts";
+import type { Clock } from "../../../lib/waiting/clock.ts";
 
 /** How many refusals are nothing to think about. */
 const FREE = 500;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { systemClock } from "../../../../src/lib/clock.ts";
+import { systemClock } from "../../../../src/lib/waiting/clock.ts";
 import { runSiteCommand } from "../../../../src/scheduler/site-command.ts";
 import { SlurmProvider } from "../../../../src/scheduler/slurm/provider.ts";
 import { Slurm } from "../../../rigs/slurm.ts";

@@ -4,7 +4,7 @@ import type { AgentAdapter } from "../../../../domain/agent.ts";
 import type { NewEvent } from "../../../../domain/event.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
 import { logFile } from "../../../../execution/spool-records.ts";
-import { openRegular, readRegular } from "../../../../lib/regular-file.ts";
+import { openRegular, readRegular } from "../../../../lib/files/regular-file.ts";
 
 /** Of what the agent wrote where it was told to, and of its output, in bytes. */
 const FILE_MAX_BYTES = 1024 * 1024;

@@ -8,7 +8,7 @@ import { type EmitBatch, type EmitMemory, readLines } from "../../../../executio
 import { parseEmitLine } from "../../../../execution/emit-line.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
 import { logFile } from "../../../../execution/spool-records.ts";
-import { openRegular } from "../../../../lib/regular-file.ts";
+import { openRegular } from "../../../../lib/files/regular-file.ts";
 import type { EngineAround } from "../engine.ts";
 
 /** Standard output among the sources of an attempt's reports; no file of a job's can have this name. */

@@ -4,9 +4,9 @@ import { LOG_STREAMS, type LogStream } from "../../../../domain/log.ts";
 import { hashFile } from "../../../../execution/file-hash.ts";
 import { holdAttempt, openAttemptFile } from "../../../../execution/own-place.ts";
 import { type ExitRecord, type ExitStream, logFile, type OutputQuota } from "../../../../execution/spool-records.ts";
-import { isErrno } from "../../../../lib/atomic-file.ts";
-import { openRegular } from "../../../../lib/regular-file.ts";
-import { completeUtf8Length } from "../../../../lib/utf8.ts";
+import { isErrno } from "../../../../lib/files/atomic-file.ts";
+import { openRegular } from "../../../../lib/files/regular-file.ts";
+import { completeUtf8Length } from "../../../../lib/text/utf8.ts";
 
 /** Bytes of a stream that one look brings. */
 const LOOK_MAX_BYTES = 1024 * 1024;

@@ -3,7 +3,7 @@ import path from "node:path";
 import { Handle, type Read, readDocument } from "../../../../execution/jarvis/documents.ts";
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
 import { logFile } from "../../../../execution/spool-records.ts";
-import { openRegular } from "../../../../lib/regular-file.ts";
+import { openRegular } from "../../../../lib/files/regular-file.ts";
 
 /** The last line of a log is looked for in so many bytes. */
 const TAIL_BYTES = 64 * 1024;

@@ -2,8 +2,8 @@ import { LIMITS } from "../../../../domain/limits.ts";
 import { type Inspection, inspect } from "../../../../execution/jarvis/inspection.ts";
 import { findJarvis, type JarvisProgram, type JarvisSite } from "../../../../execution/jarvis/program.ts";
 import { type Answered, ask, type DocumentOf, type ExecutionName, type Question } from "../../../../execution/jarvis/questions.ts";
-import type { Clock } from "../../../../lib/clock.ts";
-import { Turns } from "../../../../lib/turns.ts";
+import type { Clock } from "../../../../lib/waiting/clock.ts";
+import { Turns } from "../../../../lib/waiting/turns.ts";
 
 /** Commands of JARVIS that run for the worker at a time: each is a Python that starts. */
 const AT_ONCE = 4;

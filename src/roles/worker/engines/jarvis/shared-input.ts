@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { inputPath } from "../../../../execution/input-place.ts";
-import { besideName } from "../../../../lib/atomic-file.ts";
+import { besideName } from "../../../../lib/files/atomic-file.ts";
 import type { Fence } from "../../../../queue/store.ts";
 
 /** Where a pipeline in an allocation has its own copies of staged files, below the spool that compute nodes see. */

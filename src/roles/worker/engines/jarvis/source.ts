@@ -3,7 +3,7 @@ import { LIMITS } from "../../../../domain/limits.ts";
 import type { JarvisSpec } from "../../../../domain/specs.ts";
 import { isBinding } from "../../../../execution/jarvis/inspection.ts";
 import { PipelineText, pipelineRefused } from "../../../../execution/jarvis/pipeline-text.ts";
-import { readRegular } from "../../../../lib/regular-file.ts";
+import { readRegular } from "../../../../lib/files/regular-file.ts";
 import { checkWords } from "../../../../scheduler/slurm/options.ts";
 import type { JarvisInstallation } from "./installation.ts";
 

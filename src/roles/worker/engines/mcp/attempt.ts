@@ -9,8 +9,8 @@ import { CALL_FILES, requestText } from "../../../../execution/mcp-call/request-
 import { ofAttemptFile } from "../../../../execution/own-place.ts";
 import type { ExitRecord } from "../../../../execution/spool-records.ts";
 import { canonicalJson } from "../../../../lib/digest.ts";
-import { self } from "../../../../lib/process-identity.ts";
-import { readRegular } from "../../../../lib/regular-file.ts";
+import { readRegular } from "../../../../lib/files/regular-file.ts";
+import { self } from "../../../../lib/system/process-identity.ts";
 import type { EngineAround, EngineAttempt, EngineDocument, EngineEnd, EnginePlan } from "../engine.ts";
 import { recordedEnd } from "../engine.ts";
 import { InputAnswers } from "./input-answers.ts";

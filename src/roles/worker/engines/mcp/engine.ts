@@ -3,7 +3,7 @@ import type { Lane } from "../../../../domain/job.ts";
 import { MCP_LIMITS, mcpExecution } from "../../../../domain/mcp-call.ts";
 import type { McpCallSpec } from "../../../../domain/specs.ts";
 import { canonicalJson, sha256Hex } from "../../../../lib/digest.ts";
-import { jsonExcess } from "../../../../lib/json-excess.ts";
+import { jsonExcess } from "../../../../lib/text/json-excess.ts";
 import type { Engine, EngineAround, EngineAttempt, SubmissionOf } from "../engine.ts";
 import { McpAttempt, type PlannedCall } from "./attempt.ts";
 import type { ToolEvidence } from "./evidence.ts";

@@ -5,7 +5,7 @@ import type { TaskEvent } from "../../../../domain/task.ts";
 import { isObject } from "../../../../execution/mcp-call/message.ts";
 import { CALL_FILES } from "../../../../execution/mcp-call/request-file.ts";
 import { inAttempt } from "../../../../execution/own-place.ts";
-import { writeFileAtomic } from "../../../../lib/atomic-file.ts";
+import { writeFileAtomic } from "../../../../lib/files/atomic-file.ts";
 import type { EngineAround } from "../engine.ts";
 
 const ANSWERED = "mcp.input_answered";

@@ -1,7 +1,7 @@
 import type { McpReuse } from "../../../../domain/mcp-call.ts";
 import type { LaunchedShim, ShimLauncher, ShimProcess } from "../../../../execution/launcher.ts";
 import { residentBytesBelow } from "../../../../execution/resident-below.ts";
-import type { Timers } from "../../../../lib/timers.ts";
+import type { Timers } from "../../../../lib/waiting/timers.ts";
 
 /** Servers of one worker that wait for a call. */
 const IDLE_MAX = 8;

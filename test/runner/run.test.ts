@@ -116,7 +116,7 @@ describe("the runner", () => {
     expect(result.stdout).toContain('"hollow" asserted nothing');
   });
 
-  const needsSystemd = `${HEAD}import { COMPONENTS, describeWith } from "./components.ts";
+  const needsSystemd = `${HEAD}import { COMPONENTS, describeWith } from "../runner/components.ts";
     COMPONENTS.systemd.probe = () => "nobody started it";
     describeWith("systemd", "units", () => { test("b", () => { expect(1).toBe(1); }); });\n`;
 

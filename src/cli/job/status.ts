@@ -42,7 +42,7 @@ export function statusFields(
   const ended = isTerminal(job.state) ? (attempt?.ended_at ?? job.updated_at) : null;
   // A worker of an earlier version says nothing of it.
   const there = scheduler?.at(-1) ?? null;
-  const startedAs = (of: { readonly attempt: number }): string | null => (of.attempt === attempt?.attempt ? attempt.started_at : null);
+  const ran = there !== null && there.attempt === attempt?.attempt ? attempt : undefined;
   const waits = job.not_before !== null && Date.parse(job.not_before) > now && !isTerminal(job.state);
   return [
     ["job", job.job_id],
@@ -60,8 +60,8 @@ export function statusFields(
         ? null
         : `${attempt.attempt}, ${attempt.state}${attempt.started_at === null ? "" : `, started ${agoText(attempt.started_at, now)}`}`,
     ],
-    ["scheduler", there === null ? null : schedulerText(there, startedAs(there))],
-    ...(there === null || there.status === null || there.ended_at !== null || overtaken(there, startedAs(there))
+    ["scheduler", there === null ? null : schedulerText(there, ran)],
+    ...(there === null || there.status === null || there.ended_at !== null || (ran !== undefined && overtaken(there, ran))
       ? []
       : observedLines(there.status, now)),
     ["JARVIS", jarvis == null ? null : jarvisText(jarvis, isTerminal(job.state))],

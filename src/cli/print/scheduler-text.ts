@@ -1,4 +1,4 @@
-import type { SchedulerStatus } from "../../domain/scheduler.ts";
+import { hasEnded, type SchedulerStatus } from "../../domain/scheduler.ts";
 import type { JobScheduler } from "../../domain/views.ts";
 import { wallTimeText } from "../../lib/text/quantity.ts";
 import { agoText } from "./quantities.ts";
@@ -44,17 +44,23 @@ export function observedLines(status: SchedulerStatus, now: number): Line[] {
   ];
 }
 
-/** What the scheduler said of a job before that began to run, and has not been asked since; it waits for nothing any more. */
-export function overtaken({ status }: JobScheduler, startedAt: string | null): boolean {
-  return status?.phase === "pending" && startedAt !== null && Date.parse(startedAt) >= Date.parse(status.observed_at);
+/** When what an attempt ran began there, and ended; null for what is not so. */
+export interface RanThere {
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
 }
 
-/**
- * One line on what an attempt has at a scheduler.
- *
- * @param startedAt when the attempt began to run there; null while it has not
- */
-export function schedulerText(record: JobScheduler, startedAt: string | null = null): string {
+const NOWHERE: RanThere = { started_at: null, ended_at: null };
+
+/** Whether the job has begun, or ended, since the scheduler was asked last, so that its word is of the past. One that was left to go on has not ended. */
+export function overtaken({ status, retained }: JobScheduler, { started_at, ended_at }: RanThere): boolean {
+  if (status === null || retained || hasEnded(status.phase)) return false;
+  const since = status.phase === "pending" ? (started_at ?? ended_at) : ended_at;
+  return since !== null && Date.parse(since) >= Date.parse(status.observed_at);
+}
+
+/** One line on what an attempt has at a scheduler. */
+export function schedulerText(record: JobScheduler, ran: RanThere = NOWHERE): string {
   const { provider, native_id, submission, marker, scheduler_cluster, status, retained } = record;
   switch (submission) {
     case "intended":
@@ -66,7 +72,7 @@ export function schedulerText(record: JobScheduler, startedAt: string | null = n
     case "submitted": {
       const place = scheduler_cluster === null ? "" : ` on ${oneLine(scheduler_cluster)}`;
       const phase =
-        status === null ? "submitted" : overtaken(record, startedAt) ? `was ${phaseText(status)} before it started` : phaseText(status);
+        status === null ? "submitted" : overtaken(record, ran) ? `was ${phaseText(status)} when it was last asked` : phaseText(status);
       return `${provider} ${native_id}${place}: ${phase}${retained ? "; it was left to go on" : ""}`;
     }
   }

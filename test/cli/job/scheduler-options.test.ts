@@ -174,22 +174,28 @@ test("what an attempt has at a scheduler is one line, whatever is known of it", 
   expect(schedulerText({ ...there, retained: true })).toEndWith("; it was left to go on");
 });
 
-test("what the scheduler said of a job before that began to run is told as that", () => {
+test("what the scheduler said of a job before that began, or ended, is told as that", () => {
   const said = { phase: "pending", raw_state: "PENDING", reason: "None", observed_at: "2030-01-01T00:00:05.000Z" } as SchedulerStatus;
   const there = {
-    provider: "slurm",
-    native_id: "7",
-    scheduler_cluster: null,
-    submission: "submitted",
-    retained: false,
+    ...{ provider: "slurm", native_id: "7", scheduler_cluster: null, submission: "submitted", retained: false },
     status: said,
   } as JobScheduler;
+  const running = { ...there, status: { ...said, phase: "running", raw_state: "RUNNING" } } as const;
   const before = "2030-01-01T00:00:04.000Z";
   const after = "2030-01-01T00:00:06.000Z";
-  expect([null, before, after].map((startedAt) => overtaken(there, startedAt))).toEqual([false, false, true]);
-  expect(overtaken({ ...there, status: { ...said, phase: "running" } }, after)).toBe(false);
-  expect(overtaken({ ...there, status: null }, after)).toBe(false);
+  const ran = (started_at: string | null, ended_at: string | null = null) => ({ started_at, ended_at });
+  expect([ran(null), ran(before), ran(after), ran(null, after)].map((times) => overtaken(there, times))).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ]);
+  expect([ran(after), ran(before, before), ran(before, after)].map((times) => overtaken(running, times))).toEqual([false, false, true]);
+  expect(overtaken({ ...running, retained: true }, ran(before, after))).toBe(false);
+  expect(overtaken({ ...there, status: { ...said, phase: "failed" } }, ran(before, after))).toBe(false);
+  expect(overtaken({ ...there, status: null }, ran(after))).toBe(false);
   expect(schedulerText(there)).toBe("slurm 7: pending (PENDING)");
-  expect(schedulerText(there, before)).toBe("slurm 7: pending (PENDING)");
-  expect(schedulerText(there, after)).toBe("slurm 7: was pending (PENDING) before it started");
+  expect(schedulerText(there, ran(before))).toBe("slurm 7: pending (PENDING)");
+  expect(schedulerText(there, ran(after))).toBe("slurm 7: was pending (PENDING) when it was last asked");
+  expect(schedulerText(running, ran(before, after))).toBe("slurm 7: was running (RUNNING) when it was last asked");
 });

@@ -1,4 +1,4 @@
-import { hasEnded, type SchedulerStatus } from "../../domain/scheduler.ts";
+import type { SchedulerStatus } from "../../domain/scheduler.ts";
 import type { JobScheduler } from "../../domain/views.ts";
 import { wallTimeText } from "../../lib/text/quantity.ts";
 import { agoText } from "./quantities.ts";
@@ -53,8 +53,8 @@ export interface RanThere {
 const NOWHERE: RanThere = { started_at: null, ended_at: null };
 
 /** Whether the job has begun, or ended, since the scheduler was asked last, so that its word is of the past. One that was left to go on has not ended. */
-export function overtaken({ status, retained }: JobScheduler, { started_at, ended_at }: RanThere): boolean {
-  if (status === null || retained || hasEnded(status.phase)) return false;
+export function overtaken({ status, retained, ended_at: over }: JobScheduler, { started_at, ended_at }: RanThere): boolean {
+  if (status === null || retained || over !== null) return false;
   const since = status.phase === "pending" ? (started_at ?? ended_at) : ended_at;
   return since !== null && Date.parse(since) >= Date.parse(status.observed_at);
 }

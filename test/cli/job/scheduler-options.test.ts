@@ -177,7 +177,7 @@ test("what an attempt has at a scheduler is one line, whatever is known of it", 
 test("what the scheduler said of a job before that began, or ended, is told as that", () => {
   const said = { phase: "pending", raw_state: "PENDING", reason: "None", observed_at: "2030-01-01T00:00:05.000Z" } as SchedulerStatus;
   const there = {
-    ...{ provider: "slurm", native_id: "7", scheduler_cluster: null, submission: "submitted", retained: false },
+    ...{ provider: "slurm", native_id: "7", scheduler_cluster: null, submission: "submitted", retained: false, ended_at: null },
     status: said,
   } as JobScheduler;
   const running = { ...there, status: { ...said, phase: "running", raw_state: "RUNNING" } } as const;
@@ -192,7 +192,7 @@ test("what the scheduler said of a job before that began, or ended, is told as t
   ]);
   expect([ran(after), ran(before, before), ran(before, after)].map((times) => overtaken(running, times))).toEqual([false, false, true]);
   expect(overtaken({ ...running, retained: true }, ran(before, after))).toBe(false);
-  expect(overtaken({ ...there, status: { ...said, phase: "failed" } }, ran(before, after))).toBe(false);
+  expect(overtaken({ ...there, ended_at: before }, ran(before, after))).toBe(false);
   expect(overtaken({ ...there, status: null }, ran(after))).toBe(false);
   expect(schedulerText(there)).toBe("slurm 7: pending (PENDING)");
   expect(schedulerText(there, ran(before))).toBe("slurm 7: pending (PENDING)");

@@ -22,7 +22,7 @@ const TICK_MS = 50;
 const TIMEOUT = SLOW_MS + 600_000;
 
 /** For each direction a relay-host holds so much at most (docs/wire.md, Joined). */
-const HELD_MAX = 576 * 1024;
+const HELD_MAX = 576 * 1024 + 64 * 14;
 /** What the kernel may hold between two sockets of TCP (tcp(7)): the sender's buffer and the receiver's. */
 const kernelMax = (): number =>
   ["wmem", "rmem"].reduce((sum, one) => sum + Number(fs.readFileSync(`/proc/sys/net/ipv4/tcp_${one}`, "utf8").trim().split(/\s+/)[2]), 0);
